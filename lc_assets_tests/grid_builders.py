@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
-from lc_assets.formats.flat import create_flat, plan_flat_bands, write_flat_band
-from lc_assets.formats.grid import GridLayout, create_grid, plan_bands, write_band
+from lc_assets.formats.chunks import plan_rows
+from lc_assets.formats.flat import create_flat, write_flat_band
+from lc_assets.formats.grid import create_grid, plan_bands, write_band
+from lc_assets.formats.grid_layout import GridLayout
 from lc_assets.formats.order import OrderSource, write_order, write_sources
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
@@ -59,7 +61,7 @@ def write_flat(
 ) -> Path:
     """Write a whole flat array, band by band."""
     create_flat(path, *rows.shape, chunk=chunk, **layout)
-    for block in plan_flat_bands(len(rows), chunk[0], chunk_rows=chunk[0]):
+    for block in plan_rows(len(rows), chunk[0]):
         write_flat_band(path, block, rows[block.start : block.stop])
     return path
 

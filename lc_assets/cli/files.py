@@ -14,11 +14,11 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
+from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.megatron import MegatronReader, idx_path
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, GlobalOrder
 from lc_assets.formats.parquet.opening import guarded
-from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
@@ -65,7 +65,7 @@ def is_array(path: Path) -> bool:
 def show_grid(path: Path, verify: bool) -> Artefact:
     """A token grid's array: its shape, its chunks, what its writer said of it."""
     reader = GridReader(path)
-    holes = reader.holes()
+    missing = reader.missing()
     return Artefact(
         kind="token grid (Zarr v3)",
         facts=[
@@ -78,7 +78,7 @@ def show_grid(path: Path, verify: bool) -> Artefact:
             ),
             *(reader.attributes.items()),
         ],
-        damage=[*holes, *(_unreadable_rows(reader) if verify and len(holes) <= _MANY else [])],
+        damage=[*missing, *(_unreadable_rows(reader) if verify and len(missing) <= _MANY else [])],
         checked="every chunk decoded, its checksum tested"
         if verify
         else "shards and their indexes looked at",
@@ -88,11 +88,11 @@ def show_grid(path: Path, verify: bool) -> Artefact:
 def show_flat(path: Path, verify: bool) -> Artefact:
     """An array of LongCrawl64's layout."""
     reader = FlatReader(path)
-    holes = reader.holes()
+    missing = reader.missing()
     return Artefact(
         kind="flat array (Zarr v2, LongCrawl64's layout)",
         facts=[*_array_facts(reader, path), ("chunks", " × ".join(map(str, reader.chunk_shape)))],
-        damage=[*holes, *(_unreadable_rows(reader) if verify and len(holes) <= _MANY else [])],
+        damage=[*missing, *(_unreadable_rows(reader) if verify and len(missing) <= _MANY else [])],
         checked="every chunk decoded" if verify else "chunks' names looked at",
     )
 

@@ -1,22 +1,26 @@
-"""Chunk arithmetic: which chunks a rectangle of rows × tokens touches, and how rows are dealt to
-writers.
+"""Chunk arithmetic, and what arrays of chunks have in common.
 
-Here: index arithmetic and the copy out of chunks. Not here: how a chunk is stored (`formats.shard`,
-`formats.flat`), nor where.
+Here: which chunks a rectangle of rows × tokens touches, blocks of rows, and the base class of the
+readers. Not here: how a chunk is stored (`formats.shard`, `formats.flat`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.files import Files, LocalFiles
 
 TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Token ids, uint16 or uint32."""
+
+Name = TypeVar("Name")
 
 ALL: Final = slice(None)
 """All rows, or all tokens of the rows."""
@@ -40,7 +44,7 @@ class RowBlock:
 
 
 def plan_rows(n_rows: int, block_rows: int) -> list[RowBlock]:
-    """Cut ``n_rows`` rows into blocks of ``block_rows``; the last one is what is left.
+    """Cut ``n_rows`` rows into blocks of ``block_rows``; the last one may be shorter.
 
     >>> plan_rows(5, 2)
     [RowBlock(start=0, stop=2), RowBlock(start=2, stop=4), RowBlock(start=4, stop=5)]
@@ -57,73 +61,88 @@ def plan_rows(n_rows: int, block_rows: int) -> list[RowBlock]:
     ]
 
 
-def plan_bands(n_rows: int, band_rows: int, *, shard_rows: int) -> list[RowBlock]:
-    """Deal ``n_rows`` rows into bands that share no file, so that each may be written by another
-    process.
+class ChunkedArray(ABC):
+    """A two-dimensional array of token ids that is read chunk by chunk, without a cache.
 
-    Args:
+    Attributes:
+        path: the array's folder; a name where its files lie elsewhere.
         n_rows: rows of the array.
-        band_rows: rows of a band; a multiple of ``shard_rows``.
-        shard_rows: rows of one file.
-
-    >>> plan_bands(5000, 4096, shard_rows=2048)
-    [RowBlock(start=0, stop=4096), RowBlock(start=4096, stop=5000)]
-
-    Raises:
-        BadInput: when a band would share a file with the next.
-    """
-    if band_rows < 1 or band_rows % shard_rows:
-        raise BadInput(
-            f"band_rows must be a multiple of {shard_rows:,}, the rows of one file, got "
-            f"{band_rows:,}"
-        )
-    return plan_rows(n_rows, band_rows)
-
-
-class Tile(NamedTuple):
-    """The part of a rectangle that lies in one chunk: the chunk's coordinates, and where in it and
-    where in the rectangle.
+        row_tokens: tokens of a row.
+        vocab_size: every id is below it.
+        dtype: of the ids.
+        chunk_shape: rows × tokens that are decoded at once.
+        metadata: the bytes of its metadata file.
     """
 
-    chunk: tuple[int, int]
-    inside: tuple[slice, slice]
-    outside: tuple[slice, slice]
+    path: Path
+    n_rows: int
+    row_tokens: int
+    vocab_size: int
+    dtype: np.dtype[Any]
+    chunk_shape: tuple[int, int]
+    metadata: bytes
 
+    def __init__(self, path: Path, files: Files | None) -> None:
+        """Read from ``files``, by default from the folder ``path``."""
+        self.path = path
+        self._files = LocalFiles(path) if files is None else files
 
-def tiles(rows: range, tokens: range, chunk_shape: tuple[int, int]) -> Iterator[Tile]:
-    """Yield the tiles of a rectangle, in C order of their chunks.
+    @property
+    def where(self) -> str:
+        """Path or URL of the array's folder."""
+        return self._files.where("").rstrip("/")
 
-    >>> for tile in tiles(range(3, 5), range(0, 4), (4, 4)):
-    ...     print(tile.chunk, tile.inside[0], tile.outside[0])
-    (0, 0) slice(3, 4, None) slice(0, 1, None)
-    (1, 0) slice(0, 1, None) slice(1, 2, None)
-    """
-    across = _pieces(tokens, chunk_shape[1])
-    for row, in_row, out_row in _pieces(rows, chunk_shape[0]):
-        for column, in_token, out_token in across:
-            yield Tile((row, column), (in_row, in_token), (out_row, out_token))
+    @abstractmethod
+    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
+        """Decode adjacent chunks; beyond the array's edges they hold fill values.
 
+        Args:
+            row: of the chunks, counted in chunks.
+            columns: of the chunks.
+            out: receives them: (chunk, row, token), of ``dtype``, C-contiguous.
 
-def gather(
-    read_chunk: Callable[[int, int], TokenArray],
-    rows: range,
-    tokens: range,
-    *,
-    chunk_shape: tuple[int, int],
-    dtype: np.dtype[Any],
-) -> TokenArray:
-    """Copy a rectangle out of the chunks that ``read_chunk(row, column)`` returns; a new array each
-    time.
-    """
-    rectangle = np.empty((len(rows), len(tokens)), dtype)
-    for tile in tiles(rows, tokens, chunk_shape):
-        rectangle[tile.outside] = read_chunk(*tile.chunk)[tile.inside]
-    return rectangle
+        Raises:
+            CorruptFile: when one is missing, damaged, or holds an id outside the vocabulary; names
+                array and chunk.
+            NotPublished: when the whole array is gone.
+        """
+
+    def read_chunk(self, row: int, column: int) -> TokenArray:
+        """Read one chunk, cut off at the array's edges. Raises: as `read_chunks` does."""
+        whole = np.empty((1, *self.chunk_shape), self.dtype)
+        self.read_chunks(row, range(column, column + 1), whole)
+        return self._inside(whole[0], row, column)
+
+    def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
+        """Read a rectangle as a new (row, token) array of ``dtype``.
+
+        Raises:
+            BadInput: when it reaches outside the array.
+            CorruptFile, NotPublished: as `read_chunks` does.
+        """
+        down = span(rows, self.n_rows, "rows")
+        across = span(tokens, self.row_tokens, "tokens")
+        rectangle = np.empty((len(down), len(across)), self.dtype)
+        for row, in_rows, out_rows in _pieces(down, self.chunk_shape[0]):
+            for column, in_tokens, out_tokens in _pieces(across, self.chunk_shape[1]):
+                chunk = self.read_chunk(row, column)
+                rectangle[out_rows, out_tokens] = chunk[in_rows, in_tokens]
+        return rectangle
+
+    def _inside(self, chunk: TokenArray, row: int, column: int) -> TokenArray:
+        """The part of a whole chunk that lies in the array."""
+        top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
+        return chunk[: self.n_rows - top, : self.row_tokens - left]
 
 
 def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
-    """Copy as many rows and tokens as ``out`` has out of a band (chunk, row, token), from a row and
-    a column on.
+    """Fill ``out`` from a row of chunks.
+
+    Args:
+        band: adjacent chunks, (chunk, row, token).
+        top: first row that is copied, counted within the chunks.
+        left: first token that is copied, counted from the first chunk's first token.
+        out: a (row, token) array; its shape says how much is copied.
     """
     n_rows, n_tokens = out.shape
     across = band.shape[2]
@@ -132,15 +151,13 @@ def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
     elif left == 0 and n_tokens == len(band) * across and out.flags.c_contiguous:
         out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
     else:
-        for number, chunk in enumerate(band[:, top : top + n_rows]):
-            begin, end = max(number * across, left), min((number + 1) * across, left + n_tokens)
-            out[:, begin - left : end - left] = chunk[
-                :, begin - number * across : end - number * across
-            ]
+        for i, chunk in enumerate(band[:, top : top + n_rows]):
+            begin, end = max(i * across, left), min((i + 1) * across, left + n_tokens)
+            out[:, begin - left : end - left] = chunk[:, begin - i * across : end - i * across]
 
 
 def span(piece: slice, n: int, what: str) -> range:
-    """Return a slice as a range within 0 to ``n``; unlike Python's slices it never clips.
+    """Return a slice as a range within 0 to ``n``; unlike Python's slices, nothing is clipped.
 
     >>> span(slice(2, None), 5, "rows")
     range(2, 5)
@@ -167,15 +184,15 @@ def n_chunks(shape: tuple[int, int], chunk_shape: tuple[int, int]) -> tuple[int,
     return -(-shape[0] // chunk_shape[0]), -(-shape[1] // chunk_shape[1])
 
 
-def missing(
+def missing_files(
     shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int = 1000
 ) -> tuple[list[tuple[int, int]], int]:
     """Which of ``shape`` files, rows × columns, are not among those found: the first ``most``, and
-    how many there are in all.
+    how many in all.
 
-    Takes no longer than in proportion to what was found and ``most``, whatever ``shape`` promises.
+    The time is proportional to the number found plus ``most``, whatever ``shape`` claims.
 
-    >>> missing((2**62, 2), [(0, 0), (1, 1), (7, 9)], most=2)
+    >>> missing_files((2**62, 2), [(0, 0), (1, 1), (7, 9)], most=2)
     ([(0, 1), (1, 0)], 9223372036854775806)
     """
     here = {at for at in found if at[0] < shape[0] and at[1] < shape[1]}
@@ -184,17 +201,14 @@ def missing(
     return list(islice((at for at in names if at not in here), min(n_missing, most))), n_missing
 
 
-def rest_of(lost: Sequence[tuple[int, int]], n_lost: int, where: object) -> list[str]:
-    """A line for the files that are missing and were not named, if there are any."""
-    return (
-        [f"{where}: and {n_lost - len(lost):,} files more are missing"]
-        if n_lost > len(lost)
-        else []
-    )
+def unnamed_rest(named: Sequence[tuple[int, int]], n_missing: int, where: object) -> list[str]:
+    """A line that counts the missing files beyond those that were named; none when there are none."""
+    n_more = n_missing - len(named)
+    return [f"{where}: {n_more:,} more files are missing"] if n_more else []
 
 
 def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
-    """Return ``values`` as one contiguous array of ``shape``, filled up below and to the right."""
+    """Return ``values`` as a contiguous array of ``shape``, with ``fill`` below and to the right."""
     if values.shape == shape:
         return np.ascontiguousarray(values)
     whole = np.full(shape, fill, values.dtype)
@@ -205,7 +219,7 @@ def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
 def require_tokens(
     rows: NDArray[Any], block: RowBlock, *, row_tokens: int, dtype: np.dtype[Any], vocab_size: int
 ) -> TokenArray:
-    """Return rows in the array's dtype, or refuse those that do not belong into it.
+    """Return rows in the array's dtype after checking that they belong in the array.
 
     Args:
         rows: (row, token) ids of any integer dtype.
@@ -215,8 +229,8 @@ def require_tokens(
         vocab_size: ids are 0 to ``vocab_size`` - 1.
 
     Raises:
-        BadInput: when the shape differs, the ids are no integers, or one is outside the vocabulary;
-            says which row and token.
+        BadInput: when the shape differs, the dtype is no integer, or an id is outside the
+            vocabulary; says which row and token.
     """
     if rows.shape != (len(block), row_tokens) or rows.dtype.kind not in "ui":
         wanted = (len(block), row_tokens)
@@ -233,11 +247,34 @@ def require_tokens(
     return rows.astype(dtype, copy=False)
 
 
-def require_band(block: RowBlock, *, n_rows: int, shard_rows: int) -> None:
-    """Refuse a band that another writer could share a file with.
+def require_vocabulary(
+    ids: TokenArray, vocab_size: int, where: Callable[[Name], str], chunk: Name
+) -> None:
+    """Check that ids that were read are below ``vocab_size``.
+
+    Args:
+        ids: of a chunk.
+        vocab_size: of the array.
+        where: describes the chunk in a message.
+        chunk: what ``where`` is called with.
 
     Raises:
-        BadInput: when it does not begin and end where a file does, or lies outside the array.
+        CorruptFile: when an id is not below it.
+    """
+    largest = int(ids.max())
+    if largest >= vocab_size:
+        raise CorruptFile(
+            f"{where(chunk)} holds id {largest:,}: the vocabulary has {vocab_size:,} ids"
+        )
+
+
+def require_band(
+    block: RowBlock | range, *, n_rows: int, shard_rows: int, what: str = "rows"
+) -> None:
+    """Check that no other writer can share a file with the one of these rows, or columns.
+
+    Raises:
+        BadInput: when the block does not begin and end where a file does, or lies outside the array.
     """
     if (
         block.start % shard_rows
@@ -245,13 +282,13 @@ def require_band(block: RowBlock, *, n_rows: int, shard_rows: int) -> None:
         or block.stop > n_rows
     ):
         raise BadInput(
-            f"rows {block.start:,} to {block.stop:,} are no band of {n_rows:,} rows: bands begin "
-            f"at a multiple of {shard_rows:,} rows"
-            " and end at one or at the last row (see plan_bands)"
+            f"{what} {block.start:,} to {block.stop:,} are no band of {n_rows:,} {what}: a band "
+            f"begins at a multiple of {shard_rows:,} and ends at one, or at the end of the array"
         )
 
 
 def _pieces(whole: range, chunk: int) -> list[tuple[int, slice, slice]]:
+    """Parts of a range by chunk: the chunk's number, the part's place in it and in the range."""
     pieces = []
     start = whole.start
     while start < whole.stop:

@@ -1,11 +1,10 @@
-"""Where an array's bytes are taken from: a folder of this machine, or anything that answers the
-same three questions.
+"""The files of an array: the interface to read them by, and a local folder that implements it.
 
-Here: the questions, and a local folder. Not here: what the bytes mean (`formats.grid`,
-    `formats.flat`), servers
-and buckets (`lc_assets.loaders.remote`).
+Not here: what the bytes mean (`formats.grid`, `formats.flat`), servers and buckets
+(`lc_assets.loaders.remote`).
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from lc_assets.errors import CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
 
 MOST_METADATA_BYTES: Final = 2**24
 """More than any array's metadata has."""
@@ -56,8 +55,8 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """Files of this machine below ``folder``. Nothing is kept open: 84 arrays of 32 columns would
-    be 2,688 files.
+    """Files of this machine below ``folder``. None is kept open: 84 arrays of 32 columns would be
+    2,688 open files.
     """
 
     folder: Path
@@ -91,9 +90,8 @@ class LocalFiles:
 
 
 def numbered(folder: Path) -> Iterator[str]:
-    """Names in a folder that are numbers as arrays' files are named; none where there is no folder.
-
-    Names are taken apart by their callers: ``7``, or ``7.12``.
+    """Names in a folder that are numbers, as arrays' files have them: ``7`` or ``7.12``; none where
+    there is no folder.
     """
     try:
         with os.scandir(folder) as entries:
@@ -114,32 +112,39 @@ def read_metadata(files: Files, path: str, kind: str) -> bytes:
         raise NotPublished(f"{files.where('').rstrip('/')}: no {kind} here (no {path})") from error
 
 
-def require_published(files: Files, metadata: str, found: CorruptFile) -> None:
-    """Tell a lost file from a lost array, after a file was ``found`` missing or damaged.
+def require_no_other(metadata: Path, content: bytes) -> None:
+    """Check, before an array is written, that its folder holds no other.
 
     Raises:
-        NotPublished: when the array's metadata is gone, too: its version was withdrawn while it was
+        BadInput: when the metadata file exists with other content.
+    """
+    if metadata.exists() and metadata.read_bytes() != content:
+        raise BadInput(f"{metadata}: describes another array; write to a new folder or remove it")
+
+
+def require_published(files: Files, metadata: str, found: CorruptFile) -> None:
+    """Tell a lost array from a lost file, after a file was ``found`` missing or damaged.
+
+    Raises:
+        NotPublished: when the array's metadata is gone too: its version was withdrawn while it was
             read.
     """
     try:
         files.n_bytes(metadata)
     except FileNotFoundError as error:
-        withdrawn = (
-            "the array was withdrawn while it was read: open the data set again, and "
-            "resume from the last state"
-        )
-        raise NotPublished(f"{files.where('').rstrip('/')}: {withdrawn} ({found})") from error
+        raise NotPublished(
+            f"{files.where('').rstrip('/')}: the array was withdrawn while it was read: open the "
+            f"data set again and resume from the last state ({found})"
+        ) from error
 
 
-class _as_missing:  # noqa: N801 - reads as a statement
-    """A file where a folder should be is a missing file, too."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, NotADirectoryError):
-            raise FileNotFoundError(*error.args) from error
+@contextlib.contextmanager
+def _as_missing() -> Iterator[None]:
+    """Report a file in the place of a folder as a missing file."""
+    try:
+        yield
+    except NotADirectoryError as error:
+        raise FileNotFoundError(*error.args) from error
 
 
 def _read(path: str, pieces: Iterable[Piece]) -> list[bytes]:

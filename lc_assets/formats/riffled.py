@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.chunks import ALL, TokenArray, span
-from lc_assets.formats.grid import grid_dtype
+from lc_assets.formats.grid_layout import grid_dtype
 from lc_assets.formats.order import GlobalOrder, OrderSource
 
 

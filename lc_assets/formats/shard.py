@@ -1,61 +1,69 @@
-"""One shard: a file of inner chunks that are compressed one by one, with an index at its end.
+"""Shards of a token grid: files of inner chunks, each compressed by itself, with an index at the end.
 
-Here: shards as bytes, their parts checked. Not here: the array they belong to (`formats.grid`),
-    which bytes of
-which file are read (`formats.shard_reader`).
+Here: encoding a shard, and reading inner chunks out of shards. Not here: the array that shards make
+up (`formats.grid`), keeping decoded chunks (`loaders.cache`), why this is not left to a library
+(docs/decisions/0006-own-shards.md).
 
-Source: Zarr v3 core and its ``sharding_indexed`` codec with ``index_location: end``; RFC 8878 for
-    the frame.
-What is written here, any Zarr v3 reader with that codec reads.
+Source: Zarr v3 core specification and its ``sharding_indexed`` codec with ``index_location: end``;
+RFC 8878 for zstd frames. Any Zarr v3 reader with that codec reads these files.
 
-=================  ==========================================================================================
+=================  =================================================================================
 bytes              what
-=================  ==========================================================================================
-0 …                inner chunks in C order, each one zstd frame of its little-endian ids in C order; the frame
-                   states its content's size and ends with zstd's own checksum (low 32 bits of
-                   XXH64)
-16 n, before crc   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both uint64
-                   little-endian; both are 2^64 - 1 for an inner chunk that lies wholly outside the
-                   array
+=================  =================================================================================
+0 …                inner chunks in C order, each one zstd frame of its little-endian ids in C order;
+                   the frame states the size of its content and ends with zstd's own checksum (low
+                   32 bits of XXH64)
+16 n, before CRC   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both
+                   uint64 little-endian; both are 2^64 - 1 for an inner chunk that lies wholly
+                   outside the array
 last 4             CRC-32C of the index, uint32 little-endian
-=================  ==========================================================================================
+=================  =================================================================================
 
-An inner chunk that lies in the array is always stored, whatever it holds: a hole is damage, never a
-default. The ids of an inner chunk that lie outside the array are the array's fill value.
+Every inner chunk that overlaps the array is stored, whatever it holds, so a missing one is always
+damage. Ids of an inner chunk beyond the array's edges are the array's fill value.
 """
 
 import functools
-import os
 import struct
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import google_crc32c
 import numpy as np
+import zstandard
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.chunks import TokenArray, padded
+from lc_assets.formats.chunks import TokenArray, padded, require_vocabulary
+from lc_assets.formats.files import Files, Piece
+
+KEPT_INDEX_BYTES: Final = 2**18
+"""Bytes of indexes kept per array. Each inner chunk is read by itself, and without this a walk down
+an array would read and check a shard's index 32 times.
+"""
 
 _ABSENT: Final = 2**64 - 1
 _CRC: Final = struct.Struct("<I")
-_FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _FRAME_OVERHEAD: Final = 1024
+
+Inner = tuple[int, int]
+"""Row and column of an inner chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardShape:
-    """Shape of one shard file.
+    """Shape of a shard file.
 
     Attributes:
         shard: rows × tokens of the shard.
         inner: rows × tokens of an inner chunk; divides ``shard``.
         dtype: of the ids.
-        level: at which zstd packs them; a reader need not know.
+        level: zstd's compression level; only the writer uses it.
     """
 
     shard: tuple[int, int]
@@ -67,10 +75,6 @@ class ShardShape:
     def grid(self) -> tuple[int, int]:
         """Inner chunks of a shard, along each axis."""
         return self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
-
-    def cut(self, left: tuple[int, int]) -> tuple[int, int]:
-        """Rows × tokens of a shard that lie in an array of which so many are left."""
-        return min(self.shard[0], left[0]), min(self.shard[1], left[1])
 
     @property
     def inner_bytes(self) -> int:
@@ -84,20 +88,20 @@ class ShardShape:
 
 
 def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterator[bytes]:
-    """Yield the file of one shard, inner chunk by inner chunk and then the index: no more than one
-    is held.
+    """Yield the bytes of one shard: one inner chunk at a time, then the index.
 
     Args:
         values: (row, token) ids of ``shape.dtype``, the part of the shard that lies in the array.
         shape: the shard's.
-        fill: stands for ids outside the array.
+        fill: written for ids outside the array.
     """
     index = np.full((*shape.grid, 2), _ABSENT, "<u8")
-    offset = 0
-    for row, column in np.ndindex(
-        -(-values.shape[0] // shape.inner[0]), -(-values.shape[1] // shape.inner[1])
-    ):
-        frame = _encode_inner(values, (row, column), shape, fill)
+    down, across = shape.inner
+    codec, offset = _codec(shape.level), 0
+    for row, column in np.ndindex(-(-values.shape[0] // down), -(-values.shape[1] // across)):
+        part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
+        inner = padded(part, shape.inner, fill)
+        frame = bytes(codec.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
         index[row, column] = offset, len(frame)
         offset += len(frame)
         yield frame
@@ -105,97 +109,164 @@ def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterato
     yield _CRC.pack(google_crc32c.value(index.tobytes()))
 
 
-def decode_inner(
-    frame: bytes, shape: ShardShape, where: Callable[[], str], out: TokenArray
-) -> None:
-    """Decompress one inner chunk into ``out``, a C-contiguous array of ``shape.inner``; ``where``
-    is for the message.
+class ShardReader:
+    """Decodes inner chunks of one array, whose shards are the files ``c/{row}/{column}``.
 
-    Raises:
-        CorruptFile: when the frame is of another size, or does not decompress to what its checksum
-            says.
+    Threads may share it. Sent to another process, it arrives without the indexes it had read.
     """
-    if frame_content_bytes(frame) != shape.inner_bytes:
-        raise CorruptFile(
-            f"{where()}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and "
-            "carries a checksum"
+
+    def __init__(
+        self, files: Files, shape: ShardShape, array_shape: tuple[int, int], vocab_size: int
+    ) -> None:
+        """Read from ``files`` an array of shards of ``shape`` with ids below ``vocab_size``."""
+        self._files, self._shape = files, shape
+        self._array_shape, self._vocab_size = array_shape, vocab_size
+        self._indexes: OrderedDict[str, tuple[NDArray[np.uint64], int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShardReader, (self._files, self._shape, self._array_shape, self._vocab_size)
+
+    def read(self, row: int, columns: range, out: TokenArray) -> None:
+        """Decode adjacent inner chunks; all their bytes are requested at once.
+
+        Args:
+            row: of the inner chunks, in the whole array.
+            columns: of the inner chunks.
+            out: receives them: (chunk, row, token), C-contiguous.
+
+        Raises:
+            CorruptFile: when one is missing, damaged, or holds an id outside the vocabulary; names
+                it.
+        """
+        try:
+            frames = self._read([self._piece((row, column)) for column in columns])
+            for column, frame, chunk in zip(columns, frames, out, strict=True):
+                self._decode((row, column), frame, chunk)
+        except CorruptFile:
+            with self._lock:
+                self._indexes.clear()  # so that a shard written again is found at the next call
+            raise
+
+    def missing(self, path: str, present: tuple[int, int]) -> list[Inner]:
+        """Inner chunks of the shard ``path``, among the first ``present`` rows × columns of them,
+        that its index does not place within the file.
+
+        Raises:
+            CorruptFile: when the shard is missing or its index is damaged.
+        """
+        index, n_bytes = self._index(path)
+        room = n_bytes - self._shape.index_bytes
+        return [
+            (row, column)
+            for row, column in np.ndindex(*present)
+            if not _fits(index[row, column].tolist(), room)
+        ]
+
+    def _decode(self, inner: Inner, frame: bytes, out: TokenArray) -> None:
+        wanted = self._shape.inner_bytes
+        if frame_content_bytes(frame) != wanted:
+            raise CorruptFile(
+                f"{self._where(inner)}: not a zstd frame that states {wanted:,} bytes of content "
+                "and carries a checksum"
+            )
+        try:
+            _codec().decode(frame, out)
+        except (RuntimeError, ValueError) as error:
+            raise CorruptFile(
+                f"{self._where(inner)}: {len(frame):,} bytes do not decompress: {error}"
+            ) from error
+        if sys.byteorder == "big":
+            out.byteswap(inplace=True)
+        n_rows, n_tokens = (
+            whole - at * size
+            for whole, at, size in zip(self._array_shape, inner, self._shape.inner, strict=True)
         )
-    try:
-        _codec().decode(frame, out)
-    except (RuntimeError, ValueError) as error:
-        raise CorruptFile(f"{where()}: {len(frame):,} bytes do not decompress: {error}") from error
-    if sys.byteorder == "big":
-        out.byteswap(inplace=True)
+        require_vocabulary(out[:n_rows, :n_tokens], self._vocab_size, self._where, inner)
 
+    def _where(self, inner: Inner) -> str:
+        path, at = self._located(inner)
+        return f"{self._files.where(path)}: inner chunk {at}"
 
-def require_place(
-    offset: int, n_bytes: int, file_bytes: int, shape: ShardShape, where: Callable[[], str]
-) -> None:
-    """Refuse a line of a shard's index that places its inner chunk nowhere; ``where`` is for the
-    message.
+    def _located(self, inner: Inner) -> tuple[str, Inner]:
+        """The shard's file, and the inner chunk's position in it."""
+        down, across = self._shape.grid
+        (shard_row, row), (shard_column, column) = divmod(inner[0], down), divmod(inner[1], across)
+        return f"c/{shard_row}/{shard_column}", (row, column)
 
-    Raises:
-        CorruptFile: when the inner chunk is missing, or cannot be that long or lie there.
-    """
-    if (offset, n_bytes) == (_ABSENT, _ABSENT):
-        raise CorruptFile(f"{where()} is missing from the index; write its band again")
-    room = file_bytes - shape.index_bytes
-    if not _fits(offset, n_bytes, room) or n_bytes > 2 * shape.inner_bytes + _FRAME_OVERHEAD:
-        raise CorruptFile(
-            f"{where()} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before "
-            "its index"
+    def _piece(self, inner: Inner) -> Piece:
+        path, (row, column) = self._located(inner)
+        index, file_bytes = self._indexes.get(path) or self._index(path)
+        offset, n_bytes = index[row, column].tolist()
+        if (offset, n_bytes) == (_ABSENT, _ABSENT):
+            raise CorruptFile(
+                f"{self._where(inner)} is missing from the index; write its band again"
+            )
+        room = file_bytes - self._shape.index_bytes
+        if (
+            not _fits((offset, n_bytes), room)
+            or n_bytes > 2 * self._shape.inner_bytes + _FRAME_OVERHEAD
+        ):
+            raise CorruptFile(
+                f"{self._where(inner)} cannot be {n_bytes:,} bytes at {offset:,}: the file has "
+                f"{room:,} before its index"
+            )
+        return Piece(path, offset, offset + n_bytes)
+
+    def _index(self, path: str) -> tuple[NDArray[np.uint64], int]:
+        """A shard's index, (row, column, 2) of offset and size, and the size of its file."""
+        size = self._shape.index_bytes
+        try:
+            n_bytes = self._files.n_bytes(path)
+        except FileNotFoundError as error:
+            raise self._lost([path]) from error
+        (content,) = self._read([Piece(path, max(n_bytes - size, 0), n_bytes)])
+        if len(content) < size:
+            raise CorruptFile(
+                f"{self._files.where(path)}: {len(content):,} bytes cannot hold a shard's index of "
+                f"{size:,}; write its band again"
+            )
+        (stated,) = _CRC.unpack(content[-_CRC.size :])
+        if google_crc32c.value(content[: -_CRC.size]) != stated:
+            raise CorruptFile(
+                f"{self._files.where(path)}: the shard's index does not match its checksum: "
+                "truncated or damaged; write its band again"
+            )
+        index = np.frombuffer(content, "<u8", count=size // 8).reshape(*self._shape.grid, 2)
+        with self._lock:
+            self._indexes[path] = index, n_bytes
+            if len(self._indexes) > max(KEPT_INDEX_BYTES // size, 4):
+                self._indexes.popitem(last=False)
+        return index, n_bytes
+
+    def _read(self, pieces: list[Piece]) -> list[bytes]:
+        try:
+            return self._files.read(pieces)
+        except FileNotFoundError as error:
+            raise self._lost(sorted({piece.path for piece in pieces})[:2]) from error
+
+    def _lost(self, paths: list[str]) -> CorruptFile:
+        return CorruptFile(
+            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were never "
+            "written, or were lost; write its band again"
         )
-
-
-def read_index(path: Path, shape: ShardShape) -> NDArray[np.uint64]:
-    """Read a shard's index.
-
-    Returns:
-        uint64 array (row, column, 2): offset and size of each inner chunk.
-
-    Raises:
-        CorruptFile: when the file is missing or too short, or the index's checksum is wrong.
-    """
-    with _opened(path) as stream:
-        return _index(stream, path, shape)
-
-
-def missing_inner(path: Path, shape: ShardShape, present: tuple[int, int]) -> list[tuple[int, int]]:
-    """Inner chunks, among the first ``present`` rows × columns of them, that the shard's index does
-    not place within its file.
-    """
-    index = read_index(path, shape)[: present[0], : present[1]]
-    room = path.stat().st_size - shape.index_bytes
-    lost = [not _fits(int(offset), int(n_bytes), room) for offset, n_bytes in index.reshape(-1, 2)]
-    return [(int(row), int(column)) for row, column in np.argwhere(np.reshape(lost, present))]
 
 
 def frame_content_bytes(frame: bytes) -> int | None:
-    """Content size that a zstd frame states in its header; None when it is none, states none or
-    carries no checksum.
+    """Content size that a zstd frame states in its header; None when it is no frame, states no size
+    or carries no checksum.
 
-    It is looked at before anything is decompressed, so that hostile bytes cannot ask for memory.
+    Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
 
     >>> frame_content_bytes(Zstd(level=3, checksum=True).encode(b"abc"))
     3
     """
-    if len(frame) < 6 or not frame.startswith(_FRAME_MAGIC) or not frame[4] & 0b100:
+    try:
+        header = zstandard.get_frame_parameters(frame)
+    except zstandard.ZstdError:
         return None
-    size_flag, single_segment, dictionary_flag = frame[4] >> 6, frame[4] >> 5 & 1, frame[4] & 0b11
-    n_size = (single_segment, 2, 4, 8)[size_flag]
-    start = 6 - single_segment + (0, 1, 2, 4)[dictionary_flag]
-    stated = int.from_bytes(frame[start : start + n_size], "little")
-    return stated + 256 * (n_size == 2) if n_size else None
-
-
-def _encode_inner(values: TokenArray, at: tuple[int, int], shape: ShardShape, fill: int) -> bytes:
-    row, token = at[0] * shape.inner[0], at[1] * shape.inner[1]
-    inner = padded(
-        values[row : row + shape.inner[0], token : token + shape.inner[1]], shape.inner, fill
-    )
-    return bytes(
-        _codec(shape.level).encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False))
-    )
+    stated = header.content_size
+    return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
 
 
 @functools.cache
@@ -203,42 +274,7 @@ def _codec(level: int = 1) -> Zstd:
     return Zstd(level=level, checksum=True)
 
 
-def _fits(offset: int, n_bytes: int, room: int) -> bool:
+def _fits(entry: Sequence[int], room: int) -> bool:
+    """Whether an entry of the index lies within the ``room`` bytes before the index."""
+    offset, n_bytes = entry
     return n_bytes > 0 and offset + n_bytes <= room
-
-
-def _index(stream: BinaryIO, path: Path, shape: ShardShape) -> NDArray[np.uint64]:
-    size = os.fstat(stream.fileno()).st_size
-    stream.seek(max(size - shape.index_bytes, 0))
-    return parse_index(stream.read(shape.index_bytes), shape, str(path))
-
-
-def parse_index(content: bytes, shape: ShardShape, where: str) -> NDArray[np.uint64]:
-    """Return the index that the last ``shape.index_bytes`` bytes of a shard are, see `read_index`;
-    ``where`` is for the message.
-
-    Raises:
-        CorruptFile: when these are fewer bytes, or the checksum is wrong.
-    """
-    if len(content) < shape.index_bytes:
-        raise CorruptFile(
-            f"{where}: {len(content):,} bytes cannot hold a shard's index of "
-            f"{shape.index_bytes:,}; write its band again"
-        )
-    (stated,) = _CRC.unpack(content[-_CRC.size :])
-    if google_crc32c.value(content[: -_CRC.size]) != stated:
-        raise CorruptFile(
-            f"{where}: the shard's index does not match its checksum: truncated or damaged; write "
-            "its band again"
-        )
-    return np.frombuffer(content, "<u8", count=len(content) // 8).reshape(*shape.grid, 2)
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CorruptFile(
-            f"{path}: the shard is missing: its rows were never written, or were lost; write its "
-            "band again"
-        ) from error

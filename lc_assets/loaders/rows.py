@@ -15,8 +15,8 @@ from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
+from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_split
-from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.lake.lake import CURRENT, GLOBAL, Current, Lake, Partition
 from lc_assets.lake.receipts import RECEIPT, decode_json
 from lc_assets.lake.releases import PinnedLake, decode_release, note_of

@@ -7,7 +7,8 @@ Lengths are a crawl's: lognormal, median 1,100 tokens, one in 300 longer than 30
 import numpy as np
 import pytest
 
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.grid_layout import GridLayout
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedBatch, PackedLoader, open_packed

@@ -11,7 +11,8 @@ import zarr
 from numcodecs.zstd import Zstd
 
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid
+from lc_assets.formats.grid import GridReader, create_grid
+from lc_assets.formats.grid_layout import GridLayout
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_idx import idx_bytes
 from lc_assets.stages.megatron.megatron_rows import COPIED_ROWS, copy_rows

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from lc_assets.counts import Counts
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.flat import BLOSC, FlatReader, create_flat, write_flat_band
-from lc_assets.formats.flat_codecs import ZSTD
+from lc_assets.formats.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid, write_band
+from lc_assets.formats.grid import GridReader, create_grid, write_band
+from lc_assets.formats.grid_layout import GridLayout
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_cache import PrefixFacts, read_manifest, write_manifest
@@ -44,7 +44,7 @@ def make_grid(folder: Path) -> None:
 
 def read_grid(folder: Path) -> Any:
     reader = GridReader(folder)
-    reader.holes()
+    reader.missing()
     if (
         reader.n_rows * reader.row_tokens > 1 << 22
     ):  # a caller reads what it asked for, not what the metadata promise
@@ -65,7 +65,7 @@ def make_flat(codec: Any) -> Any:
 
 def read_flat(folder: Path) -> Any:
     reader = FlatReader(folder)
-    reader.holes()
+    reader.missing()
     if reader.n_rows * reader.row_tokens > 1 << 22:
         return reader.read(slice(0, 1), slice(0, 1)).tolist()
     found = reader.read()

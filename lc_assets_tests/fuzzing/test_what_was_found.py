@@ -12,8 +12,7 @@ from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.formats.archives.fetching import Spot, page_at
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.evaluations import read_items
-from lc_assets.formats.flat import FlatReader
-from lc_assets.formats.flat_codecs import ZSTD
+from lc_assets.formats.flat import ZSTD, FlatReader
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.key_index import KeyIndex, write_key_index
@@ -262,22 +261,22 @@ def test_a_page_whose_kind_is_no_number_is_damage(tmp_path):
         )
 
 
-def test_holes_of_an_array_that_promises_everything_are_named_in_time(tmp_path):
+def test_missing_files_of_an_array_that_claims_2_62_rows_are_named_in_time(tmp_path):
     """Metadata of 2^62 rows: what is there is looked at, and a thousand of the rest are named."""
     (tmp_path / "flat").mkdir()
     make_flat(ZSTD)(tmp_path / "flat")
     said = json.loads((tmp_path / "flat/.zarray").read_text())
     (tmp_path / "flat/.zarray").write_text(json.dumps(said | {"shape": [2**62, 48]}))
-    found = FlatReader(tmp_path / "flat").holes()
+    found = FlatReader(tmp_path / "flat").missing()
     assert len(found) == 1001
     assert found[0] == f"{tmp_path}/flat/2.0: the chunk is missing"
-    assert found[-1].endswith(f"and {2**62 // 4 * 2 - 4 - 1000:,} files more are missing")
+    assert found[-1].endswith(f": {2**62 // 4 * 2 - 4 - 1000:,} more files are missing")
     (tmp_path / "grid").mkdir()
     make_grid(tmp_path / "grid")
     said = json.loads((tmp_path / "grid/zarr.json").read_text())
     (tmp_path / "grid/zarr.json").write_text(json.dumps(said | {"shape": [2**62, 48]}))
-    found = GridReader(tmp_path / "grid").holes()
-    assert any("and 2,305,843,009,213,6" in words for words in found)
+    found = GridReader(tmp_path / "grid").missing()
+    assert any(": 2,305,843,009,213,6" in words for words in found)
     assert "c/1/0: inner chunks" in found[0]
 
 

@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridLayout, create_grid, grid_dtype, plan_bands, write_band
-from lc_assets.formats.grid_layout import INNER_ROWS, SHARD_ROWS, SHARD_TOKENS
+from lc_assets.formats.grid import create_grid, plan_bands, write_band
+from lc_assets.formats.grid_layout import (
+    INNER_ROWS,
+    SHARD_ROWS,
+    SHARD_TOKENS,
+    GridLayout,
+    grid_dtype,
+)
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.lake.scratch import once

@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.counts import Counts
-from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.chunks import RowBlock, plan_rows
 from lc_assets.formats.flat import (
+    BLOSC,
+    CHUNK,
+    ZSTD,
+    FlatCodec,
     FlatReader,
     create_flat,
-    plan_flat_bands,
-    plan_flat_columns,
     write_flat_band,
 )
-from lc_assets.formats.flat_codecs import BLOSC, ZSTD, FlatCodec
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
@@ -97,7 +98,7 @@ def _bands(
     )
     return [
         FlatTask(root=root, order=order, folder=folder, split=split, block=block)
-        for block in plan_flat_bands(len(opened))
+        for block in plan_rows(len(opened), CHUNK[0])
     ]
 
 
@@ -107,11 +108,16 @@ def write_band(task: FlatTask) -> Counts:
     MiB in memory, not 512.
     """
     rows = ordered_rows(task.root, task.order, task.split)
-    for tokens in plan_flat_columns(rows.row_tokens):
+    for tokens in _columns(rows.row_tokens):
         ids = rows.read(slice(task.block.start, task.block.stop), tokens)
         write_flat_band(task.folder / f"{task.split}.zarr", task.block, ids, tokens=tokens)
     n_rows = len(task.block)
     return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
+
+
+def _columns(row_tokens: int) -> list[slice]:
+    """The tokens of a row by columns of chunks."""
+    return [slice(block.start, block.stop) for block in plan_rows(row_tokens, CHUNK[1])]
 
 
 def raw_bytes(flat: Published) -> int:
@@ -168,7 +174,7 @@ def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list
     of chunks at a time.
     """
     same = np.ones(len(close), np.bool_)
-    for tokens in plan_flat_columns(flat.row_tokens):
+    for tokens in _columns(flat.row_tokens):
         found = flat.read(slice(close[0], close[-1] + 1), tokens)[np.subtract(close, close[0])]
         wanted = np.concatenate([rows.read(slice(row, row + 1), tokens) for row in close])
         same &= (found == wanted).all(axis=1)
