@@ -25,11 +25,23 @@ settings.load_profile(os.environ.get("LC_HYPOTHESIS", "default"))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """The whole suite is run by some processes, two gigabytes each; a part of it, or one that
-    prints (``-s``), by this one.
+    """Run the whole suite in up to four processes, two gigabytes each; run a part of it, benchmarks,
+    and whatever prints (``-s``) in this process.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return min(os.cpu_count() or 1, 4) if whole and config.option.capture != "no" else 0
+    alone = _wants_benchmarks(config) or config.option.capture == "no"
+    return min(os.cpu_count() or 1, 4) if whole and not alone else 0
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the benchmarks where the markers leave them out."""
+    here = collection_path == Path(__file__).parent / "benchmarks"
+    return True if here and not _wants_benchmarks(config) else None
+
+
+def _wants_benchmarks(config: pytest.Config) -> bool:
+    chosen = config.option.markexpr
+    return not chosen or "benchmark" in chosen.replace("not benchmark", "")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.digests import file_facts
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets_tests.benchmarks.timing import BUSY
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.bucket_server import BucketServer
 from lc_assets_tests.grid_builders import write_grid
@@ -109,7 +108,7 @@ def test_rows_come_by_range_at_a_part_of_the_disks_speed(emulator, tmp_path):
             f"{per_batch:.2f} requests a batch ({asked}), {sum(opening.values())} to open"
         )
         assert total == again
-        assert BUSY or bucket > FLOOR * disk
+        assert bucket > FLOOR * disk
         assert asked.get("list", 0) + opening.get("list", 0) <= MOST_LISTINGS
         assert per_batch <= MOST_REQUESTS
 

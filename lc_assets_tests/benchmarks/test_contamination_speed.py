@@ -12,7 +12,7 @@ from lc_assets.text.gram_scan import find_grams
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets_tests.benchmarks.crawl import prose
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 TEXT_CHARS, PLAIN_CHARS = 4_000_000, 400_000
 ITEM_WORDS, PLANTED = 60, 20
@@ -79,4 +79,4 @@ def test_scanning_for_items(n_items):
         f"index: {index.n_grams:,} n-grams, {index.n_bytes / 1e6:.1f} MB, "
         f"{index.n_grams / building / 1e6:.2f} M n-grams per CPU-second"
     )
-    assert BUSY or plain / ours > LEAST_RATIO
+    assert plain / ours > LEAST_RATIO

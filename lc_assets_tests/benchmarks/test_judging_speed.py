@@ -15,7 +15,7 @@ from lc_assets.stages.documents.judging import JudgeTask, judge_file
 from lc_assets.text.rules import RuleSet, judge_columns
 from lc_assets.text.sweeps import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 N_CHARS = 6_000_000
 N_SWEPT = 30_000
@@ -61,7 +61,7 @@ def test_stored_values_are_judged_faster_than_texts(pages, tmp_path, preset):
         all_signals=everything,
         stored_values=stored,
     )
-    assert BUSY or stored < texts
+    assert stored < texts
 
 
 def test_a_sweep_is_the_judging_by_every_threshold_and_faster():
@@ -82,7 +82,7 @@ def test_a_sweep_is_the_judging_by_every_threshold_and_faster():
         fast,
         judged_again=slow,
     )
-    assert BUSY or fast * 2 < slow
+    assert fast * 2 < slow
 
 
 def one_by_one(columns, rules, thresholds):

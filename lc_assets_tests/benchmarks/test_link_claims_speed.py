@@ -1,4 +1,4 @@
-"""Claims among many links: ``pytest -s lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12
+"""Claims among many links: ``pytest -s -m benchmark lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12
 million of them with ``-m slow``.
 """
 
@@ -15,7 +15,7 @@ import pytest
 from lc_assets.packing.longpack import PART_TOKENS, part_cost
 from lc_assets.packing.turns import KEPT, Offer, Rules, Standing, take_turns
 from lc_assets_tests.benchmarks import millions_of_links as made
-from lc_assets_tests.benchmarks.timing import BUSY, say
+from lc_assets_tests.benchmarks.timing import say
 
 ROOT = Path(__file__).parents[2]
 N_LINKS = 60_000
@@ -64,7 +64,7 @@ def test_links_per_second(tmp_path, mode):
     )
     assert counts.seen == n_links
     say(f"claims, {mode}", n_links / 1000, "thousand links", seconds, lists_in_memory=plain_seconds)
-    assert BUSY or n_links / seconds > 5_000
+    assert n_links / seconds > 5_000
 
 
 @pytest.mark.slow

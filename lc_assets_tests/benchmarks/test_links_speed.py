@@ -15,7 +15,7 @@ from lc_assets.text.links import page_links, scanned
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import HOSTILE, made_up_pages, manual_pages
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.oracles.paper_links import paper_links
 
 N_PAGES = 150
@@ -102,7 +102,7 @@ def test_links_are_those_of_other_parsers_and_faster(pages):
     guard, _ = cpu_seconds(lambda _: [complaint_about(page.encode()) for page in pages])
     say("links, HTML5", n_links / 1e3, "k links", ours, **others)
     say("… of HTML", n_bytes / 1e6, "MB", ours, asking_first_alone=guard)
-    assert BUSY or ours < plain / 2
+    assert ours < plain / 2
 
 
 def test_the_papers_links_are_those_of_its_expressions(pages):
@@ -113,13 +113,13 @@ def test_the_papers_links_are_those_of_its_expressions(pages):
     theirs, wanted = cpu_seconds(lambda _: [paper_links(page) for page in pages])
     assert found == wanted
     say("links, the paper's", sum(map(len, found)) / 1e3, "k links", ours, its_expressions=theirs)
-    assert BUSY or ours < 4 * theirs
+    assert ours < 4 * theirs
     hostile = '<a x href="y" ' + 'x href="y" ' * 100
     ours, found = cpu_seconds(lambda _: list(scanned(hostile)))
     theirs, wanted = cpu_seconds(lambda _: paper_links(hostile), rounds=1)
     assert found == wanted == []
     say(f"… {len(hostile):,} bytes of an unclosed tag", 1, "pages", ours, its_expressions=theirs)
-    assert BUSY or ours < theirs / 100
+    assert ours < theirs / 100
 
 
 def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
@@ -148,7 +148,7 @@ def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
     assert keys[:20] == wanted[:20]
     assert sum(one == other for one, other in zip(keys, wanted, strict=True)) > 0.98 * len(keys)
     say("targets", sum(map(len, links)) / 1e3, "k links", ours, urllib_and_a_dictionary=theirs)
-    assert BUSY or ours < 2 * theirs
+    assert ours < 2 * theirs
 
 
 PROBE = """
@@ -178,5 +178,5 @@ def test_a_hostile_megabyte_takes_about_a_second_at_most():
             f"{name:32} {extractor:6} {float(seconds):6.3f} s {float(peak):5.0f} MB "
             f"{int(n_links):8,} links  {why}"
         )
-    assert BUSY or max(float(line[3]) for line in lines) < SECONDS
+    assert max(float(line[3]) for line in lines) < SECONDS
     assert max(float(line[4]) for line in lines) < MEGABYTES

@@ -15,7 +15,7 @@ from numcodecs.zstd import Zstd
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.benchmarks.article_speed import article_speeds
-from lc_assets_tests.benchmarks.timing import BUSY, median_seconds
+from lc_assets_tests.benchmarks.timing import median_seconds
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.grid_builders import write_flat, write_grid, write_lake
 
@@ -80,7 +80,7 @@ def test_the_loader_is_far_faster_than_the_articles(article, grid, shape):
         f"\nloader {batch_rows} × {context_tokens:,}: {fast:.0f} M tokens per CPU-second, "
         f"article's {slow:.2f}: {fast / slow:.1f} ×"
     )
-    assert BUSY or fast > FLOORS[shape] * slow
+    assert fast > FLOORS[shape] * slow
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_most_of_the_time_is_decompression(rows, grid, batch_rows, context_token
         f"\nloader {batch_rows} × {context_tokens:,}: {fast / bound:.0%} of bare decompression, "
         f"{bound:.0f} M tokens per CPU-second"
     )
-    assert BUSY or fast > 0.5 * bound
+    assert fast > 0.5 * bound
 
 
 def test_no_batch_waits_long(grid):
@@ -164,7 +164,7 @@ def test_the_riffle_costs_little(tmp_path):
             f"{slow:.0f} M tokens per CPU-second, one array {fast:.0f}: {fast / slow:.2f} × slower"
         )
         print(f"\nriffle of 84, {batch_rows} × {context_tokens:,}: {said}")
-        assert BUSY or slow > 0.4 * fast
+        assert slow > 0.4 * fast
 
 
 def test_resuming_is_arithmetic(grid):
@@ -181,4 +181,4 @@ def test_resuming_is_arithmetic(grid):
         seconds.append(time.perf_counter() - begun)
     np.testing.assert_equal(found, loader[1_000_000])
     print(f"\nresume at step 1,000,000 of {len(loader):,}: {min(seconds) * 1e3:.1f} ms")
-    assert BUSY or min(seconds) < 0.05
+    assert min(seconds) < 0.05

@@ -11,7 +11,7 @@ from lc_assets.text import measured_words
 from lc_assets.text.measures import MeasuredText, columns, measure
 from lc_assets.text.word_counts import words_of
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 PAGE_CHARACTERS = 4000
 SHARED = (
@@ -77,7 +77,7 @@ def test_measuring_is_the_plain_twins_and_faster(what, text, monkeypatch):
         plain_twin=slow,
     )
     print(f"first call: {compiling:.1f} CPU-seconds")
-    assert BUSY or fast * 10 < slow
+    assert fast * 10 < slow
 
 
 @pytest.mark.network
@@ -109,4 +109,4 @@ def test_measuring_beats_datatroves_filters(text):
         fast,
         datatrove_given_words=slow,
     )
-    assert BUSY or fast * 10 < slow
+    assert fast * 10 < slow

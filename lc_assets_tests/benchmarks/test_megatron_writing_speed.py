@@ -18,7 +18,7 @@ from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.benchmarks.crawl import prose
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.oracles.preprocess_data import preprocess, write_index
 
 DOCUMENT_CHARS, CORPUS_CHARS = 4_000, 16_000_000
@@ -80,7 +80,7 @@ def test_writing_is_preprocess_datas_and_faster(corpus, tmp_path, monkeypatch):
         words_seen_before=again,
         json_and_tiktoken_row_by_row=theirs,
     )
-    assert BUSY or 4 * first < theirs
+    assert 4 * first < theirs
 
 
 def test_an_index_of_millions_of_documents_takes_little(tmp_path):
@@ -106,7 +106,7 @@ def test_an_index_of_millions_of_documents_takes_little(tmp_path):
         mine,
         loop=slow,
     )
-    assert BUSY or 4 * mine < slow
+    assert 4 * mine < slow
     assert peak < 20e6
 
 

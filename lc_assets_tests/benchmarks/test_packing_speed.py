@@ -22,7 +22,7 @@ from lc_assets.stages.packing.packing_plans import plan_packing
 from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.tables import TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, median_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows
 
 N_DOCS = 200_000
@@ -66,7 +66,7 @@ def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
     )
     assert found.padding_share < 0.001
     assert found.cut_needlessly == 0
-    assert BUSY or slow > 1.5 * fast
+    assert slow > 1.5 * fast
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -81,7 +81,7 @@ def test_every_method_keeps_up_with_a_million_documents(method):
         f"{found.padding_share:.3%}, {found.pieces:,} pieces"
     )
     assert found.tokens == found.in_rows
-    assert BUSY or N_DOCS / seconds > 100_000
+    assert N_DOCS / seconds > 100_000
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_writing_packed_rows_costs_little_more_than_writing_rows(store, tmp_path
         fast,
         encoding_alone=bare,
     )
-    assert BUSY or fast < 4 * bare
+    assert fast < 4 * bare
 
 
 def test_masks_cost_little_beside_decoding(store, tmp_path):
@@ -175,7 +175,7 @@ def test_masks_cost_little_beside_decoding(store, tmp_path):
             f"\npacked batches of {batch_rows} × 65,536: {said}, {amount / bare:.0f} without: "
             f"{ratios}"
         )
-        assert BUSY or spans < 2 * bare
+        assert spans < 2 * bare
 
 
 def gone_through(loader, use=lambda batch: batch):

@@ -9,7 +9,7 @@ import pytest
 from lc_assets.text.personal import KINDS
 from lc_assets.text.privacy import replace_personal
 from lc_assets_tests.benchmarks.crawl import prose
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 TEXT_CHARS = 4_000_000
 LEAST_RATIO = 1.2
@@ -62,7 +62,7 @@ def test_replacing():
         every,
         plain_expressions_for_two=plain,
     )
-    assert BUSY or plain / ours > LEAST_RATIO
+    assert plain / ours > LEAST_RATIO
 
 
 @pytest.mark.network

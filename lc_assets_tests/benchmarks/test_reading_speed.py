@@ -16,7 +16,7 @@ from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
 from lc_assets.text.languages import language_of, one_line
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.builders import made_up_record
 
 SHARD = Shard.parse("2023-06/0000/en_head")
@@ -68,7 +68,7 @@ def test_long_documents_are_the_plain_loop_s_and_faster(crawl):
     assert found == wanted
     assert found[0]
     say("read_long_lines", n_bytes / 1e6, "MB of JSON", fast, gzip_and_json=slow)
-    assert BUSY or fast < slow / 2
+    assert fast < slow / 2
 
 
 class Typed(msgspec.Struct):
@@ -99,7 +99,7 @@ def test_plain_lines_cost_less_than_twice_a_typed_decoder(crawl, tmp_path):
     least, wanted = cpu_seconds(lambda _: typed(tmp_path / "plain.jsonl"))
     assert found == wanted
     say("read_corpus", n_bytes / 1e6, "MB of JSON", ours, msgspec_typed=least)
-    assert BUSY or ours < 4 * least
+    assert ours < 4 * least
     documents = list(read_corpus(path))
     written, _ = cpu_seconds(
         lambda _: write_corpus(tmp_path / "written.jsonl.gz", documents), rounds=2
@@ -120,4 +120,4 @@ def test_a_language_shows_early():
     assert agree > (
         0.95 if prose()[0] == "books" else 0.8
     )  # made-up words are of no language, and it shows
-    assert BUSY or fast < slow
+    assert fast < slow

@@ -16,7 +16,7 @@ from lc_assets.formats.redpajama.signal_lines import signals_line
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of_document
 from lc_assets.text.words import read_document
-from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.oracles.redpajama_signals import slow_signals
 
 STOP_WORDS = frozenset(
@@ -147,7 +147,7 @@ def test_signals_are_the_slow_twins_and_faster():
             plain_twin=plain * share,
             slow_twin=slow * share,
         )
-        assert BUSY or fast * 8 < plain * share
+        assert fast * 8 < plain * share
 
 
 def test_lines_are_written_as_fast_as_signals_are_computed():
@@ -167,7 +167,7 @@ def test_lines_are_written_as_fast_as_signals_are_computed():
         writing,
         computing_them=computing,
     )
-    assert BUSY or writing < 3 * computing
+    assert writing < 3 * computing
 
 
 def plain_signals(text: str) -> dict:

@@ -1,6 +1,4 @@
-"""How long one waits for things to begin: ``pytest -s -m slow
-lc_assets_tests/benchmarks/test_start_up_speed.py``.
-"""
+"""How long one waits for things to begin: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_start_up_speed.py``."""
 
 import os
 import resource
@@ -18,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 SNAPSHOT = "2023-06"
 CHAIN = "*megatron_rows"
 HELP = "import sys; sys.argv = ['lc', '--help']; from lc_assets.cli.main import app; app()"
+MOST_TIMES_A_START = {"lc --help": 25, "import lc_assets.loaders.grid": 40}
+"""At most so many times what starting a bare interpreter costs, some 0.01 CPU-seconds."""
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +100,9 @@ def test_what_one_waits_for(environment):
     print()
     for command, (seconds, _, what, paid) in found.items():
         print(f"{command:45s} {seconds:5.2f} CPU-s, {what} {paid:.2f}: {seconds / paid:.1f} ×")
+    for command, most in MOST_TIMES_A_START.items():
+        seconds, _, _, _ = found[command]
+        assert seconds < most * bare, command
 
 
 def receipts_of(environment):

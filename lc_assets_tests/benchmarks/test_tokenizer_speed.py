@@ -11,7 +11,6 @@ import pytest
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
-from lc_assets_tests.benchmarks.timing import BUSY
 
 N_WORDS = 400_000
 
@@ -66,7 +65,7 @@ def test_the_fast_tokenizer_is_far_faster_and_agrees(kind):
         f"{twin}"
     )
     print(f"  ratio {first.speed / twin.speed:.1f} and {seen.speed / twin.speed:.1f}")
-    assert BUSY or first.speed > twin.speed
+    assert first.speed > twin.speed
 
 
 class timed:  # noqa: N801 - reads as a verb

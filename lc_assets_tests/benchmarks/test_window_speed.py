@@ -13,7 +13,7 @@ import pytest
 
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.loaders.windows import WindowLoader
-from lc_assets_tests.benchmarks.timing import BUSY, median_seconds
+from lc_assets_tests.benchmarks.timing import median_seconds
 from lc_assets_tests.benchmarks.token_rows import token_rows
 
 BATCH, CONTEXT, N_STEPS = 32, 1024, 400
@@ -74,7 +74,7 @@ def test_windows_come_faster_than_megatrons(prefix):
         f"\nwindows: {fast:.0f} M tokens per CPU-second, Megatron's way {slow:.0f}: "
         f"{fast / slow:.1f} ×"
     )
-    assert BUSY or fast > 2 * slow
+    assert fast > 2 * slow
 
 
 def test_windows_come_faster_than_a_courses_data_set(prefix):
@@ -105,4 +105,4 @@ def test_windows_come_faster_than_a_courses_data_set(prefix):
         f"\nwindows: {fast:.0f} M tokens per CPU-second, a course's data set {slow:.0f}: "
         f"{fast / slow:.1f} ×"
     )
-    assert BUSY or fast > 2 * slow
+    assert fast > 2 * slow

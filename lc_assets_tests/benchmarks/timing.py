@@ -1,27 +1,18 @@
-"""Taking the time: CPU seconds of this process, all its threads together, the best of a few
-rounds.
-"""
+"""Measure CPU seconds of this process, all its threads together, the best of a few rounds."""
 
-import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 Found = TypeVar("Found")
 
 ROUNDS = 3
 
-BUSY: Final = "PYTEST_XDIST_WORKER" in os.environ
-"""Whether other tests run beside this one. They take its caches and half its processor, so ratios
-are held to their floors only when a benchmark is run by itself; what both sides return is compared
-always.
-"""
-
 
 def cpu_seconds(work: Callable[[int], Found], rounds: int = ROUNDS) -> tuple[float, Found]:
-    """Fewest CPU seconds of a few calls, and what the last one returned; ``work`` is told the
-    number of its round.
+    """Return the fewest CPU seconds of a few calls and the last result; ``work`` gets the number of
+    its round.
     """
     seconds = []
     for number in range(rounds):
@@ -32,9 +23,7 @@ def cpu_seconds(work: Callable[[int], Found], rounds: int = ROUNDS) -> tuple[flo
 
 
 def median_seconds(work: Callable[[], object], rounds: int = 5) -> float:
-    """CPU seconds of a call, the median of a few, where both sides of a ratio are to be what is
-    usual, not what is best.
-    """
+    """Return the median CPU seconds of a few calls, for ratios of usual rather than best times."""
     seconds = []
     for _ in range(rounds):
         begun = time.process_time()
@@ -44,9 +33,9 @@ def median_seconds(work: Callable[[], object], rounds: int = 5) -> float:
 
 
 def say(what: str, amount: float, unit: str, ours: float, **others: float) -> None:
-    """Print one line: our rate, and the rate of each other with how many times ours it is."""
-    said = [
+    """Print our rate, each other rate, and how many times faster we are."""
+    rates = [
         f"{name.replace('_', ' ')} {amount / seconds:,.1f} ({seconds / ours:.1f} ×)"
         for name, seconds in others.items()
     ]
-    print(f"\n{what}: {amount / ours:,.1f} {unit} per CPU-second; {', '.join(said)}")
+    print(f"\n{what}: {amount / ours:,.1f} {unit} per CPU-second; {', '.join(rates)}")
