@@ -15,7 +15,7 @@ from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.pools import WORKERS
 from lc_assets.resources import BuildContextResource
 from lc_assets.stages.decontamination import contaminated_documents as contamination
-from lc_assets.stages.decontamination.contamination_files import EVIDENCE
+from lc_assets.stages.decontamination.evidence import EVIDENCE
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals

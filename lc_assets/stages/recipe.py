@@ -80,7 +80,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     )
 
     def __post_init__(self) -> None:
-        self.decontamination.require_document_by_document()
+        self.decontamination.require_no_cutting()
         if self.tokenizing.min_tokens < self.gridding.row_tokens:
             raise BadInput(
                 f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below "

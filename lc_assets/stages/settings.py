@@ -48,18 +48,16 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     action: Literal["drop", "cut"] = "drop"
     margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
 
-    def require_document_by_document(self) -> None:
-        """Refuse what needs a whole corpus at once, or another text.
+    def require_no_cutting(self) -> None:
+        """Refuse ``action = "cut"``, which changes texts that later stages read.
 
         Raises:
-            BadInput: when n-grams that are common in the corpus are to be ignored, or finds are to
-                be cut out.
+            BadInput: when finds are to be cut out.
         """
-        if self.ignore_common is not None or self.action == "cut":
+        if self.action == "cut":
             raise BadInput(
-                "decontamination.ignore_common and action = 'cut' are for `lc decontaminate`, "
-                "which reads a corpus as a whole; "
-                "leave them out of the recipe"
+                'decontamination.action = "cut" changes texts: use `lc decontaminate --cut`, and '
+                "leave it out of the recipe"
             )
 
 

@@ -122,13 +122,35 @@ def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
     assert seen == [evals]
 
 
-def test_what_needs_a_whole_corpus_is_refused():
-    for settings in (
-        DecontaminationSettings(ignore_common=3),
-        DecontaminationSettings(action="cut"),
-    ):
-        with pytest.raises(BadInput, match="are for `lc decontaminate`"):
-            Recipe(decontamination=settings)
+def test_cutting_is_refused_in_a_recipe():
+    with pytest.raises(BadInput, match="use `lc decontaminate --cut`"):
+        Recipe(decontamination=DecontaminationSettings(action="cut"))
+
+
+def test_items_and_common_n_grams_are_reported(made):
+    _, victim, built, _ = made
+    folder = built["contamination"].published.folder
+    items = {line["item_id"]: line for line in read_table(folder / "items.parquet").to_pylist()}
+    found = next(line for name, line in items.items() if "q1" in name)
+    assert (found["verdict"], found["best_document"], found["best_coverage"]) == (
+        "contaminated",
+        victim,
+        1.0,
+    )
+    assert sorted(line["verdict"] for line in items.values()) == ["clean", "contaminated"]
+    assert not read_table(folder / "common.parquet")["ignored"].to_pylist().count(True)
+
+
+def test_n_grams_of_many_documents_are_ignored(made, tmp_path):
+    """With a limit of 0 documents every n-gram found is too common, so nothing is condemned."""
+    context, *_, evals = made
+    settings = DecontaminationSettings(against=(str(evals),), ignore_common=0)
+    recipe = msgspec.structs.replace(context.recipe, decontamination=settings)
+    built = build_snapshot(replace(context, recipe=recipe), OLD, ["contamination"])["contamination"]
+    assert (built.counts.seen, built.counts.dropped) == (27, {})
+    common = read_table(built.published.folder / "common.parquet").to_pylist()
+    assert common
+    assert all(line["ignored"] for line in common)
 
 
 def spoilt(found, **change):

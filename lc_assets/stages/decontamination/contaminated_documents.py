@@ -1,9 +1,10 @@
-"""`contamination`: which filtered documents of a snapshot hold too much of an evaluation item, and
-where.
+"""Which filtered documents of a partition hold too much of an evaluation item, and where.
 
-Where the recipe names no evaluation sets, nothing is looked for and nothing found. Documents are
-judged one by one, so a snapshot needs no other; what is common in a whole corpus, and cutting
-instead of dropping, are for `lc_assets.stages.decontamination.decontaminating`. Who goes is written down by
+Without evaluation sets in the recipe nothing is searched. A shard is scanned once: every occurrence
+of an n-gram is published (``*.finds.parquet``) and weighed into evidence
+(``*.contamination.parquet``). Where ``ignore_common`` is set, all shards are scanned before the
+first is weighed, since how common an n-gram is, is known only then. ``items.parquet`` and
+``common.parquet`` report on items and n-grams. Which documents are dropped is decided in
 `lc_assets.stages.deduplication.removed_documents`.
 """
 
@@ -16,10 +17,11 @@ from typing import Any, Final
 from lc_assets.counts import Counts
 from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.scratch import once
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import finished, publish
+from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -37,29 +39,43 @@ from lc_assets.stages.claims import (
     evenly_spaced,
     the_shards_add_up,
 )
-from lc_assets.stages.decontamination.contamination_files import EVIDENCE, lines_of
-from lc_assets.stages.decontamination.decontaminating import CONTAMINATED, index_of
+from lc_assets.stages.decontamination.evidence import (
+    CONTAMINATED,
+    EVIDENCE,
+    document_counts,
+    ignored_grams,
+    index_of,
+    lines_of,
+    read_finds,
+    write_common,
+    write_finds,
+    write_items,
+)
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
-from lc_assets.stages.tables import TableWriter, read_lines, read_table
-from lc_assets.text.contamination import ContaminationRule, Weigher, in_many_items
-from lc_assets.text.gram_scan import find_grams
+from lc_assets.stages.tables import TableWriter, count_lines, read_lines, read_table
+from lc_assets.text.contamination import ContaminationRule, Mode, Weigher
+from lc_assets.text.gram_scan import Finds, find_grams
+from lc_assets.text.grams import GramIndex
 from lc_assets.vocabulary import SnapshotId
 
 EVIDENCE_SUFFIX: Final = ".contamination.parquet"
-INDEX: Final = "index"
-WEIGHED_AGAIN: Final = 20
-"""Documents that the audit scans anew."""
+FINDS_SUFFIX: Final = ".finds.parquet"
+ITEMS_FILE: Final = "items.parquet"
+COMMON_FILE: Final = "common.parquet"
+_INDEX: Final = "index"
+_IGNORED: Final = "ignored.npy"
+_CHECKED_DOCUMENTS: Final = 20
+"""Documents that the check scans again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanTask:
-    """One shard of filtered documents to be held against the index in ``index``."""
+class ShardTask:
+    """One shard of filtered documents, to be compared with the index in ``folder``."""
 
     documents: Path
     folder: Path
-    index: Path
     settings: DecontaminationSettings
 
     @property
@@ -67,16 +83,21 @@ class ScanTask:
         """The shard's name."""
         return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
+    @property
+    def finds(self) -> Path:
+        """Table of the shard's occurrences."""
+        return self.folder / f"{self.name}{FINDS_SUFFIX}"
+
     def __str__(self) -> str:
         return str(self.documents)
 
 
 def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish what one snapshot's filtered documents hold of the recipe's evaluation sets.
+    """Publish which filtered documents of a partition contain evaluation items, with evidence.
 
     Raises:
-        NotPublished: when the filtered documents are not there.
-        BadInput: when an evaluation set cannot be read, or holds nothing to look for.
+        NotPublished: when the filtered documents are not published.
+        BadInput: when an evaluation set cannot be read, or holds nothing to search for.
     """
     settings = context.recipe.decontamination
 
@@ -85,47 +106,89 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
         if not settings.against:
             n_documents = filtered.receipt.counts.kept
             return Counts(seen=n_documents, kept=n_documents)
-        index = staging.folder / INDEX
-        write_index(index, index_of(settings))
+        index = index_of(settings)
+        write_index(staging.folder / _INDEX, index)
         tasks = [
-            ScanTask(documents=path, folder=staging.folder, index=index, settings=settings)
+            ShardTask(documents=path, folder=staging.folder, settings=settings)
             for path in documents_files(filtered.folder)
         ]
-        return run_shards(context, staging, scan_shard, tasks, what=f"decontaminate {snapshot}")
+        documents = None
+        if settings.ignore_common is not None:
+            for _ in context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"):
+                pass
+            documents = document_counts([task.finds for task in tasks], index.n_grams)
+        ignored = ignored_grams(index, settings, documents)
+        publish_bytes(staging.folder / _INDEX / _IGNORED, npy_bytes(ignored))
+        counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
+        if documents is None:
+            documents = document_counts([task.finds for task in tasks], index.n_grams)
+        write_common(staging.folder / COMMON_FILE, index, documents, ignored)
+        evidence = finished(staging.folder.glob(f"*{EVIDENCE_SUFFIX}"))
+        write_items(staging.folder / ITEMS_FILE, index, ignored, evidence)
+        return counts
 
     return build(context, STAGE, snapshot, fill)
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """The shard's filtered documents; what is looked for stands in the settings, by its digests."""
+    """The shard's filtered documents; the settings hold the digests of the evaluation sets."""
     return {
         name: (read,)
         for name, read in documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX).items()
     }
 
 
+def scan_shard(task: ShardTask) -> int:
+    """Publish every occurrence of an n-gram in one shard, unless that is done; 1 if it was not."""
+    if task.finds.is_file():
+        return 0
+    lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
+    documents = ((number, line["id"], line["raw_content"]) for number, line in enumerate(lines))
+    write_finds(task.finds, documents, open_index(task.folder / _INDEX))
+    return 1
+
+
 @once
-def scan_shard(task: ScanTask) -> Counts:
+def weigh_shard(task: ShardTask) -> Counts:
     """Publish the evidence against the documents of one shard."""
-    index = open_index(task.index)
-    weigher = Weigher(index, in_many_items(index, task.settings.max_items))
-    rule = ContaminationRule(mode=task.settings.mode, threshold=task.settings.threshold)
-    n_seen = n_dropped = 0
+    scan_shard(task)
+    weigh = _Weighing.opened(task.folder, task.settings.mode, task.settings.threshold)
+    n_seen, n_dropped = count_lines(task.documents), 0
     with contextlib.ExitStack() as stack:
         staging = stack.enter_context(publish(task.folder / f"{task.name}{EVIDENCE_SUFFIX}"))
         table = stack.enter_context(contextlib.closing(TableWriter(staging, EVIDENCE)))
-        for line in read_lines(task.documents, ["id", "raw_content"], batch_lines=16):
-            overlaps = weigher.overlaps_of(find_grams(line["raw_content"], index))
-            n_seen += 1
-            n_dropped += any(map(rule.condemns, overlaps))
-            for found in lines_of(line["id"], overlaps, index, rule.condemns):
-                table.add(found)
+        for _, name, finds in read_finds(task.finds):
+            lines = weigh.evidence(name, finds)
+            n_dropped += any(line["condemned"] for line in lines)
+            for line in lines:
+                table.add(line)
     dropped = {CONTAMINATED: n_dropped} if n_dropped else {}
     return Counts(seen=n_seen, kept=n_seen - n_dropped, dropped=dropped, failed_rules=dropped)
 
 
+@dataclass(frozen=True, slots=True)
+class _Weighing:
+    """Turns occurrences in a document into lines of evidence."""
+
+    index: GramIndex
+    weigher: Weigher
+    rule: ContaminationRule
+
+    @classmethod
+    def opened(cls, folder: Path, mode: Mode, threshold: float) -> "_Weighing":
+        index = open_index(folder / _INDEX)
+        ignored = read_npy(folder / _INDEX / _IGNORED).tolist()
+        return cls(
+            index, Weigher(index, ignored), ContaminationRule(mode=mode, threshold=threshold)
+        )
+
+    def evidence(self, name: str, finds: Finds) -> list[dict[str, Any]]:
+        overlaps = self.weigher.overlaps_of(finds)
+        return list(lines_of(name, overlaps, self.index, self.rule.condemns))
+
+
 def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
-    """Of every condemned document, by id: the item that it holds most of, and how much."""
+    """Id of each condemned document to the item it holds most of, and that item's coverage."""
     found: dict[str, tuple[str, float]] = {}
     for line in evidence_lines(folder):
         if line["condemned"] and line["coverage"] > found.get(line["id"], ("", -1.0))[1]:
@@ -140,9 +203,7 @@ def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
-    """As many documents are condemned as were counted, all of them filtered ones, none by an
-    impossible share.
-    """
+    """As many documents are condemned as counted, all of them filtered, with possible shares."""
     lines = list(evidence_lines(check_input.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
     n_counted = check_input.counts.dropped.get(CONTAMINATED, 0)
@@ -170,49 +231,37 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
 
 
 def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResult:
-    """An even choice of documents, scanned anew, gives exactly the evidence that was published."""
+    """Evenly chosen documents, scanned again, give exactly the published evidence."""
     by_id: dict[str, list[dict[str, Any]]] = {}
     for line in evidence_lines(check_input.folder):
         by_id.setdefault(line["id"], []).append(line)
     names = sorted(by_id)
-    chosen = {names[place] for place in evenly_spaced(len(names), WEIGHED_AGAIN)}
+    chosen = {names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)}
     wrong = _other_evidence(check_input, chosen, by_id) if chosen else []
     return CheckResult(
         claim="the_text_holds_what_the_evidence_says",
         passed=not wrong,
-        words=f"{len(chosen):,} of {len(names):,} documents scanned anew, {len(wrong):,} differ"
+        words=f"{len(chosen):,} of {len(names):,} documents scanned again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"scanned anew": len(chosen), "differ": len(wrong)},
+        numbers={"scanned again": len(chosen), "differ": len(wrong)},
     )
 
 
 def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, Any]) -> list[str]:
-    asked, index = check_input.fingerprint.params, open_index(check_input.folder / INDEX)
-    weigher = Weigher(index, in_many_items(index, asked["max_items"]))
-    rule = ContaminationRule(mode=asked["mode"], threshold=asked["threshold"])
-    wrong = []
-    for path in documents_files(check_input.only_input("filtered").folder):
-        for line in (
-            line
-            for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
-            if line["id"] in chosen
-        ):
-            found = list(
-                lines_of(
-                    line["id"],
-                    weigher.overlaps_of(find_grams(line["raw_content"], index)),
-                    index,
-                    rule.condemns,
-                )
-            )
-            wrong += [line["id"]] if found != by_id[line["id"]] else []
-    return wrong
+    params = check_input.fingerprint.params
+    weigh = _Weighing.opened(check_input.folder, params["mode"], params["threshold"])
+    return [
+        line["id"]
+        for path in documents_files(check_input.only_input("filtered").folder)
+        for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
+        if line["id"] in chosen
+        and weigh.evidence(line["id"], find_grams(line["raw_content"], weigh.index))
+        != by_id[line["id"]]
+    ]
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings, and the content of the evaluation sets: a changed set makes what was made of it
-    out of date.
-    """
+    """The settings, and the digests of the evaluation sets, so that a changed set is noticed."""
     settings = recipe.decontamination
     files = evaluation_files(map(Path, settings.against)) if settings.against else []
     return plain(settings) | {"evaluations": [[path.name, sha256_of_file(path)] for path in files]}
@@ -220,7 +269,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="contamination",
-    code_version="1",
+    code_version="2",
     upstream=("filtered",),
     params=_params,
     claims=(
@@ -230,7 +279,10 @@ STAGE = Stage(
         the_shards_add_up,
     ),
     sharding=Sharding(
-        reads=_reads, suffixes=(EVIDENCE_SUFFIX,), idle=lambda params: not params["against"]
+        reads=_reads,
+        suffixes=(FINDS_SUFFIX, EVIDENCE_SUFFIX),
+        # With ignore_common a shard's evidence depends on all shards: none is taken over.
+        idle=lambda params: not params["against"] or params["ignore_common"] is not None,
     ),
 )
-"""Filtered documents that hold evaluation items."""
+"""Filtered documents that contain evaluation items."""

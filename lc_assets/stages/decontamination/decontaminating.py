@@ -19,51 +19,38 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
+from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.corpus_runs import over_corpus
-from lc_assets.stages.decontamination.contamination_files import (
-    COMMON,
+from lc_assets.stages.decontamination.evidence import (
+    CONTAMINATED,
     EVIDENCE,
-    ITEMS,
-    DocumentFile,
     document_counts,
-    item_lines,
+    ignored_grams,
+    index_of,
     lines_of,
     read_finds,
-    same_document,
+    write_common,
     write_finds,
+    write_items,
 )
 from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.tables import TableWriter, write_table
-from lc_assets.text.contamination import (
-    ContaminationRule,
-    Weigher,
-    in_many_items,
-    postings,
-    spans_of,
-    without_spans,
-)
-from lc_assets.text.gram_scan import Finds, find_grams
-from lc_assets.text.grams import GramIndex, GramSettings
-from lc_assets.text.indexing import build_index
+from lc_assets.stages.tables import TableWriter, count_lines
+from lc_assets.text.contamination import ContaminationRule, Weigher, spans_of, without_spans
+from lc_assets.text.gram_scan import Finds
 
-CONTAMINATED = "contaminated"
 CUT, REMOVED = "documents cut", "characters cut"
 TOUCHED, SEARCHED = "documents with any n-gram", "characters"
 IGNORED = "ignored.npy"
-MOST_COMMON = 1000
-"""Common n-grams that are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +68,7 @@ class FileTask:
     def __str__(self) -> str:
         return str(self.source)
 
-    def place(self, kind: str, suffix: str) -> Path:
+    def path(self, kind: str, suffix: str) -> Path:
         """Where this file's part of one kind lies."""
         return self.out / kind / f"{self.stem}{suffix}"
 
@@ -136,19 +123,14 @@ def decontaminate(
         return tasks[-1]
 
     over_corpus(sources, out / "finds", scan_task, scan_file, executor=executor, what="scan")
-    ignored = _ignore(
-        out,
-        index,
-        document_counts([task.place("finds", ".parquet") for task in tasks], index.n_grams),
-        settings,
-    )
+    documents = document_counts([task.path("finds", ".parquet") for task in tasks], index.n_grams)
+    ignored = ignored_grams(index, settings, documents)
+    with publish(out / "index" / IGNORED) as staging, staging.open("wb") as file:
+        np.save(file, ignored)
+    write_common(out / "common.parquet", index, documents, ignored)
     counts = Counts.total(counts for _, counts in executor.run(sort_file, tasks, what="sort"))
-    lines = item_lines(
-        index,
-        Weigher(index, ignored).item_grams,
-        [task.place("evidence", ".parquet") for task in tasks],
-    )
-    write_table(out / "items.parquet", pa.Table.from_pylist(lines, schema=ITEMS))
+    evidence = [task.path("evidence", ".parquet") for task in tasks]
+    lines = write_items(out / "items.parquet", index, ignored, evidence)
     verdicts = [line["verdict"] for line in lines]
     return Decontaminated(
         counts=counts,
@@ -160,55 +142,26 @@ def decontaminate(
     )
 
 
-def index_of(settings: DecontaminationSettings) -> GramIndex:
-    """The n-grams of the evaluation sets of some settings.
-
-    Raises:
-        BadInput: when a set cannot be read, or no item of any has enough words.
-    """
-    files = evaluation_files(Path(source) for source in settings.against)
-    items = (item for file in files for item in read_items(file, settings.fields))
-    grams = GramSettings(
-        ngram=settings.ngram,
-        min_words=min(settings.min_words, settings.ngram),
-        sample=settings.sample,
-    )
-    index = build_index(items, grams)
-    if not index.n_grams:
-        n_empty = int((index.item_words == 0).sum())
-        raise BadInput(
-            f"{', '.join(map(str, settings.against))}: {len(index.item_ids):,} items, {n_empty:,} "
-            "of them without text, none with "
-            f"{grams.min_words} words; fields looked for: {', '.join(settings.fields or FIELDS)}; "
-            "name others with --field"
-        )
-    return index
-
-
 def scan_file(task: FileTask) -> Counts:
     """Publish what the documents of one file hold of the items."""
-    index = open_index(task.out / "index")
-    n_seen = n_touched = n_chars = 0
+    n_seen = n_chars = 0
 
-    def found() -> Iterator[tuple[int, str, Finds]]:
-        nonlocal n_seen, n_touched, n_chars
-        for place, document in enumerate(read_corpus(task.source, text_field=task.text_field)):
+    def documents() -> Iterator[tuple[int, str, str]]:
+        nonlocal n_seen, n_chars
+        for number, document in enumerate(read_corpus(task.source, text_field=task.text_field)):
             n_seen += 1
-            if isinstance(document, Unread):
-                continue
-            n_chars += len(document.text)
-            finds = find_grams(document.text, index)
-            if len(finds):
-                n_touched += 1
-                yield place, document.id, finds
+            if isinstance(document, CorpusDocument):
+                n_chars += len(document.text)
+                yield number, document.id, document.text
 
-    write_finds(task.place("finds", ".parquet"), found())
-    return Counts(seen=n_seen, kept=n_seen, extra={TOUCHED: n_touched, SEARCHED: n_chars})
+    finds = task.path("finds", ".parquet")
+    write_finds(finds, documents(), open_index(task.out / "index"))
+    return Counts(seen=n_seen, kept=n_seen, extra={TOUCHED: count_lines(finds), SEARCHED: n_chars})
 
 
 def sort_file(task: FileTask) -> Counts:
     """Publish the documents of one file by what becomes of them, and the evidence."""
-    remaining = read_finds(task.place("finds", ".parquet"))
+    remaining = read_finds(task.path("finds", ".parquet"))
     waiting = next(remaining, None)
     with contextlib.ExitStack() as stack:
         sorting = _Sorting(stack, task)
@@ -218,7 +171,11 @@ def sort_file(task: FileTask) -> Counts:
             elif waiting is None or waiting[0] != place:
                 sorting.keep(document)
             else:
-                same_document(place, document.id, waiting[1], task.source)
+                if document.id != waiting[1]:
+                    raise Mismatch(
+                        f"{task.source}: document {place} was {waiting[1]} when it was scanned and "
+                        f"is {document.id} now; run it again"
+                    )
                 sorting.judge(document, waiting[2])
                 waiting = next(remaining, None)
         return sorting.counts()
@@ -232,9 +189,11 @@ class _Sorting:
         self.rule = ContaminationRule(mode=task.settings.mode, threshold=task.settings.threshold)
         self.index = open_index(task.out / "index")
         self.weigher = Weigher(self.index, read_npy(task.out / "index" / IGNORED).tolist())
-        self.kept = DocumentFile(stack, task.place("kept", ".jsonl.gz"))
-        self.gone = DocumentFile(stack, task.place("cut" if self.cuts else "dropped", ".jsonl.gz"))
-        draft = stack.enter_context(publish(task.place("evidence", ".parquet")))
+        self.kept, self.gone = (
+            stack.enter_context(gzipped(stack.enter_context(publish(task.path(kind, ".jsonl.gz")))))
+            for kind in ("kept", "cut" if self.cuts else "dropped")
+        )
+        draft = stack.enter_context(publish(task.path("evidence", ".parquet")))
         self.table = stack.enter_context(contextlib.closing(TableWriter(draft, EVIDENCE)))
         self.n_kept, self.dropped, self.extra = 0, Counter[str](), Counter[str]()
 
@@ -245,7 +204,7 @@ class _Sorting:
 
     def keep(self, document: CorpusDocument) -> None:
         self.n_kept += 1
-        self.kept.add(document)
+        self.kept.write(json_line(document))
 
     def judge(self, document: CorpusDocument, finds: Finds) -> None:
         overlaps = self.weigher.overlaps_of(finds)
@@ -255,7 +214,7 @@ class _Sorting:
         if not condemning:
             self.keep(document)
             return
-        self.gone.add(document)
+        self.gone.write(json_line(document))
         if not self.cuts:
             self.dropped[CONTAMINATED] += 1
             return
@@ -276,35 +235,3 @@ class _Sorting:
             failed_rules=dropped,
             extra=dict(self.extra),
         )
-
-
-def _ignore(
-    out: Path, index: GramIndex, documents: NDArray[np.int64], settings: DecontaminationSettings
-) -> NDArray[np.int64]:
-    """Decide which n-grams count for nothing, and list the common ones."""
-    in_items = in_many_items(index, settings.max_items)
-    in_documents = (
-        np.zeros(0, np.int64)
-        if settings.ignore_common is None
-        else np.flatnonzero(documents > settings.ignore_common)
-    )
-    ignored = np.union1d(in_items, in_documents)
-    with publish(out / "index" / IGNORED) as draft, draft.open("wb") as file:
-        np.save(file, ignored)
-    most = np.argsort(-documents, kind="stable")[:MOST_COMMON]
-    listed = np.union1d(
-        ignored[np.argsort(-documents[ignored], kind="stable")][:MOST_COMMON],
-        most[documents[most] > 1],
-    )
-    lines = [
-        {
-            "gram": int(gram),
-            "words": " ".join(index.words_of(gram)),
-            "items": len(np.unique(postings(index, np.array([gram]))[0])),
-            "documents": int(documents[gram]),
-            "ignored": bool(np.isin(gram, ignored)),
-        }
-        for gram in listed[np.argsort(-documents[listed], kind="stable")].tolist()
-    ]
-    write_table(out / "common.parquet", pa.Table.from_pylist(lines, schema=COMMON))
-    return ignored

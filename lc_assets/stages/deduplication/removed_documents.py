@@ -47,7 +47,7 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
-from lc_assets.stages.decontamination.decontaminating import CONTAMINATED
+from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.deduplication.near_families import gather_families

@@ -1,0 +1,251 @@
+"""Evidence of contamination: what was found where, weighed per document and item, and the reports.
+
+All tables are Parquet and hold no text of documents. Every function serves a shard of a lake and a
+file of a corpus alike. Not here: the stage
+(`lc_assets.stages.decontamination.contaminated_documents`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
+from lc_assets.publishing import publish
+from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.tables import TableWriter, read_lines, write_table
+from lc_assets.text.contamination import Overlap, Weigher, in_many_items, postings
+from lc_assets.text.gram_scan import Finds, find_grams
+from lc_assets.text.grams import GramIndex, GramSettings
+from lc_assets.text.indexing import build_index
+
+CONTAMINATED: Final = "contaminated"
+MOST_COMMON: Final = 1000
+"""Common n-grams that are listed."""
+
+FINDS = pa.schema(
+    [
+        ("place", pa.int64()),
+        ("id", pa.string()),
+        ("n_words", pa.int64()),
+        ("grams", pa.list_(pa.int64())),
+        ("starts", pa.list_(pa.int64())),
+        ("ends", pa.list_(pa.int64())),
+        ("lasts", pa.list_(pa.int64())),
+    ]
+)
+"""A document that holds any n-gram: its number in its file from 0, and every occurrence, as in
+`lc_assets.text.gram_scan.Finds`.
+"""
+
+_FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")
+
+EVIDENCE = pa.schema(
+    [
+        ("id", pa.string()),
+        ("item", pa.int64()),
+        ("item_id", pa.string()),
+        ("grams", pa.int64()),
+        ("item_grams", pa.int64()),
+        ("coverage", pa.float64()),
+        ("longest_words", pa.int64()),
+        ("document_share", pa.float64()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("condemned", pa.bool_()),
+    ]
+)
+"""A document and an item that share n-grams; ``condemned`` when this item alone satisfies the rule."""
+
+ITEMS = pa.schema(
+    [
+        ("item", pa.int64()),
+        ("item_id", pa.string()),
+        ("verdict", pa.string()),
+        ("words", pa.int64()),
+        ("grams", pa.int64()),
+        ("documents", pa.int64()),
+        ("condemned_documents", pa.int64()),
+        ("best_coverage", pa.float64()),
+        ("longest_words", pa.int64()),
+        ("best_document", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+    ]
+)
+"""An evaluation item: how many documents share n-grams with it, and the document that holds most."""
+
+COMMON = pa.schema(
+    [
+        ("gram", pa.int64()),
+        ("words", pa.string()),
+        ("items", pa.int64()),
+        ("documents", pa.int64()),
+        ("ignored", pa.bool_()),
+    ]
+)
+"""N-grams of many items or many documents, by descending number of documents."""
+
+
+def index_of(settings: DecontaminationSettings) -> GramIndex:
+    """The n-grams of the evaluation sets that ``settings`` names.
+
+    Raises:
+        BadInput: when a set cannot be read, or no item of any has enough words.
+    """
+    files = evaluation_files(Path(source) for source in settings.against)
+    items = (item for file in files for item in read_items(file, settings.fields))
+    grams = GramSettings(
+        ngram=settings.ngram,
+        min_words=min(settings.min_words, settings.ngram),
+        sample=settings.sample,
+    )
+    index = build_index(items, grams)
+    if not index.n_grams:
+        n_empty = int((index.item_words == 0).sum())
+        raise BadInput(
+            f"{', '.join(map(str, settings.against))}: {len(index.item_ids):,} items, {n_empty:,} "
+            f"of them without text, none with {grams.min_words} words; fields looked for: "
+            f"{', '.join(settings.fields or FIELDS)}; name others with --field"
+        )
+    return index
+
+
+def write_finds(path: Path, documents: Iterable[tuple[int, str, str]], index: GramIndex) -> None:
+    """Scan documents, given as (number, id, text), and publish every occurrence of an n-gram."""
+    with publish(path) as staging, contextlib.closing(TableWriter(staging, FINDS)) as table:
+        for number, name, text in documents:
+            finds = find_grams(text, index)
+            if len(finds):
+                columns = {key: getattr(finds, key).tolist() for key in _FIND_COLUMNS}
+                line = {"place": number, "id": name, "n_words": finds.n_words} | columns
+                table.add(line, n_bytes=256 + 128 * len(finds))
+
+
+def read_finds(path: Path) -> Iterator[tuple[int, str, Finds]]:
+    """Yield number, id and finds of each document that holds any n-gram, in order."""
+    for line in read_lines(path, FINDS.names):
+        columns = {name: np.array(line[name], np.int64) for name in _FIND_COLUMNS}
+        yield line["place"], line["id"], Finds(**columns, n_words=line["n_words"])
+
+
+def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
+    """Number of documents that hold each n-gram: int64, ``(grams,)``."""
+    counts = np.zeros(n_grams, np.int64)
+    for path in paths:
+        for _, _, finds in read_finds(path):
+            counts[np.unique(finds.grams)] += 1
+    return counts
+
+
+def lines_of(
+    document_id: str,
+    overlaps: Iterable[Overlap],
+    index: GramIndex,
+    condemns: Callable[[Overlap], bool],
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines of one document's evidence."""
+    for overlap in overlaps:
+        of_item = {
+            "id": document_id,
+            "item_id": index.item_ids[overlap.item],
+            "condemned": condemns(overlap),
+        }
+        yield of_item | msgspec.structs.asdict(overlap)
+
+
+def ignored_grams(
+    index: GramIndex, settings: DecontaminationSettings, documents: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """N-grams that count for nothing, ascending: of too many items, or of too many documents.
+
+    Args:
+        index: of the items.
+        settings: ``max_items`` and ``ignore_common``.
+        documents: `document_counts`; needed only where ``ignore_common`` is set.
+    """
+    in_items = in_many_items(index, settings.max_items)
+    if settings.ignore_common is None or documents is None:
+        return np.sort(in_items)
+    return np.union1d(in_items, np.flatnonzero(documents > settings.ignore_common))
+
+
+def write_common(
+    path: Path, index: GramIndex, documents: NDArray[np.int64], ignored: NDArray[np.int64]
+) -> None:
+    """Publish the most common n-grams, and the most common of those that were ignored."""
+    most = np.argsort(-documents, kind="stable")[:MOST_COMMON]
+    listed = np.union1d(
+        ignored[np.argsort(-documents[ignored], kind="stable")][:MOST_COMMON],
+        most[documents[most] > 1],
+    )
+    lines = [
+        {
+            "gram": int(gram),
+            "words": " ".join(index.words_of(gram)),
+            "items": len(np.unique(postings(index, np.array([gram]))[0])),
+            "documents": int(documents[gram]),
+            "ignored": bool(np.isin(gram, ignored)),
+        }
+        for gram in listed[np.argsort(-documents[listed], kind="stable")].tolist()
+    ]
+    write_table(path, pa.Table.from_pylist(lines, schema=COMMON))
+
+
+def write_items(
+    path: Path, index: GramIndex, ignored: NDArray[np.int64], evidence: Iterable[Path]
+) -> list[dict[str, Any]]:
+    """Publish the report, one line per item, and return its lines: most coverage first."""
+    lines = _item_lines(index, Weigher(index, ignored.tolist()).item_grams, evidence)
+    write_table(path, pa.Table.from_pylist(lines, schema=ITEMS))
+    return lines
+
+
+def _item_lines(
+    index: GramIndex, item_grams: NDArray[np.int64], paths: Iterable[Path]
+) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = [
+        {"item": item, "item_id": name, "verdict": "", "words": int(words), "grams": int(grams)}
+        | {"documents": 0, "condemned_documents": 0, "best_coverage": 0.0, "longest_words": 0}
+        | {"best_document": None, "start": None, "end": None}
+        for item, (name, words, grams) in enumerate(
+            zip(index.item_ids, index.item_words, item_grams, strict=True)
+        )
+    ]
+    for path in paths:
+        for found in read_lines(path, EVIDENCE.names):
+            _add_find(lines[found["item"]], found)
+    for line in lines:
+        line["verdict"] = _verdict(
+            line, too_short=int(index.item_words[line["item"]]) < index.settings.min_words
+        )
+    return sorted(
+        lines, key=lambda line: (-line["best_coverage"], -line["longest_words"], line["item"])
+    )
+
+
+def _add_find(line: dict[str, Any], found: dict[str, Any]) -> None:
+    line["documents"] += 1
+    line["condemned_documents"] += int(found["condemned"])
+    line["longest_words"] = max(line["longest_words"], found["longest_words"])
+    if found["coverage"] > line["best_coverage"]:
+        line |= {
+            "best_coverage": found["coverage"],
+            "best_document": found["id"],
+            "start": found["start"],
+            "end": found["end"],
+        }
+
+
+def _verdict(line: dict[str, Any], *, too_short: bool) -> str:
+    if line["grams"] == 0:
+        return "too short" if too_short else "no n-gram left"
+    if line["condemned_documents"]:
+        return "contaminated"
+    return "touched" if line["documents"] else "clean"
