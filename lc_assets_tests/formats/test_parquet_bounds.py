@@ -4,7 +4,6 @@ before Arrow sees it.
 
 import io
 import struct
-import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -193,7 +192,6 @@ REFUSED = {
 def test_what_promises_too_much_is_refused_by_both_doors(tmp_path, name):
     content, words = REFUSED[name]
     (tmp_path / "x.parquet").write_bytes(content)
-    began = time.process_time()
     with (
         pytest.raises(CorruptFile, match=words),
         guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file,
@@ -201,7 +199,6 @@ def test_what_promises_too_much_is_refused_by_both_doors(tmp_path, name):
         list(file.batches(10))
     with pytest.raises(CorruptFile, match=words):
         list(read_corpus(tmp_path / "x.parquet"))
-    assert time.process_time() - began < 2
 
 
 def footer_of(**changes: object) -> bytes:

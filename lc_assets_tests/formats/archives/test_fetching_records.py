@@ -4,7 +4,6 @@ no error but of the server.
 
 import gzip
 import io
-import time
 from pathlib import Path
 
 import pytest
@@ -193,7 +192,6 @@ def test_a_bomb_is_left_alone_at_the_limit(tmp_path):
                 out.write(bytes(5 << 20))
         (tmp_path / f"{number}.warc.gz").write_bytes(packed.getvalue())
     upstream = Upstream(str(tmp_path))
-    began = time.process_time()
     with added() as more:
         for name, said in (("0.warc.gz", "record too long"), ("1.warc.gz", None)):
             found = page_at(
@@ -201,7 +199,6 @@ def test_a_bomb_is_left_alone_at_the_limit(tmp_path):
             )
             assert getattr(found, "why", None) == said
         assert more() < 100_000_000
-    assert time.process_time() - began < 0.5
 
 
 def test_lists_of_paths_hold_paths_below_the_root():
