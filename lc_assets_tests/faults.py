@@ -22,23 +22,23 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.vocabulary import Shard
 
 BEFORE_TOKENS = (
-    "raw",
-    "filtered",
-    "keys",
-    "signatures",
-    "signature_bands",
-    "near_pairs",
-    "contamination",
-    "withdrawn",
-    "withdrawals",
-    "removals",
+    "raw_snapshot",
+    "filtered_documents",
+    "document_keys",
+    "document_signatures",
+    "signature_index",
+    "near_duplicate_pairs",
+    "contaminated_documents",
+    "withdrawn_documents",
+    "snapshot_withdrawals",
+    "removed_documents",
 )
 """What stands before a snapshot's tokens can be made."""
 
 PER_SNAPSHOT = tuple(
     found.name
     for found in CHAIN
-    if found.name == "withdrawn"
+    if found.name == "withdrawn_documents"
     or (found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
 )
 """What is built of a snapshot, and what stands in between although it is of all snapshots."""

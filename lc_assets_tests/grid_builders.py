@@ -92,10 +92,10 @@ def write_lake(root: Path, train: Mapping[str, NDArray], heldout: Mapping[str, N
     """Publish one grid per snapshot and a global order over them."""
     sources = []
     for snapshot in train:
-        folder = root / "grid" / snapshot / "v1"
+        folder = root / "token_grid" / snapshot / "v1"
         write_grid(folder / "train.zarr", train[snapshot])
         write_grid(folder / "heldout.zarr", heldout[snapshot])
-        digest = publish(root, "grid", snapshot, "v1").digest
+        digest = publish(root, "token_grid", snapshot, "v1").digest
         rows = {"train_rows": len(train[snapshot]), "heldout_rows": len(heldout[snapshot])}
         sources.append(OrderSource(snapshot=snapshot, version="v1", digest=digest, **rows))
     folder = root / "longcrawl" / "all" / "v7"

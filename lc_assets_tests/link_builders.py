@@ -24,7 +24,7 @@ OLD = "2023-06"
 def documents_of(lake: Lake) -> list[dict[str, Any]]:
     """The filtered documents."""
     return read_all(
-        documents_files(lake.partition("filtered", OLD).require().folder), FILTERED
+        documents_files(lake.partition("filtered_documents", OLD).require().folder), FILTERED
     ).to_pylist()
 
 

@@ -55,7 +55,7 @@ def test_a_folder_that_is_a_file_is_said_plainly(tmp_path):
     """A lake below a file cannot be."""
     (tmp_path / "lake").write_bytes(b"")
     with pytest.raises(NotWritable, match="lake/raw: Not a directory, while writing .*lake/raw/a"):
-        publish_bytes(tmp_path / "lake" / "raw" / "a", b"x")
+        publish_bytes(tmp_path / "lake" / "raw_snapshot" / "a", b"x")
 
 
 def test_another_os_error_stays_itself(tmp_path):

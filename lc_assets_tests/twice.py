@@ -97,25 +97,25 @@ def built_twice(folder: Path) -> TwoVersions:
 def read_all_of(published: Published) -> None:
     """Open and read what a version holds, as its users do."""
     match published.receipt.fingerprint.stage:
-        case "raw":
+        case "raw_snapshot":
             assert len(read_manifest(published)) == 3
-        case "filtered":
+        case "filtered_documents":
             assert (
                 sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
             )
-        case "tokens":
+        case "token_documents":
             readers = [
                 MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")
             ]
             assert sum(len(ids) > 0 for reader in readers for ids in reader) == 24
-        case "grid":
+        case "token_grid":
             assert (
                 sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS)
                 == 24
             )
-        case "longcrawl" | "flat":
+        case "longcrawl" | "longcrawl_flat":
             assert sum(len(open_rows(published.folder, split).read()) for split in SPLITS) == 48
-        case "megatron":
+        case "megatron_rows":
             assert (
                 len(list(MegatronReader(published.folder / "train")))
                 == published.receipt.counts.extra["train rows"]
@@ -126,12 +126,12 @@ def read_all_of(published: Published) -> None:
                 MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")
             ]
             assert sum(len(reader) for reader in readers) == 24
-        case "packed":
+        case "packed_rows":
             for split in SPLITS:
                 assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[
                     0
                 ].mask.any()
-        case "mixes":
+        case "blended_mix":
             assert (
                 read_mix(published.folder).n_samples
                 == len(read_npy(published.folder / "dataset_index.npy"))

@@ -128,7 +128,7 @@ class WithdrawingLake:
         documents' in their token shard.
         """
         return (
-            rows_table(self.published(f"grid/{snapshot}"))
+            rows_table(self.published(f"token_grid/{snapshot}"))
             .drop_columns(["row", "document"])
             .to_pylist()
         )

@@ -23,7 +23,7 @@ from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets.vocabulary import SPLITS
 
-OF_DOCUMENTS = ("filtered", "removals", "tokens", "grid")
+OF_DOCUMENTS = ("filtered_documents", "removed_documents", "token_documents", "token_grid")
 """Stages whose counts count documents."""
 
 BATCH_ROWS = 4
@@ -55,7 +55,7 @@ def show_documents(published: dict[str, dict[str, Published]], sample: SampleRep
 def _document_lines(
     published: dict[str, dict[str, Published]],
 ) -> Iterator[tuple[str, str, int, int, int, str]]:
-    for snapshot in published["filtered"]:
+    for snapshot in published["filtered_documents"]:
         for stage in OF_DOCUMENTS:
             counts = published[stage][snapshot].receipt.counts
             reasons = ", ".join(
@@ -69,9 +69,9 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
     """Print tokens, rows and samples."""
     heading("Tokens and rows")
     lines = []
-    for snapshot, grid in published["grid"].items():
+    for snapshot, grid in published["token_grid"].items():
         extra = grid.receipt.counts.extra
-        tokens = published["tokens"][snapshot].receipt.counts.extra.get("tokens", 0)
+        tokens = published["token_documents"][snapshot].receipt.counts.extra.get("tokens", 0)
         lines.append(
             (snapshot, tokens, extra["train rows"], extra["heldout rows"], extra["tokens"])
         )
@@ -88,7 +88,7 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
         ("mix", "samples", "sources"),
         [
             (name, mix.receipt.counts.kept, mix.receipt.counts.extra["sources"])
-            for name, mix in published["mixes"].items()
+            for name, mix in published["blended_mix"].items()
         ],
     )
 
@@ -97,11 +97,11 @@ def show_arrays(lake: Lake, published: dict[str, dict[str, Published]]) -> None:
     """Print the Zarr arrays and what everything takes on disk."""
     heading("Arrays")
     lines = []
-    for stage in ("grid", "flat"):
+    for stage in ("token_grid", "longcrawl_flat"):
         for version in published[stage].values():
             for split in SPLITS:
                 path = version.folder / f"{split}.zarr"
-                reader = GridReader(path) if stage == "grid" else FlatReader(path)
+                reader = GridReader(path) if stage == "token_grid" else FlatReader(path)
                 chunks = " × ".join(f"{length:,}" for length in reader.chunk_shape)
                 shape = f"{reader.n_rows:,} × {reader.row_tokens:,}"
                 lines.append(

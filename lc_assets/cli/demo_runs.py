@@ -19,19 +19,26 @@ from lc_assets.stages.planning import Plan
 
 STAGES_OF = {
     "snapshot_documents": (
-        "raw",
-        "filtered",
-        "keys",
-        "signatures",
-        "signature_bands",
-        "near_pairs",
-        "contamination",
+        "raw_snapshot",
+        "filtered_documents",
+        "document_keys",
+        "document_signatures",
+        "signature_index",
+        "near_duplicate_pairs",
+        "contaminated_documents",
     ),
-    "withdrawn": ("withdrawn",),
-    "snapshot_rows": ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron"),
-    "all_snapshots": ("longcrawl", "flat"),
-    "mixes": ("mixes",),
-    "card": ("card",),
+    "withdrawn": ("withdrawn_documents",),
+    "snapshot_rows": (
+        "snapshot_withdrawals",
+        "removed_documents",
+        "token_documents",
+        "token_grid",
+        "row_lineage",
+        "megatron_rows",
+    ),
+    "all_snapshots": ("longcrawl", "longcrawl_flat"),
+    "mixes": ("blended_mix",),
+    "card": ("data_set_card",),
 }
 """Job → the stages it builds, one partition of each."""
 

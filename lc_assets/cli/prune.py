@@ -70,7 +70,7 @@ def withdrawn_ids(lake: "Lake") -> list[str]:
     """Ids of the withdrawn documents, as `withdrawn_documents` was last materialized."""
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
-    return [line["id"] for line in withdrawn_lines(lake.partition("withdrawn").require())]
+    return [line["id"] for line in withdrawn_lines(lake.partition("withdrawn_documents").require())]
 
 
 def show(planned: "Pruning", *, dry_run: bool) -> None:

@@ -125,7 +125,7 @@ def lake_as_of(
         return PinnedLake.at(folder, release)
     if version is None:
         return folder
-    rows = "packed" if packed else "grid"
+    rows = "packed_rows" if packed else "token_grid"
     stage, key = ("longcrawl", GLOBAL) if snapshot is None else (rows, parse_snapshot(snapshot))
     pin = Pin(version=version, digest=folder.partition(stage, key).at(version).digest)
     return PinnedLake(folder.root, folder, {f"{stage}/{key}": pin}, f"--version {version}")
@@ -143,13 +143,13 @@ def trace_row(
         found = tracing.row_of_order(lake, split, row)
         say(
             f"{split} row {row:,} of the global order is {split} row {found.row:,} of "
-            f"grid/{found.snapshot}"
+            f"token_grid/{found.snapshot}"
         )
     else:
         found = tracing.find_row(
-            lake, lake.partition("grid", parse_snapshot(snapshot)).require(), split, row
+            lake, lake.partition("token_grid", parse_snapshot(snapshot)).require(), split, row
         )
-        say(f"{split} row {row:,} of grid/{found.snapshot}")
+        say(f"{split} row {row:,} of token_grid/{found.snapshot}")
     trace_shown.show_row(found)
     if column is not None:
         trace_shown.show_column(found, column)
@@ -164,7 +164,7 @@ def trace_packed_row(
     from lc_assets.stages.lineage.packed_tracing import stretches_of_row
     from lc_assets.vocabulary import parse_snapshot
 
-    packed = lake.partition("packed", parse_snapshot(snapshot)).require()
+    packed = lake.partition("packed_rows", parse_snapshot(snapshot)).require()
     found = stretches_of_row(packed, split, row)
     say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
     trace_shown.show_stretches(found)

@@ -86,7 +86,7 @@ def show_stretch(stretch: Stretch) -> None:
                 "columns",
                 (
                     f"{stretch.row_start:,} to {stretch.row_stop:,} of {stretch.split} row "
-                    f"{stretch.row:,} of packed/{stretch.snapshot}"
+                    f"{stretch.row:,} of packed_rows/{stretch.snapshot}"
                 ),
             ),
             ("version", stretch.packed),
@@ -126,13 +126,13 @@ def show_packed(lake: "Lake", found: "list[tuple[Published, Stretch]]") -> None:
     """
     mixes = whereabouts.mixes_of(lake) if found else {}
     for packed, stretch in found[:MOST_ROWS]:
-        heading(f"{stretch.split} row {stretch.row:,} of packed/{stretch.snapshot}")
+        heading(f"{stretch.split} row {stretch.row:,} of packed_rows/{stretch.snapshot}")
         show_stretch(stretch)
         show_pages(lake, stretch)
         for mix, samples in packed_whereabouts.samples_of_stretch(
             lake, mixes, packed, stretch
         ).items():
-            facts([(f"mixes/{mix}", _samples(samples))])
+            facts([(f"blended_mix/{mix}", _samples(samples))])
     if len(found) > MOST_ROWS:
         documents = {stretch.id for _, stretch in found}
         heading(
@@ -170,7 +170,7 @@ def show_history(lake: "Lake", row: "Row") -> None:
 def show_sample(sample: "Sample") -> None:
     """Print what a sample of a mix is made of."""
     say(
-        f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of "
+        f"sample {sample.sample:,} of blended_mix/{sample.mix} is sample {sample.source_sample:,} of "
         f"{sample.snapshot}"
     )
     say("its last token is only a target")
@@ -199,7 +199,7 @@ def _ranges(piece: "Piece") -> str:
 def show_found(found: whereabouts.Found) -> None:
     """Print where a document went."""
     row = found.row
-    heading(f"{row.split} row {row.row:,} of grid/{row.snapshot}")
+    heading(f"{row.split} row {row.row:,} of token_grid/{row.snapshot}")
     show_row(row)
     position = (
         "none: the order was made from another version of this grid, or there is no order"
@@ -217,7 +217,7 @@ def show_found(found: whereabouts.Found) -> None:
         ]
     )
     for mix, samples in found.samples.items():
-        facts([(f"mixes/{mix}", _samples(samples))])
+        facts([(f"blended_mix/{mix}", _samples(samples))])
 
 
 def _samples(samples: tuple[int, ...]) -> str:

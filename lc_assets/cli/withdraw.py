@@ -164,7 +164,7 @@ def show_report(lake: "Lake") -> None:
     from lc_assets.stages.withdrawal import reporting_withdrawals as reporting
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
-    lines = withdrawn_lines(lake.partition("withdrawn").require())
+    lines = withdrawn_lines(lake.partition("withdrawn_documents").require())
     found = reporting.report(lake, lines)
     columns = (
         "date",

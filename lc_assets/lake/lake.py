@@ -68,7 +68,7 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """``filtered/2023-06``."""
+        """``filtered_documents/2023-06``."""
         return f"{self.folder.parent.name}/{self.folder.name}"
 
     def current(self) -> Published | None:
@@ -258,7 +258,7 @@ class Lake:
         """The version that a file is of.
 
         Args:
-            path: relative to the root, such as ``megatron/2023-06/{version}/train``.
+            path: relative to the root, such as ``megatron_rows/2023-06/{version}/train``.
 
         Raises:
             NotPublished: when there is no such version.

@@ -42,7 +42,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
         key: the partition, such as ``2023-06``, or ``all``.
         code_version: the stage's own, raised by hand when its output changes.
         params: the stage's settings, as JSON-like values.
-        inputs: digest of each input by name, such as ``raw/2023-06``.
+        inputs: digest of each input by name, such as ``raw_snapshot/2023-06``.
     """
 
     stage: str

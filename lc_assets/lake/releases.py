@@ -63,7 +63,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a release's file.
 
     Attributes:
-        pins: what is served, by name such as ``grid/2023-06``.
+        pins: what is served, by name such as ``token_grid/2023-06``.
         made: how that was made, and what it was made of up to the manifests, as far as receipts
             still say so.
         settings: all settings, by a short digest.
@@ -84,7 +84,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True):
     """What was removed of a release.
 
     Attributes:
-        versions: names of the removed versions, such as ``grid/2023-06/3fa9c1d20b77``.
+        versions: names of the removed versions, such as ``token_grid/2023-06/3fa9c1d20b77``.
         reason: why, in words.
     """
 
@@ -195,7 +195,7 @@ class PinnedLake(Lake):
 
     Attributes:
         lake: the lake itself.
-        pins: versions by name, such as ``grid/2023-06``.
+        pins: versions by name, such as ``token_grid/2023-06``.
         named: whose pins these are, for errors.
         gone: what is known to be missing of them, and why.
     """

@@ -118,7 +118,7 @@ class Published:
 
     @property
     def name(self) -> str:
-        """``filtered/2023-06``: how the version is named as an input of others."""
+        """``filtered_documents/2023-06``: how the version is named as an input of others."""
         return f"{self.receipt.fingerprint.stage}/{self.receipt.fingerprint.key}"
 
     @property

@@ -149,7 +149,7 @@ def open_packed(
     path: Path | str, split: str = "train", *, cache_bytes: int | None = None
 ) -> PackedRows:
     """Open packed rows by a path or a URL of one version, or of a partition
-    (``lake/packed/2023-06``), which means what it publishes.
+    (``lake/packed_rows/2023-06``), which means what it publishes.
 
     Args:
         path: a folder, or a URL that fsspec knows; see `lc_assets.loaders.rows.open_rows`.

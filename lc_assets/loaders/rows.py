@@ -27,7 +27,7 @@ from lc_assets.loaders.remote import RemoteFiles, fetch
 from lc_assets.vocabulary import parse_snapshot
 
 ORDER_STAGE: Final = "longcrawl"
-GRID_STAGE: Final = "grid"
+GRID_STAGE: Final = "token_grid"
 
 
 def open_rows(

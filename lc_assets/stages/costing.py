@@ -31,7 +31,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """What building one partition would read and take; None where that is not known.
 
     Attributes:
-        name: the partition, such as ``filtered/2023-06``.
+        name: the partition, such as ``filtered_documents/2023-06``.
         shards: how many would be done, where the stage goes by shards.
         taken_over: how many would be taken over from an older version.
         files: how many would be read for that, in the lake or upstream.

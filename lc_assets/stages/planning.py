@@ -27,7 +27,7 @@ from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
 
 UPSTREAM = "upstream"
-"""What `raw` calls its input, which lies in no lake."""
+"""What `raw_snapshot` calls its input, which lies in no lake."""
 
 CRAWL = "crawl"
 """What `html_index` calls its own."""
@@ -65,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """``filtered/2023-06``."""
+        """``filtered_documents/2023-06``."""
         return f"{self.stage}/{self.key}"
 
 

@@ -48,7 +48,7 @@ from lc_assets.stages.settings import (
 )
 from lc_assets.vocabulary import parse_snapshot
 
-PACKED: Final = "packed"
+PACKED: Final = "packed_rows"
 WHOLE_ROWS: Final = "rows"
 """What packed rows are called in a mix, and what their Megatron files must hold there."""
 

@@ -28,7 +28,7 @@ MANIFEST = pa.schema(
         ("identity", pa.string()),
     ]
 )
-"""`raw`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is
+"""`raw_snapshot`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is
 missing.
 """
 
@@ -41,7 +41,7 @@ IDENTITY: Sequence[tuple[str, pa.DataType]] = (
     ("language", pa.string()),
     ("bucket", pa.string()),
 )
-"""Who a document is: carried along from `filtered` to `grid`."""
+"""Who a document is: carried along from `filtered_documents` to `token_grid`."""
 
 FILTERED = pa.schema(
     [
@@ -51,7 +51,7 @@ FILTERED = pa.schema(
         ("raw_content", pa.string()),
     ]
 )
-"""`filtered`: documents worth keeping; a float64 column per signal that was judged follows."""
+"""`filtered_documents`: documents worth keeping; a float64 column per signal that was judged follows."""
 
 DROPPED = pa.schema(
     [
@@ -68,7 +68,7 @@ value of each.
 """
 
 KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
-"""`keys`: who each filtered document is; a float64 column per value that was judged follows."""
+"""`document_keys`: who each filtered document is; a float64 column per value that was judged follows."""
 
 WITHDRAWN = pa.schema(
     [
@@ -83,7 +83,7 @@ WITHDRAWN = pa.schema(
         ("date", pa.string()),
     ]
 )
-"""`withdrawn`: documents that must not be served: listed, or of the same content as the listed
+"""`withdrawn_documents`: documents that must not be served: listed, or of the same content as the listed
 ``for_id``, and by which entry.
 """
 
@@ -97,7 +97,7 @@ SWEEP = pa.schema(
         ("kept_with_the_others", pa.int64()),
     ]
 )
-"""`filtered`: how many documents of a shard each threshold would keep; null where that would need
+"""`filtered_documents`: how many documents of a shard each threshold would keep; null where that would need
 text that was not read.
 """
 
@@ -110,7 +110,7 @@ TOKENIZED = pa.schema(
         ("n_bytes", pa.int64()),
     ]
 )
-"""`tokens`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx``
+"""`token_documents`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx``
 does.
 """
 
@@ -127,8 +127,8 @@ ROWS = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens``
-as in `tokens`.
+"""`token_grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens``
+as in `token_documents`.
 """
 
 

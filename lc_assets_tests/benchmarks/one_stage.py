@@ -36,7 +36,7 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
 
 def input_bytes(context: BuildContext, receipt: Receipt) -> int:
     """Size of what the stage read: published files, or upstream's, compressed as they are."""
-    if receipt.fingerprint.stage in ("raw", "filtered"):
+    if receipt.fingerprint.stage in ("raw_snapshot", "filtered_documents"):
         return sum(
             path.stat().st_size for path in Path(context.upstream.root).rglob("*") if path.is_file()
         )
@@ -44,7 +44,9 @@ def input_bytes(context: BuildContext, receipt: Receipt) -> int:
         context.lake.partition(*name.split("/")).require() for name in receipt.fingerprint.inputs
     ]
     behind_the_order = (
-        context.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
+        context.lake.published("token_grid").values()
+        if receipt.fingerprint.stage == "longcrawl_flat"
+        else ()
     )
     return sum(published.receipt.n_bytes for published in (*inputs, *behind_the_order))
 

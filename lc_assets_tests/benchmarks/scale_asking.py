@@ -56,7 +56,9 @@ def plan_stale(bench: Bench) -> Measured:
         costs = costing.costs_of(
             bench.lake, recipe, planning.plan(bench.lake, recipe, bench.scale.snapshots)
         )
-        n_shards = sum(cost.shards or 0 for cost in costs if cost.name.startswith("filtered/"))
+        n_shards = sum(
+            cost.shards or 0 for cost in costs if cost.name.startswith("filtered_documents/")
+        )
         assert n_shards == len(bench.scale.snapshots) * bench.scale.n_shards * len(made.BUCKETS)
         return n_shards
 
@@ -91,7 +93,7 @@ def checks_of_row_tables(bench: Bench) -> Measured:
     """
 
     def check() -> int:
-        published = bench.lake.published("grid")
+        published = bench.lake.published("token_grid")
         for version in published.values():
             evidence = check_input_of(bench.lake, version)
             findings = [run_check(claim, evidence) for claim in GRID_CLAIMS] + [

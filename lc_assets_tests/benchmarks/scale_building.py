@@ -36,7 +36,7 @@ def manifests(bench: Bench) -> Measured:
 def manifests_read(bench: Bench) -> Measured:
     """Every manifest, one after another, as `filtered` reads it; shards."""
     return lambda: sum(
-        len(raw.read_manifest(bench.lake.partition("raw", name).require()))
+        len(raw.read_manifest(bench.lake.partition("raw_snapshot", name).require()))
         for name in bench.scale.snapshots
     )
 
@@ -60,7 +60,7 @@ def keys(bench: Bench) -> Measured:
             counts = Counts(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
             tables = made.keyed_of(bench.scale, snapshot)
             publisher.publish(
-                "keys",
+                "document_keys",
                 snapshot,
                 lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED),
                 counts=counts,
@@ -120,7 +120,7 @@ def rows(bench: Bench) -> Measured:
 
             counts = {f"{split} rows": count_of(table, split) for split in SPLITS}
             publisher.publish(
-                "grid",
+                "token_grid",
                 snapshot,
                 write,
                 counts=Counts(seen=table.num_rows, kept=table.num_rows, extra=counts),

@@ -28,25 +28,35 @@ from lc_assets_tests.benchmarks.scaled_lake import Bench, Scale
 from lc_assets_tests.benchmarks.scaled_versions import Publisher
 
 VERBS = {
-    "signature_bands": signature_bands.cut_snapshot,
-    "near_pairs": near_pairs.pair_snapshot,
-    "removals": removals.decide_removals,
+    "signature_index": signature_bands.cut_snapshot,
+    "near_duplicate_pairs": near_pairs.pair_snapshot,
+    "removed_documents": removals.decide_removals,
 }
 
 
 def stand(bench: Bench, names: list[SnapshotId]) -> None:
     """Make up what these snapshots' duplicates are looked for in."""
     for snapshot in names:
-        if bench.lake.partition("withdrawals", snapshot).pointer() is not None:
+        if bench.lake.partition("snapshot_withdrawals", snapshot).pointer() is not None:
             continue
         raw.take_stock(bench.context, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
         suffixes = (signing.MINHASH_SUFFIX,)
         versions.write_promised_shards(
-            Publisher.into(bench.lake), bench.scale, "signatures", snapshot, suffixes, whole=True
+            Publisher.into(bench.lake),
+            bench.scale,
+            "document_signatures",
+            snapshot,
+            suffixes,
+            whole=True,
         )
-        for name in ("contamination", "keys", "withdrawn", "withdrawals"):
-            key = GLOBAL if name == "withdrawn" else snapshot
+        for name in (
+            "contaminated_documents",
+            "document_keys",
+            "withdrawn_documents",
+            "snapshot_withdrawals",
+        ):
+            key = GLOBAL if name == "withdrawn_documents" else snapshot
             if bench.lake.partition(name, key).pointer() is None:
                 Publisher.into(bench.lake).publish(name, key, partial(versions.write_nothing, name))
 

@@ -126,10 +126,13 @@ def write_documents(lake: Lake, scale: Scale) -> None:
     """Everything between `raw` and the row tables but `keys`."""
     for snapshot in scale.snapshots:
         write_filtered(lake, scale, snapshot, whole=snapshot == scale.whole)
-    for name, suffixes in (("signatures", (signing.MINHASH_SUFFIX,)), ("contamination", ())):
+    for name, suffixes in (
+        ("document_signatures", (signing.MINHASH_SUFFIX,)),
+        ("contaminated_documents", ()),
+    ):
         publisher = Publisher.into(lake)
         for snapshot in scale.snapshots:
-            whole = name == "signatures" and snapshot == scale.whole
+            whole = name == "document_signatures" and snapshot == scale.whole
             write_promised_shards(publisher, scale, name, snapshot, suffixes, whole=whole)
 
 
@@ -143,18 +146,18 @@ def write_filtered(lake: Lake, scale: Scale, snapshot: str, *, whole: bool) -> N
     publisher = Publisher.into(lake)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
-        inputs = step("filtered").stage.inputs(lake, RECIPE, snapshot)
+        inputs = step("filtered_documents").stage.inputs(lake, RECIPE, snapshot)
         if whole:
             write_shard_tables(home, scale, snapshot)
         write_shards(
             home,
             fingerprint,
-            step("filtered").stage.sharding.reads(inputs, snapshot),
+            step("filtered_documents").stage.sharding.reads(inputs, snapshot),
             facts or version_files(home),
             scale.n_documents,
         )
 
-    publisher.publish("filtered", snapshot, write, promised=facts, counts=counts)
+    publisher.publish("filtered_documents", snapshot, write, promised=facts, counts=counts)
 
 
 def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
@@ -268,10 +271,16 @@ def write_removals(lake: Lake, scale: Scale) -> None:
     """`signature_bands`, `near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing
     was near, nothing is withdrawn.
     """
-    for name in ("signature_bands", "near_pairs", "withdrawn", "withdrawals", "removals"):
+    for name in (
+        "signature_index",
+        "near_duplicate_pairs",
+        "withdrawn_documents",
+        "snapshot_withdrawals",
+        "removed_documents",
+    ):
         publisher = Publisher.into(lake)
-        for key in ("all",) if name == "withdrawn" else scale.snapshots:
-            if key == scale.whole and name in {"signature_bands", "near_pairs"}:
+        for key in ("all",) if name == "withdrawn_documents" else scale.snapshots:
+            if key == scale.whole and name in {"signature_index", "near_duplicate_pairs"}:
                 continue  # made by its stage
             publisher.publish(
                 name,
@@ -282,14 +291,14 @@ def write_removals(lake: Lake, scale: Scale) -> None:
     publisher = Publisher.into(lake)
     suffixes = (".bin", ".idx", claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX)
     for snapshot in scale.snapshots:
-        write_promised_shards(publisher, scale, "tokens", snapshot, suffixes, scale.n_rows)
+        write_promised_shards(publisher, scale, "token_documents", snapshot, suffixes, scale.n_rows)
 
 
 def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
     """The tables of a stage that found nothing."""
     tables = {
-        "removals": (removals.TABLE, removals.REMOVALS),
-        "withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS),
+        "removed_documents": (removals.TABLE, removals.REMOVALS),
+        "snapshot_withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS),
     }
     if name in tables:
         path, schema = tables[name]
@@ -298,7 +307,7 @@ def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
 
 def write_rest(lake: Lake) -> None:
     """What is behind the global order: by receipts."""
-    for name in ("flat", "megatron", "mixes", "card"):
+    for name in ("longcrawl_flat", "megatron_rows", "blended_mix", "data_set_card"):
         publisher = Publisher.into(lake)
         stage = step(name).stage
         keys = {"snapshot": known_snapshots(), "mix": sorted(RECIPE.mixes), "nothing": ("all",)}[
@@ -309,5 +318,5 @@ def write_rest(lake: Lake) -> None:
 
 
 def _write_mix(name: str, home: Path, _: Fingerprint) -> None:
-    if name == "mixes":
+    if name == "blended_mix":
         (home / MIX_FILE).write_bytes(encode_json(Mix(sequence_length=8192, seed=1234, sources=[])))

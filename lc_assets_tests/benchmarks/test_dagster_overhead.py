@@ -20,7 +20,15 @@ from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import House
 
-STAGES = ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination")
+STAGES = (
+    "raw_snapshot",
+    "filtered_documents",
+    "document_keys",
+    "document_signatures",
+    "signature_index",
+    "near_duplicate_pairs",
+    "contaminated_documents",
+)
 OLD, NEW = SNAPSHOTS
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

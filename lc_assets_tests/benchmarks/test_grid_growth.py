@@ -39,7 +39,7 @@ def test_a_grids_cost_is_linear_and_its_memory_is_not(gigabytes, tmp_path):
     write_tokens(Lake(tmp_path / "lake"), KEY, n_shards=n_shards, shard_documents=SHARD_DOCUMENTS)
     (tmp_path / "recipe.toml").write_text(RECIPE)
     (tmp_path / "upstream").mkdir()
-    found = measured(tmp_path, "grid")
+    found = measured(tmp_path, "token_grid")
     n_rows = n_shards * SHARD_DOCUMENTS
     hours = found["cpu_seconds"] / n_rows * PUBLISHED_ROWS / 3600
     print(
@@ -58,7 +58,7 @@ def test_the_shuffle_costs_little_more_than_a_copy(tmp_path):
     """
     lake = Lake(tmp_path / "lake")
     write_tokens(lake, KEY, n_shards=16, shard_documents=SHARD_DOCUMENTS)
-    tokens = lake.partition("tokens", KEY).require().folder
+    tokens = lake.partition("token_documents", KEY).require().folder
     paths = sorted(tokens.glob("*.documents.parquet"))
     names = [path.name.removesuffix(".documents.parquet") for path in paths]
     documents = [read_table(path, TOKENIZED.names) for path in paths]

@@ -30,9 +30,9 @@ def write_linked_lake(root: Path) -> Path:
     write_grid(root / "one.zarr", token_rows(SOURCE_ROWS, ROW_TOKENS)[1])
     sources = []
     for number in range(N_SOURCES):
-        folder = root / "grid" / f"s{number}" / "v1"
+        folder = root / "token_grid" / f"s{number}" / "v1"
         shutil.copytree(root / "one.zarr", folder / "train.zarr", copy_function=os.link)
-        digest = publish(root, "grid", f"s{number}", "v1").digest
+        digest = publish(root, "token_grid", f"s{number}", "v1").digest
         sources.append(
             OrderSource(
                 snapshot=f"s{number}",

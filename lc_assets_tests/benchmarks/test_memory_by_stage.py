@@ -79,32 +79,38 @@ def test_memory_is_bounded_by_what_is_said(tmp_path):
     """A stage's memory is that of the libraries plus what its line says."""
     print()
     crawl = write_upstream(tmp_path / "crawl", **CRAWL)
-    show(crawl, "raw", "the listing")
+    show(crawl, "raw_snapshot", "the listing")
     assert (
-        show(crawl, "filtered", "the longest line, a kilobyte a document, a row group of 32 MiB")
+        show(
+            crawl,
+            "filtered_documents",
+            "the longest line, a kilobyte a document, a row group of 32 MiB",
+        )
         < 250
     )
     assert (
         show(
-            crawl, "tokens", "the longest document, and what gigatoken remembers of 64 MiB of text"
+            crawl,
+            "token_documents",
+            "the longest document, and what gigatoken remembers of 64 MiB of text",
         )
         < 300
     )
 
     huge = write_upstream(tmp_path / "huge", **HUGE)
-    show(huge, "raw", "the listing")
-    assert show(huge, "filtered", "one document of 50 million characters") < 15 * 50
-    assert show(huge, "tokens", "one document of 50 million characters") < 15 * 50
+    show(huge, "raw_snapshot", "the listing")
+    assert show(huge, "filtered_documents", "one document of 50 million characters") < 15 * 50
+    assert show(huge, "token_documents", "one document of 50 million characters") < 15 * 50
 
     rows = tmp_path / "rows"
     write_tokens(Lake(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS)
     (rows / "recipe.toml").write_text(RECIPE)
     band_mib = BAND_ROWS * ROW_TOKENS * 2 / 2**20
     assert (
-        show(rows, "grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped")
+        show(rows, "token_grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped")
         < 1.6 * band_mib
     )
     show(rows, "longcrawl", "a few dozen bytes a row", "all")
-    assert show(rows, "flat", "two columns of chunks, 16 MiB", "all") < 0.5 * band_mib
-    assert show(rows, "megatron", "256 rows, 32 MiB") < 0.5 * band_mib
-    show(rows, "mixes", "the indices of the blend", "by-tokens")
+    assert show(rows, "longcrawl_flat", "two columns of chunks, 16 MiB", "all") < 0.5 * band_mib
+    assert show(rows, "megatron_rows", "256 rows, 32 MiB") < 0.5 * band_mib
+    show(rows, "blended_mix", "the indices of the blend", "by-tokens")

@@ -44,8 +44,14 @@ from lc_assets_tests.builders import (
 SIX = ("2021-04", "2021-10", "2021-17", "2021-21", "2021-25", "2021-31")
 SEVENTH = "2021-39"
 TAGS = ("0000/en_head", "0000/en_middle", "0001/en_head", "0001/en_middle")
-OF_ALL = {"longcrawl/all", "flat/all", "mixes/by-tokens", "card/all"}
-BEHIND_A_LIST = ("removals", "tokens", "grid", "lineage", "megatron")
+OF_ALL = {"longcrawl/all", "longcrawl_flat/all", "blended_mix/by-tokens", "data_set_card/all"}
+BEHIND_A_LIST = (
+    "removed_documents",
+    "token_documents",
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
+)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
@@ -186,19 +192,21 @@ def test_four_rebuilds_and_what_they_cost(sides):
     for side in sides:
         side.cook(filtering=msgspec.structs.replace(filtering, min_words=41))
     idle = both("one threshold changed, which drops no document")
-    assert idle.changed == {f"filtered/{name}" for name in SIX}
+    assert idle.changed == {f"filtered_documents/{name}" for name in SIX}
 
     for side in sides:
         side.cook(filtering=msgspec.structs.replace(filtering, min_words=100))
     threshold = both("one threshold changed")
-    assert threshold.changed == first.changed - {f"raw/{name}" for name in SIX} - {
-        "withdrawn/all"
-    } | (threshold.changed & {"withdrawn/all"})
+    assert threshold.changed == first.changed - {f"raw_snapshot/{name}" for name in SIX} - {
+        "withdrawn_documents/all"
+    } | (threshold.changed & {"withdrawn_documents/all"})
 
     shard = Shard.parse(f"{SIX[2]}/{TAGS[1]}")
     write_shard(upstream, shard, tiny_documents(shard, seed=8), duplicates=[N_LONG + 3])
     one_shard = both("one shard of one snapshot changed upstream", looking=True)
-    assert {name for name in one_shard.of if name.startswith("filtered/")} == {f"filtered/{SIX[2]}"}
+    assert {name for name in one_shard.of if name.startswith("filtered_documents/")} == {
+        f"filtered_documents/{SIX[2]}"
+    }
 
     tiny_upstream(upstream, snapshots=[SEVENTH], tags=TAGS)
     for side in sides:
@@ -209,23 +217,26 @@ def test_four_rebuilds_and_what_they_cost(sides):
     assert not any(
         name.endswith(SIX)
         for name in added.changed
-        if name.split("/")[0] in ("filtered", "tokens", "grid", "megatron")
+        if name.split("/")[0]
+        in ("filtered_documents", "token_documents", "token_grid", "megatron_rows")
     )
     assert added.seconds < first.seconds / 2
 
     holder, lake = SIX[3], sides[0].context.lake
-    out = min(rows_table(lake.partition("grid", holder).require())["id"].to_pylist())
+    out = min(rows_table(lake.partition("token_grid", holder).require())["id"].to_pylist())
     with (sides[0].folder / "withdrawn.csv").open("a") as lines:
         lines.write(
             line_of(Withdrawal(kind="document", value=out, reason="asked for", date="2026-03-01"))
             + "\n"
         )
     withdrawn = both("one document withdrawn")
-    looked_up = {"withdrawn/all"} | {f"withdrawals/{name}" for name in sides[0].names}
+    looked_up = {"withdrawn_documents/all"} | {
+        f"snapshot_withdrawals/{name}" for name in sides[0].names
+    }
     assert (
         withdrawn.changed - looked_up == {f"{stage}/{holder}" for stage in BEHIND_A_LIST} | OF_ALL
     )
-    assert out not in rows_table(lake.partition("grid", holder).require())["id"].to_pylist()
+    assert out not in rows_table(lake.partition("token_grid", holder).require())["id"].to_pylist()
 
     print(
         "\n| what changed | runs | steps | partitions made anew | shards computed | taken over | "

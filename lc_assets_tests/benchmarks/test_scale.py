@@ -34,17 +34,17 @@ PERCENTS = [float(one) for one in os.environ.get("LC_SCALE", "1,10").split(",")]
 BUILDERS = (
     "manifests",
     "documents",
-    "keys",
-    "signature_bands",
-    "near_pairs",
-    "removals",
+    "document_keys",
+    "signature_index",
+    "near_duplicate_pairs",
+    "removed_documents",
     "rows",
     "row_index",
     "order",
     "rest",
 )
 """Parts that the others, and one another, stand on."""
-ONLY_MADE = ("documents", "removals", "rest")
+ONLY_MADE = ("documents", "removed_documents", "rest")
 LINKS = 12_000_000
 MOST_EXPONENT = 1.05
 NOISE = 0.1

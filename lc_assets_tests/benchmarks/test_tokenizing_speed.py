@@ -27,7 +27,7 @@ def documents(tmp_path_factory):
     source = prose()[1]
     starts = np.linspace(0, len(source) - DOCUMENT_CHARS, N_DOCUMENTS).astype(int).tolist()
     return written(
-        tmp_path_factory.mktemp("filtered"),
+        tmp_path_factory.mktemp("filtered_documents"),
         [source[start : start + DOCUMENT_CHARS] for start in starts],
     )
 

@@ -65,13 +65,13 @@ def by_loop(lake, stage, key, file, wanted):
 
 
 def rows_file(made, wanted):
-    return by_loop(made.lake, "grid", made.snapshots[0], "rows.parquet", wanted)
+    return by_loop(made.lake, "token_grid", made.snapshots[0], "rows.parquet", wanted)
 
 
 @pytest.fixture(scope="module")
 def row(made):
     """A row of the first snapshot, to be sought."""
-    grid = made.lake.partition("grid", made.snapshots[0]).require()
+    grid = made.lake.partition("token_grid", made.snapshots[0]).require()
     return tracing.row_of_grid(grid, "train", 12_345)
 
 
@@ -79,7 +79,7 @@ QUESTIONS = {
     "row of a number": (
         lambda lake, row: (
             tracing.find_row(
-                lake, lake.partition("grid", row.snapshot).require(), "train", row.row
+                lake, lake.partition("token_grid", row.snapshot).require(), "train", row.row
             ).id
         ),
         lambda made, row: rows_file(
@@ -98,7 +98,7 @@ QUESTIONS = {
         lambda lake, row: histories.went_instead(lake, row.id)[0].id,
         lambda made, row: by_loop(
             made.lake,
-            "removals",
+            "removed_documents",
             row.snapshot,
             "removals.parquet",
             lambda line: line["kept_id"] == row.id,

@@ -20,7 +20,7 @@ def write_tokens(lake: Lake, key: str, *, n_shards: int, shard_documents: int) -
     """Publish ``n_shards`` × ``shard_documents`` documents of 65,536 tokens: other stretches of the
     same 8 MB each time.
     """
-    partition = lake.partition("tokens", key)
+    partition = lake.partition("token_documents", key)
     folder, source = partition.folder / "v1", zipf_ids(SOURCE_ROWS, ROW_TOKENS)
     folder.mkdir(parents=True)
     for shard in range(n_shards):
@@ -45,7 +45,9 @@ def write_tokens(lake: Lake, key: str, *, n_shards: int, shard_documents: int) -
         "n_ids": GPT2_VOCAB_SIZE,
         "eot": GPT2_EOT,
     }
-    fingerprint = Fingerprint(stage="tokens", key=key, code_version="1", params=params, inputs={})
+    fingerprint = Fingerprint(
+        stage="token_documents", key=key, code_version="1", params=params, inputs={}
+    )
     partition.point_at(
         write_receipt(
             folder, receipt_of(folder, fingerprint, Counts(seen=n_documents, kept=n_documents))

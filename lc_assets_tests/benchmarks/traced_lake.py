@@ -86,11 +86,15 @@ def write_snapshot(lake: Lake, snapshot: str, n_rows: int) -> Published:
     """
     documents = documents_table(snapshot, n_rows)
     filtered = publish(
-        lake, "filtered", snapshot, lambda home: home.mkdir(parents=True), params={"of": snapshot}
+        lake,
+        "filtered_documents",
+        snapshot,
+        lambda home: home.mkdir(parents=True),
+        params={"of": snapshot},
     )
     tokens = publish(
         lake,
-        "tokens",
+        "token_documents",
         snapshot,
         lambda home: home.mkdir(parents=True),
         inputs={filtered.name: filtered.digest},
@@ -98,7 +102,7 @@ def write_snapshot(lake: Lake, snapshot: str, n_rows: int) -> Published:
     rows = plan_rows(documents, GriddingSettings())
     grid = publish(
         lake,
-        "grid",
+        "token_grid",
         snapshot,
         lambda home: write_table(home / ROWS_FILE, rows),
         params={"row_tokens": ROW_TOKENS},
@@ -107,30 +111,32 @@ def write_snapshot(lake: Lake, snapshot: str, n_rows: int) -> Published:
     )
     publish(
         lake,
-        "near_pairs",
+        "near_duplicate_pairs",
         snapshot,
         lambda home: write_table(home / near_pairs.TABLE, pairs_table(snapshot, n_rows)),
     )
     removed = removals_table(snapshot, n_rows)
     removals = publish(
-        lake, "removals", snapshot, lambda home: write_in_groups(home / TABLE, removed)
+        lake, "removed_documents", snapshot, lambda home: write_in_groups(home / TABLE, removed)
     )
     publish(
         lake,
-        "megatron",
+        "megatron_rows",
         snapshot,
         lambda home: home.mkdir(parents=True),
         inputs={grid.name: grid.digest},
     )
     publish(
         lake,
-        "keys",
+        "document_keys",
         snapshot,
         lambda home: write_keys(home, [keyed_table(documents)], keyed_table(documents).schema),
         inputs={filtered.name: filtered.digest},
     )
     inputs = {published.name: published.digest for published in (grid, removals)}
-    publish(lake, "lineage", snapshot, lambda home: write_index(home, rows, removed), inputs=inputs)
+    publish(
+        lake, "row_lineage", snapshot, lambda home: write_index(home, rows, removed), inputs=inputs
+    )
     return grid
 
 
@@ -254,7 +260,7 @@ def write_mix(lake: Lake, grids: list[Published]) -> None:
             index = build_gpt_index(lengths, sequence_length=SAMPLE_TOKENS, seed=1234)
             home.mkdir(parents=True, exist_ok=True)
             write_gpt_index(home / key, index)
-            prefix = f"megatron/{key}/{lake.place('megatron', key).require().version}/train"
+            prefix = f"megatron_rows/{key}/{lake.place('megatron', key).require().version}/train"
             sources.append(
                 MixSource(
                     snapshot=key,
@@ -275,7 +281,7 @@ def write_mix(lake: Lake, grids: list[Published]) -> None:
             encode_json(Mix(sequence_length=SAMPLE_TOKENS, seed=1234, sources=sources)),
         )
 
-    publish(lake, "mixes", MIX, write)
+    publish(lake, "blended_mix", MIX, write)
 
 
 def write_packed(lake: Lake, snapshot: str, n_rows: int, pieces: int) -> Published:
@@ -312,5 +318,5 @@ def write_packed(lake: Lake, snapshot: str, n_rows: int, pieces: int) -> Publish
         PackedSpans.of(none, none, none, n_rows=0).write(home, "heldout")
 
     return publish(
-        lake, "packed", snapshot, write, params={"row_tokens": ROW_TOKENS, "megatron": "rows"}
+        lake, "packed_rows", snapshot, write, params={"row_tokens": ROW_TOKENS, "megatron": "rows"}
     )

@@ -65,7 +65,7 @@ def version(tiny, stage, key="all"):
     return f"{stage}/{key}/{tiny.context.lake.place(stage, key).require().version}"
 
 
-SHOWN = ["", "grid", f"grid/{SNAPSHOT}", "mixes/one-sided"]
+SHOWN = ["", "token_grid", f"token_grid/{SNAPSHOT}", "blended_mix/one-sided"]
 ASKED = {
     "row": lambda row: ("--row", ROW, "--column", 5),
     "row of a grid": lambda row: ("--row", ROW, "--snapshot", SNAPSHOT),
@@ -105,10 +105,10 @@ def test_show_says_the_same(lc, in_bucket, copies, part, verify):
 @pytest.mark.parametrize(
     ("stage", "key", "file", "alone"),
     [
-        ("raw", SNAPSHOT, "manifest.parquet", {"manifest.parquet"}),
-        ("grid", SNAPSHOT, "train.zarr", {"zarr.json"}),
-        ("flat", "all", "heldout.zarr", {".zarray", ".zattrs"}),
-        ("tokens", SNAPSHOT, "0000-en_head", {"0000-en_head.bin", "0000-en_head.idx"}),
+        ("raw_snapshot", SNAPSHOT, "manifest.parquet", {"manifest.parquet"}),
+        ("token_grid", SNAPSHOT, "train.zarr", {"zarr.json"}),
+        ("longcrawl_flat", "all", "heldout.zarr", {".zarray", ".zattrs"}),
+        ("token_documents", SNAPSHOT, "0000-en_head", {"0000-en_head.bin", "0000-en_head.idx"}),
         ("longcrawl", "all", "train_source.npy", {"train_source.npy"}),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_batch_is_the_same_and_needs_no_rows_on_this_machine(lc, in_bucket, co
         ours, theirs = lc("batch", URL, *options), lc("batch", in_bucket.root, *options)
         assert (ours.code, ours.err) == (0, "")
         assert ours.out == theirs.out
-    flat = version(in_bucket, "flat")
+    flat = version(in_bucket, "longcrawl_flat")
     assert lc("batch", f"{URL}/{flat}").out == lc("batch", in_bucket.root / flat).out
     assert not (copies / "crawl/lake/grid" / SNAPSHOT / "train.zarr").exists()
 
@@ -155,7 +155,7 @@ def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
     row = tracing.row_of_order(in_bucket.context.lake, "train", ROW)
     recipe = recipe_file(tmp_path / "recipe.toml", in_bucket.context.recipe)
     upstream = in_bucket.context.upstream.root
-    grid = version(in_bucket, "grid", SNAPSHOT)
+    grid = version(in_bucket, "token_grid", SNAPSHOT)
     for before, after in (
         (
             ["explain", URL, row.id, "--upstream", upstream],
@@ -218,9 +218,9 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
         recipe,
     )
     assert said.code == 0
-    assert f"grid/{OLD}" in said.out
+    assert f"token_grid/{OLD}" in said.out
     assert lc("rebuild", "--lake", url, *built).code == 0
-    assert f"grid/{OLD}/" in lc("withdraw", url, "--report", "--recipe", recipe).out
+    assert f"token_grid/{OLD}/" in lc("withdraw", url, "--report", "--recipe", recipe).out
     assert "0 rows came, 1 went" in lc("diff", "v1", "now", "--lake", url).out
     assert lc("prune", url, "--purge").code == 3
     before = server.names()
@@ -233,7 +233,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     }
     said = lc("prune", url, "--purge", "--give-up", "v1")
     assert said.code == 0
-    standing = open_lake(url).partition("grid", OLD).require()
+    standing = open_lake(url).partition("token_grid", OLD).require()
     left = {
         name.split("/")[3]
         for name in server.names()

@@ -127,7 +127,7 @@ def test_a_document_that_nobody_knows_ends_with_2(lc, published_lake, pages):
     assert lc("explain", pages, "nobody").code == 2
     said = lc("explain", published_lake.root, "2023-06/0000/en_head.json.gz/99")
     assert said.code == 2
-    assert "neither kept nor dropped by filtered/2023-06" in said.err
+    assert "neither kept nor dropped by filtered_documents/2023-06" in said.err
 
 
 def test_published_signals_are_judged_without_a_text(lc, tmp_path):

@@ -51,8 +51,8 @@ def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, pub
     said = planned(recipe=changed)
     assert said.code == 3
     assert "heldout_fraction 0.2 → 0.5" in said.out
-    assert " near_pairs/2023-06 " not in said.out
-    assert "after grid/2023-06, grid/2023-14" in said.out
+    assert " near_duplicate_pairs/2023-06 " not in said.out
+    assert "after token_grid/2023-06, token_grid/2023-14" in said.out
 
 
 def test_a_file_changed_upstream_is_seen_when_looked_for(planned, published_lake, tmp_path):
@@ -62,8 +62,8 @@ def test_a_file_changed_upstream_is_seen_when_looked_for(planned, published_lake
     assert planned(upstream=root).code == 0
     said = planned("--look-upstream", upstream=root)
     assert said.code == 3
-    assert " raw/2023-14 " in said.out
-    assert " raw/2023-06 " not in said.out
+    assert " raw_snapshot/2023-14 " in said.out
+    assert " raw_snapshot/2023-06 " not in said.out
 
 
 def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_path):
@@ -72,7 +72,7 @@ def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_pa
         lake=tmp_path / "none",
     )
     assert said.code == 3
-    assert "raw/2019-04" in said.out
+    assert "raw_snapshot/2019-04" in said.out
     assert "never built" in said.out
     assert not (tmp_path / "none").exists()
 
@@ -84,8 +84,8 @@ def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, published_
 
 def test_a_named_snapshot_is_planned_alone(planned):
     said = planned("--snapshot", "2023-06", "--all")
-    assert "grid/2023-06" in said.out
-    assert "grid/2023-14 " not in said.out
+    assert "token_grid/2023-06" in said.out
+    assert "token_grid/2023-14 " not in said.out
 
 
 def test_a_name_that_is_none_is_refused(planned):

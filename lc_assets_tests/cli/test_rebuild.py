@@ -97,10 +97,14 @@ def test_what_is_out_of_date_is_built_in_order_and_once(rebuild):
         for line in said.out.splitlines()
         if " kept" in line or "nothing was computed" in line
     ]
-    assert names[0] == f"filtered/{ONE}"
+    assert names[0] == f"filtered_documents/{ONE}"
     assert len(names) == len(set(names))
-    assert names.index(f"tokens/{ONE}") < names.index(f"grid/{ONE}") < names.index("longcrawl/all")
-    assert f"raw/{ONE}" not in names
+    assert (
+        names.index(f"token_documents/{ONE}")
+        < names.index(f"token_grid/{ONE}")
+        < names.index("longcrawl/all")
+    )
+    assert f"raw_snapshot/{ONE}" not in names
     assert f"{len(names)} partitions built in" in said.out
     assert rebuild().code == 0
 
@@ -116,12 +120,12 @@ def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp
     assert rebuild().out.endswith("0 out of date\n")
     said = rebuild("--look-upstream", "--log", tmp_path / "shards.jsonl")
     assert said.code == 0
-    assert f"filtered/{ONE}: 1 of 3 shards done, 2 taken over unchanged" in said.out
+    assert f"filtered_documents/{ONE}: 1 of 3 shards done, 2 taken over unchanged" in said.out
     assert "1 shards done and 2 taken over" in said.out
     lines = [
         msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()
     ]
-    assert [line["fate"] for line in lines if line["stage"] == "filtered"] == [
+    assert [line["fate"] for line in lines if line["stage"] == "filtered_documents"] == [
         "taken over",
         "taken over",
         "computed",
@@ -136,10 +140,10 @@ def test_a_failure_is_said_and_ends_with_1_and_the_rest_is_built(rebuild, monkey
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
     said = rebuild(change=STRICTER)
     assert said.code == 1
-    assert re.search(rf"tokens/{ONE}: \d+-en_\w+: no good", said.err)
+    assert re.search(rf"token_documents/{ONE}: \d+-en_\w+: no good", said.err)
     assert "1 failed" in said.out
     assert "wait for them" in said.out
-    assert f"signatures/{ONE}" in said.out
+    assert f"document_signatures/{ONE}" in said.out
     monkeypatch.undo()
     assert rebuild().code == 0
 
@@ -162,10 +166,10 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path):
     assert said.code == 0
     assert "blended_mix mine: computed" in said.out
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        records = instance.fetch_materializations(ASSET_OF["mixes"], limit=5).records
+        records = instance.fetch_materializations(ASSET_OF["blended_mix"], limit=5).records
         assert [record.partition_key for record in records] == ["mine"]
         checked = instance.event_log_storage.get_asset_check_summary_records(
-            [dg.AssetCheckKey(ASSET_OF["mixes"], "every_file_is_as_published")]
+            [dg.AssetCheckKey(ASSET_OF["blended_mix"], "every_file_is_as_published")]
         )
         assert all(
             summary.last_check_execution_record.status.value == "SUCCEEDED"
@@ -183,7 +187,7 @@ def test_through_dagster_a_failure_is_named_with_its_run(rebuild, monkeypatch, t
     (tmp_path / "home").mkdir()
     said = rebuild("--dagster-home", tmp_path / "home", change=STRICTER)
     assert said.code == 1
-    assert re.search(rf"tokens/{ONE}: CorruptFile: \d+-en_\w+: no good \(run ", said.err)
+    assert re.search(rf"token_documents/{ONE}: CorruptFile: \d+-en_\w+: no good \(run ", said.err)
 
 
 @pytest.mark.parametrize("through_dagster", [False, True])
@@ -194,4 +198,6 @@ def test_a_shard_that_takes_too_long_is_ended(rebuild, monkeypatch, tmp_path, th
     home = ("--dagster-home", tmp_path / "home") if through_dagster else ()
     said = rebuild("--workers", "2", "--stop", *home, change=STRICTER)
     assert said.code == 1
-    assert re.search(r"filtered/.*cost 2 workers: the last was ended after 0.0001 s", said.err)
+    assert re.search(
+        r"filtered_documents/.*cost 2 workers: the last was ended after 0.0001 s", said.err
+    )

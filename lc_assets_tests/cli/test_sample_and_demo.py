@@ -108,8 +108,8 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
             ]
     for snapshot in ("2022-49", "2023-06"):
         assert (
-            published[f"tokens/{snapshot}"].receipt.counts.seen
-            == published[f"filtered/{snapshot}"].receipt.counts.kept
+            published[f"token_documents/{snapshot}"].receipt.counts.seen
+            == published[f"filtered_documents/{snapshot}"].receipt.counts.kept
         )
     assert "<|endoftext|>" in said.out
     assert "https://folder.invalid/" in said.out

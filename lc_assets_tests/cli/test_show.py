@@ -36,19 +36,19 @@ def test_a_lake_shows_every_partition_in_the_chains_order(lc, published_lake):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("grid", ["stage grid", "2 published partitions", "grid/2023-14"]),
+        ("token_grid", ["stage token_grid", "2 published partitions", "token_grid/2023-14"]),
         (
-            "grid/2023-06",
+            "token_grid/2023-06",
             [
                 "published version",
                 "24 in = 24 kept + 0 dropped",
                 "setting seed",
                 "blake2b",
-                "from tokens/2023-06",
+                "from token_documents/2023-06",
             ],
         ),
         (
-            "filtered/2023-06",
+            "filtered_documents/2023-06",
             [
                 "36 in = 27 kept + 9 dropped",
                 "symbols rps_doc_symbol_to_word_ratio 0.5 for tests",
@@ -56,7 +56,7 @@ def test_a_lake_shows_every_partition_in_the_chains_order(lc, published_lake):
                 "duplicate 3 3",
             ],
         ),
-        ("mixes/one-sided", ["60 in = 60 kept", "setting weights"]),
+        ("blended_mix/one-sided", ["60 in = 60 kept", "setting weights"]),
     ],
 )
 def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
@@ -68,39 +68,44 @@ def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
 @pytest.mark.parametrize(
     ("stage", "key", "file", "words"),
     [
-        ("raw", "2023-06", "manifest.parquet", ["manifest of a snapshot", "identity"]),
+        ("raw_snapshot", "2023-06", "manifest.parquet", ["manifest of a snapshot", "identity"]),
         (
-            "filtered",
+            "filtered_documents",
             "2023-06",
             "0000-en_head.documents.parquet",
             ["documents worth keeping", "raw_content"],
         ),
         (
-            "filtered",
+            "filtered_documents",
             "2023-06",
             "0000-en_head.dropped.parquet",
             ["documents that did not go on", "reasons"],
         ),
         (
-            "tokens",
+            "token_documents",
             "2023-06",
             "0000-en_head.documents.parquet",
             ["documents that were tokenized", "n_tokens"],
         ),
-        ("tokens", "2023-06", "0000-en_head.bin", ["Megatron data set", f"documents {N_LONG}"]),
-        ("tokens", "2023-06", "0000-en_head.idx", ["Megatron data set", "uint16"]),
-        ("tokens", "2023-06", "0000-en_head", ["Megatron data set", "lengths"]),
-        ("grid", "2023-06", "rows.parquet", ["row table of a grid", "shift"]),
         (
-            "grid",
+            "token_documents",
+            "2023-06",
+            "0000-en_head.bin",
+            ["Megatron data set", f"documents {N_LONG}"],
+        ),
+        ("token_documents", "2023-06", "0000-en_head.idx", ["Megatron data set", "uint16"]),
+        ("token_documents", "2023-06", "0000-en_head", ["Megatron data set", "lengths"]),
+        ("token_grid", "2023-06", "rows.parquet", ["row table of a grid", "shift"]),
+        (
+            "token_grid",
             "2023-06",
             "train.zarr",
             ["token grid (Zarr v3)", "rows × 64 tokens, uint16", "gpt2"],
         ),
-        ("flat", "all", "heldout.zarr", ["LongCrawl64's layout", "chunks"]),
+        ("longcrawl_flat", "all", "heldout.zarr", ["LongCrawl64's layout", "chunks"]),
         ("longcrawl", "all", "sources.json", ["sources of a global order", "2023-14"]),
         ("longcrawl", "all", "train_source.npy", ["NumPy array", "uint16", "0 to 1"]),
-        ("megatron", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
+        ("megatron_rows", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
     ],
 )
 def test_a_file_of_a_version_is_known_and_whole(lc, published_lake, *, stage, key, file, words):
@@ -140,7 +145,7 @@ def test_an_upstream_and_its_files_are_known(lc, published_lake, path, words):
 
 
 def test_a_changed_byte_is_found_by_verify_only(lc, copied):
-    folder = copied("tokens")
+    folder = copied("token_documents")
     path = folder / "0000-en_head.bin"
     content = bytearray(path.read_bytes())
     content[7] ^= 1
@@ -161,7 +166,7 @@ def test_a_changed_byte_is_found_by_verify_only(lc, copied):
     ],
 )
 def test_missing_short_and_foreign_files_are_found_without_reading(lc, copied, harm, sentence):
-    folder = copied("grid")
+    folder = copied("token_grid")
     harm(folder / "rows.parquet")
     said = lc("show", folder)
     assert said.code == 1
@@ -169,7 +174,7 @@ def test_missing_short_and_foreign_files_are_found_without_reading(lc, copied, h
 
 
 def test_a_lost_shard_of_an_array_is_found(lc, copied):
-    array = copied("grid") / "train.zarr"
+    array = copied("token_grid") / "train.zarr"
     lost = next(path for path in (array / "c").rglob("*") if path.is_file())
     lost.unlink()
     said = lc("show", array)
@@ -178,7 +183,7 @@ def test_a_lost_shard_of_an_array_is_found(lc, copied):
 
 
 def test_a_damaged_chunk_of_an_array_is_found_by_verify(lc, copied):
-    array = copied("grid") / "train.zarr"
+    array = copied("token_grid") / "train.zarr"
     shard = next(path for path in (array / "c").rglob("*") if path.is_file())
     content = bytearray(shard.read_bytes())
     content[len(content) // 3] ^= 255
@@ -212,10 +217,10 @@ def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_
     lc, published_lake, tmp_path
 ):
     root = shutil.copytree(published_lake.root, tmp_path / "lake")
-    current = root / "grid/2023-06/current.json"
+    current = root / "token_grid/2023-06/current.json"
     current.write_text("{}")
-    said = lc("show", root / "grid")
+    said = lc("show", root / "token_grid")
     assert said.code == 1
-    assert "grid/2023-06" in said.err
+    assert "token_grid/2023-06" in said.err
     assert "unreadable" in said.out
-    assert "grid/2023-14" in said.out
+    assert "token_grid/2023-14" in said.out

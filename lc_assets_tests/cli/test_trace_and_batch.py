@@ -24,7 +24,8 @@ def test_a_row_leads_to_its_page(lc, published_lake):
     said = lc("trace", published_lake.root, "--row", 3, "--column", 10)
     assert said.code == 0
     assert (
-        f"train row 3 of the global order is train row {row.row} of grid/{row.snapshot}" in said.out
+        f"train row 3 of the global order is train row {row.row} of token_grid/{row.snapshot}"
+        in said.out
     )
     for words in (
         row.id,
@@ -39,19 +40,19 @@ def test_a_row_leads_to_its_page(lc, published_lake):
 
 def test_a_row_of_one_grid_leads_to_its_page(lc, published_lake):
     lake = published_lake.context.lake
-    row = tracing.row_of_grid(lake.partition("grid", "2023-14").require(), "heldout", 1)
+    row = tracing.row_of_grid(lake.partition("token_grid", "2023-14").require(), "heldout", 1)
     said = lc(
         "trace", published_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
     )
     assert row.id in said.out
-    assert "heldout row 1 of grid/2023-14" in said.out
+    assert "heldout row 1 of token_grid/2023-14" in said.out
 
 
 def test_a_sample_leads_to_its_pages(lc, published_lake):
     sample = tracing.sample_of_mix(published_lake.context.lake, "one-sided", 7)
     said = lc("trace", published_lake.root, "--mix", "one-sided", "--sample", 7)
     assert (
-        f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}"
+        f"sample 7 of blended_mix/one-sided is sample {sample.source_sample} of {sample.snapshot}"
         in said.out
     )
     assert all(
@@ -65,10 +66,10 @@ def test_a_page_leads_to_row_position_and_samples(lc, published_lake):
     row = tracing.row_of_order(lake, "train", 5)
     (found,) = whereabouts.find_id(lake, row.id)
     said = lc("trace", published_lake.root, "--id", row.id)
-    assert f"train row {row.row} of grid/{row.snapshot}" in said.out
+    assert f"train row {row.row} of token_grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)
     assert all(
-        f"mixes/{mix} {len(samples)} samples" in words_of(said)
+        f"blended_mix/{mix} {len(samples)} samples" in words_of(said)
         for mix, samples in found.samples.items()
     )
     assert words_of(lc("trace", published_lake.root, "--url", row.url)).count(row.url) >= 2
@@ -117,7 +118,10 @@ def test_a_digest_leads_to_its_document(lc, published_lake):
 
 def test_a_version_is_traced_by_its_name(lc, published_lake):
     lake = published_lake.context.lake
-    order, grid = lake.partition("longcrawl").require(), lake.partition("grid", "2023-14").require()
+    order, grid = (
+        lake.partition("longcrawl").require(),
+        lake.partition("token_grid", "2023-14").require(),
+    )
     assert (
         lc("trace", published_lake.root, "--row", 3, "--version", order.version).out
         == lc("trace", published_lake.root, "--row", 3).out
@@ -167,14 +171,14 @@ def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, published_lake):
         assert tracing.row_of_order(published_lake.context.lake, "train", position).id in said.out
 
 
-@pytest.mark.parametrize("place", ["longcrawl", "flat"])
+@pytest.mark.parametrize("place", ["longcrawl", "longcrawl_flat"])
 def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, published_lake, place):
     folder = published_lake.context.lake.partition(place).require().folder
     assert lc("batch", folder).out == lc("batch", published_lake.root).out
 
 
 def test_a_grid_gives_its_own_rows(lc, published_lake):
-    grid = published_lake.context.lake.partition("grid", "2023-14").require()
+    grid = published_lake.context.lake.partition("token_grid", "2023-14").require()
     said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
     assert tracing.row_of_grid(grid, "heldout", 0).id in said.out
 

@@ -52,17 +52,21 @@ def test_a_withdrawal_says_what_it_touches_and_stands_in_the_list(lc, lake, reci
         "rows 1",
         "tokens 64",
         "samples of by-tokens",
-        f"grid/{OLD}",
-        "mixes/one-sided",
+        f"token_grid/{OLD}",
+        "blended_mix/one-sided",
     ):
         assert words in words_of(said)
-    assert f"grid/{NEW}" not in said.out
+    assert f"token_grid/{NEW}" not in said.out
     (entry,) = read_withdrawals(lake.list_file)
     assert (entry.kind, entry.value, entry.reason) == ("url", line["url"], "asked for")
     assert {found: lake.published(found).version for found in lake.built} == before
     assert "no recipe that was looked at names this list" not in said.out
     told = {word for word in said.out.split() if "/" in word and word in lake.built}
-    looked_up = {"withdrawn/all", f"withdrawals/{OLD}", f"withdrawals/{NEW}"}
+    looked_up = {
+        "withdrawn_documents/all",
+        f"snapshot_withdrawals/{OLD}",
+        f"snapshot_withdrawals/{NEW}",
+    }
     assert lake.rebuilt() - looked_up == told
 
 
@@ -151,14 +155,14 @@ def test_a_withdrawal_that_cannot_be_meant_is_refused(lc, lake, words, sentence)
 
 def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)), reason="court order", date="2026-02-01")
-    step("withdrawn").verb(lake.context, "all")
+    step("withdrawn_documents").verb(lake.context, "all")
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 1" in words_of(said)
     assert "1 documents are withdrawn, 1 of them are served still: see `lc plan`" in said.out
     lake.build()
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 0" in words_of(said)
-    assert f"grid/{OLD}/" in said.out
+    assert f"token_grid/{OLD}/" in said.out
     assert "0 of them are served still" in said.out
 
 
@@ -174,11 +178,11 @@ def test_a_release_is_made_told_and_verified(lc, lake):
         lc("release", lake.lake.root, "v1", "--verify").out
         == "release v1: whole, every byte read again\n"
     )
-    victim = lake.published(f"grid/{OLD}").home / "rows.parquet"
+    victim = lake.published(f"token_grid/{OLD}").home / "rows.parquet"
     victim.write_bytes(victim.read_bytes()[:-1])
     said = lc("release", lake.lake.root, "v1", "--verify")
     assert said.code == 1
-    assert f"grid/{OLD}/" in said.err
+    assert f"token_grid/{OLD}/" in said.err
     assert lc("release", lake.lake.root, "v9", "--verify").code == 2
 
 
@@ -212,11 +216,11 @@ def test_a_difference_is_told_and_is_json(lc, lake):
 
 def test_pruning_says_what_goes_before_it_goes(lc, lake):
     assert "0 folders" in lc("prune", lake.lake.root).out
-    old = lake.published(f"grid/{OLD}").home
+    old = lake.published(f"token_grid/{OLD}").home
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     said = lc("prune", lake.lake.root, "--dry-run")
-    assert f"grid/{OLD}/{old.name}" in said.out
+    assert f"token_grid/{OLD}/{old.name}" in said.out
     assert "would be removed" in said.out
     assert old.exists()
     assert lc("prune", lake.lake.root, "--keep", 9).code == 0
@@ -229,7 +233,7 @@ def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake):
     """First they are published, then pinned, then given up."""
     lc("release", lake.lake.root, "v1")
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn").verb(lake.context, "all")
+    step("withdrawn_documents").verb(lake.context, "all")
     assert lc("prune", lake.lake.root, "--purge").code == 3
     lake.build()
     said = lc("prune", lake.lake.root, "--purge")

@@ -105,7 +105,7 @@ class House:
         """
         self.settings()
         recipe_file(self.context.lake.root.parent / "dying.toml", self.context.recipe)
-        stage = str(self.rng.choice(["filtered", "keys", "signatures"]))
+        stage = str(self.rng.choice(["filtered_documents", "document_keys", "document_signatures"]))
         self.done["killed"] += self.dying.run(
             stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))
         ).killed

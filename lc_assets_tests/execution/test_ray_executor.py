@@ -131,12 +131,12 @@ def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(
             on_cluster(tmp_path, upstream, cluster),
             upstream=Upstream(f"http://me:{secret}@127.0.0.1:{server.server_port}"),
         )
-        assert build_snapshot(there, SNAPSHOTS[0], ["raw"])
+        assert build_snapshot(there, SNAPSHOTS[0], ["raw_snapshot"])
     finally:
         server.shutdown()
         server.server_close()
     with pytest.raises(LcError) as caught:  # nobody answers there any more
-        build_snapshot(there, SNAPSHOTS[0], ["filtered"])
+        build_snapshot(there, SNAPSHOTS[0], ["filtered_documents"])
     said = (
         "".join(traceback.format_exception(caught.value))
         + repr(caught.value)

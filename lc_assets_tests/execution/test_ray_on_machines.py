@@ -120,7 +120,7 @@ def ended_well(driver: subprocess.Popen[str]) -> dict[str, str]:
 def strike(driver: subprocess.Popen[str], lake: Path, blow: Callable[[], object]) -> float:
     """Wait until the chain is in its middle, strike, and say when."""
     deadline = time.monotonic() + 200
-    while not list(lake.glob("signatures/*/*/*.parquet")):
+    while not list(lake.glob("document_signatures/*/*/*.parquet")):
         assert driver.poll() is None, driver.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -160,29 +160,31 @@ def read_grams(folder: Path) -> Any:
 def make_lake(folder: Path) -> None:
     lake = Lake(folder)
     fingerprint = Fingerprint(
-        stage="grid",
+        stage="token_grid",
         key="2023-06",
         code_version="1",
         params={"a": [1, {"b": 2}]},
-        inputs={"raw/2023-06": "0" * 64},
+        inputs={"raw_snapshot/2023-06": "0" * 64},
     )
-    home = lake.partition("grid", "2023-06").folder / fingerprint.version
+    home = lake.partition("token_grid", "2023-06").folder / fingerprint.version
     home.mkdir(parents=True)
     (home / "a.txt").write_bytes(b"one")
     published = write_receipt(
         home, receipt_of(home, fingerprint, Counts(seen=2, kept=1, dropped={"short": 1}))
     )
-    lake.partition("grid", "2023-06").point_at(published)
+    lake.partition("token_grid", "2023-06").point_at(published)
     publish_release(
         lake,
         "first",
-        Release(pins={"grid/2023-06": Pin(version=published.version, digest=published.digest)}),
+        Release(
+            pins={"token_grid/2023-06": Pin(version=published.version, digest=published.digest)}
+        ),
     )
 
 
 def read_lake(folder: Path) -> Any:
     lake = Lake(folder)
-    partition = lake.partition("grid", "2023-06")
+    partition = lake.partition("token_grid", "2023-06")
     summary, found = partition.current_summary(), partition.current()
     said = (
         []
@@ -193,7 +195,7 @@ def read_lake(folder: Path) -> Any:
             *found.receipt.fingerprint.differences(found.receipt.fingerprint),
         ]
     )
-    pinned = PinnedLake.at(lake, "first").partition("grid", "2023-06").current()
+    pinned = PinnedLake.at(lake, "first").partition("token_grid", "2023-06").current()
     return (
         None if summary is None else summary.digest,
         said,

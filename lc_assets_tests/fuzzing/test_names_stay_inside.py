@@ -74,13 +74,13 @@ def test_paths_of_data_are_refused(name):
 def test_places_of_a_lake_are_folders_below_it(tmp_path, name):
     """Stages and partitions are named by releases and mixes, too."""
     lake = Lake(tmp_path)
-    for stage, key in ((name, "a"), ("grid", name)):
+    for stage, key in ((name, "a"), ("token_grid", name)):
         with pytest.raises(BadInput, match="not the name of a stage or a partition"):
             lake.partition(stage, key)
     with pytest.raises(BadInput):
         lake.version_of(name)
     with pytest.raises((BadInput, NotPublished)):
-        lake.version_of(f"grid/{name}/abc")
+        lake.version_of(f"token_grid/{name}/abc")
 
 
 def lake_with(tmp_path, path: str, change) -> Lake:
@@ -98,24 +98,24 @@ def test_a_receipt_names_no_file_outside(tmp_path):
         receipt["files"][0]["path"] = "../../../../x"
         return receipt
 
-    lake = lake_with(tmp_path, f"grid/*/*/{RECEIPT}", elsewhere)
+    lake = lake_with(tmp_path, f"token_grid/*/*/{RECEIPT}", elsewhere)
     with pytest.raises(CorruptFile, match="no path of a file within a folder"):
-        lake.partition("grid", "2023-06").current()
-    (receipt,) = tmp_path.glob(f"grid/*/*/{RECEIPT}")
+        lake.partition("token_grid", "2023-06").current()
+    (receipt,) = tmp_path.glob(f"token_grid/*/*/{RECEIPT}")
     with pytest.raises(CorruptFile):
         decode_json(receipt, Receipt)
 
 
 def test_a_pointer_and_a_release_name_no_version_outside(tmp_path):
     lake = lake_with(
-        tmp_path / "a", f"grid/*/{CURRENT}", lambda said: said | {"version": "../../x"}
+        tmp_path / "a", f"token_grid/*/{CURRENT}", lambda said: said | {"version": "../../x"}
     )
     with pytest.raises(BadInput, match="not a version's name"):
-        lake.partition("grid", "2023-06").current()
+        lake.partition("token_grid", "2023-06").current()
     lake = lake_with(
         tmp_path / "b",
         "releases/*.json",
-        lambda said: said | {"pins": {"grid/a": {"version": "../x", "digest": "0"}}},
+        lambda said: said | {"pins": {"token_grid/a": {"version": "../x", "digest": "0"}}},
     )
     with pytest.raises(CorruptFile, match="not a version's name"):
         read_release(lake, "first")

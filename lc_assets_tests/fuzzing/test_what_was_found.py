@@ -122,7 +122,7 @@ def test_names_that_no_file_system_takes_are_refused(tmp_path):
         with pytest.raises(BadInput, match="not a version's name"):
             version_named(name, "x")
         with pytest.raises(BadInput, match="not the name of a stage"):
-            Lake(tmp_path).partition("grid", name)
+            Lake(tmp_path).partition("token_grid", name)
     (tmp_path / "x.args").write_text(
         f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 "
         "--global-batch-size 8"

@@ -34,12 +34,21 @@ from lc_assets_tests.twice import key_of, read_all_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 LAKE = "gs://crawl/lake"
-STAGES = ("raw", "filtered", "keys", "tokens", "grid", "longcrawl", "megatron", "mixes")
+STAGES = (
+    "raw_snapshot",
+    "filtered_documents",
+    "document_keys",
+    "token_documents",
+    "token_grid",
+    "longcrawl",
+    "megatron_rows",
+    "blended_mix",
+)
 RIVALS = {
-    "filtered": {"filtering": {"min_words": 43}},
-    "tokens": {"tokenizing": {"min_tokens": 66}},
-    "grid": {"gridding": {"seed": 65}},
-    "megatron": {"megatron": {"sequence_length": 25}},
+    "filtered_documents": {"filtering": {"min_words": 43}},
+    "token_documents": {"tokenizing": {"min_tokens": 66}},
+    "token_grid": {"gridding": {"seed": 65}},
+    "megatron_rows": {"megatron_rows": {"sequence_length": 25}},
 }
 """Settings by which another machine builds the same partition: another version of the same inputs.
 """
@@ -156,7 +165,7 @@ def settle(machines: Machines, last: str) -> None:
         )
         machines.old |= built(replace(first, recipe=stricter), stages)
         machines.new |= built(first, stages)
-        machines.dying.warm(stage="filtered", key=key_of("filtered"))
+        machines.dying.warm(stage="filtered_documents", key=key_of("filtered_documents"))
 
 
 @pytest.fixture(scope="module")
@@ -227,10 +236,10 @@ def n_requests(machines: Machines, stage: str, *, published: bool = True) -> int
 
 
 def test_kills_at_some_requests(machines):
-    settle(machines, "filtered")
-    last = n_requests(machines, "filtered")
+    settle(machines, "filtered_documents")
+    last = n_requests(machines, "filtered_documents")
     for at, published in ((2, True), (last // 2, False), (last - 1, True), (last, True)):
-        assert assert_survives(machines, "filtered", at, published=published)
+        assert assert_survives(machines, "filtered_documents", at, published=published)
 
 
 @pytest.mark.slow
@@ -290,10 +299,10 @@ def changed(recipe: Recipe, settings: dict[str, dict[str, int]]) -> Recipe:
 
 
 def test_two_machines_at_once_at_some_requests(machines):
-    settle(machines, "filtered")
-    last = n_requests(machines, "filtered")
+    settle(machines, "filtered_documents")
+    last = n_requests(machines, "filtered_documents")
     assert re.fullmatch(
-        "o?B+r", races(machines, "filtered", [1, last // 2, last - 1, last], same=False)
+        "o?B+r", races(machines, "filtered_documents", [1, last // 2, last - 1, last], same=False)
     )
 
 

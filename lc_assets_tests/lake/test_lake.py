@@ -10,11 +10,11 @@ from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.publishing import publish_bytes
 
 FINGERPRINT = Fingerprint(
-    stage="filtered",
+    stage="filtered_documents",
     key="2023-06",
     code_version="1",
     params={"min": 3, "deep": {"a": 1}},
-    inputs={"raw/2023-06": "abc"},
+    inputs={"raw_snapshot/2023-06": "abc"},
 )
 
 
@@ -29,7 +29,7 @@ def test_a_version_is_not_read_before_it_is_pointed_at(tmp_path):
     """A finished folder alone is not published."""
     place, version = a_version(tmp_path)
     assert place.current() is None
-    with pytest.raises(NotPublished, match="filtered/2023-06 is not published"):
+    with pytest.raises(NotPublished, match="filtered_documents/2023-06 is not published"):
         place.require()
     place.point_at(version)
     assert place.require() == version
@@ -45,7 +45,9 @@ def test_the_digest_depends_on_the_files_alone(tmp_path):
     """Two versions made differently, with the same bytes, have one data version; other bytes have
     another.
     """
-    other = Fingerprint(stage="filtered", key="2022-49", code_version="2", params={}, inputs={})
+    other = Fingerprint(
+        stage="filtered_documents", key="2022-49", code_version="2", params={}, inputs={}
+    )
     (_, one), (_, two) = a_version(tmp_path), a_version(tmp_path, fingerprint=other)
     assert one.digest == two.digest
     assert a_version(tmp_path / "elsewhere", b"hullo")[1].digest != one.digest
@@ -54,7 +56,9 @@ def test_the_digest_depends_on_the_files_alone(tmp_path):
 def test_an_older_version_is_found_by_its_bytes(tmp_path):
     """A reader that was made from an older version can still find it."""
     place, old = a_version(tmp_path)
-    newer = Fingerprint(stage="filtered", key="2023-06", code_version="2", params={}, inputs={})
+    newer = Fingerprint(
+        stage="filtered_documents", key="2023-06", code_version="2", params={}, inputs={}
+    )
     _, new = a_version(tmp_path, b"other", newer)
     place.point_at(new)
     assert place.with_digest(old.digest) == old
@@ -99,16 +103,16 @@ def test_the_pointer_cannot_leave_its_place(tmp_path):
 def test_differences_are_words():
     """Code, settings and inputs that changed are named with old and new value."""
     newer = Fingerprint(
-        stage="filtered",
+        stage="filtered_documents",
         key="2023-06",
         code_version="2",
         params={"min": 4, "deep": {"a": 1}},
-        inputs={"raw/2023-06": "abd", "x": "y"},
+        inputs={"raw_snapshot/2023-06": "abd", "x": "y"},
     )
     assert FINGERPRINT.differences(newer) == [
         "code version 1 → 2",
         "min 3 → 4",
-        "input raw/2023-06 changed abc → abd",
+        "input raw_snapshot/2023-06 changed abc → abd",
         "input x is new",
     ]
     assert FINGERPRINT.differences(FINGERPRINT) == []
@@ -117,7 +121,7 @@ def test_differences_are_words():
 def test_every_part_of_a_fingerprint_names_another_version():
     """Whatever determines the bytes changes the version's name."""
     changes = [
-        {"stage": "tokens"},
+        {"stage": "token_documents"},
         {"key": "x"},
         {"code_version": "2"},
         {"params": {}},

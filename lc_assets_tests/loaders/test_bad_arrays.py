@@ -107,8 +107,8 @@ def test_a_snapshot_of_another_width_is_not_the_orders(tmp_path):
     train = {"a": ids(8, 32, seed=1), "b": ids(8, 32, seed=2)}
     lake = write_lake(tmp_path, train, {name: ids(1, 32) for name in train})
     for change in (ids(8, 16), ids(9, 32)):
-        shutil.rmtree(lake / "grid/b/v1/train.zarr")
-        write_grid(lake / "grid/b/v1/train.zarr", change)
+        shutil.rmtree(lake / "token_grid/b/v1/train.zarr")
+        write_grid(lake / "token_grid/b/v1/train.zarr", change)
         with pytest.raises(
             Mismatch,
             match="b: train rows, row_tokens and vocab_size are .*, the order was made for",

@@ -61,10 +61,10 @@ def test_a_relative_path_is_a_path(lake, monkeypatch):
 
 
 def test_one_snapshots_grid_is_opened_by_its_place_version_or_array(lake):
-    for path in ("grid/2022-49", "grid/2022-49/v1", "grid/2022-49/v1/train.zarr"):
+    for path in ("token_grid/2022-49", "token_grid/2022-49/v1", "token_grid/2022-49/v1/train.zarr"):
         np.testing.assert_array_equal(open_rows(lake / path).read(), TRAIN["2022-49"])
     np.testing.assert_array_equal(
-        open_rows(lake / "grid/2022-49/v1", "heldout").read(), HELDOUT["2022-49"]
+        open_rows(lake / "token_grid/2022-49/v1", "heldout").read(), HELDOUT["2022-49"]
     )
 
 
@@ -178,14 +178,14 @@ def test_a_cache_below_one_chunk_is_refused(tmp_path, kind):
 
 
 def test_damage_is_said_through_the_loader(own_lake):
-    (own_lake / "grid/2022-49/v1/train.zarr/c/0/0").unlink()
+    (own_lake / "token_grid/2022-49/v1/train.zarr/c/0/0").unlink()
     with pytest.raises(CorruptFile, match=r"2022-49/v1/train\.zarr/c/0/0: the shard is missing"):
         list(GridLoader(open_rows(own_lake), batch_rows=5, context_tokens=16))
 
 
 def test_a_grid_that_is_not_the_orders_is_refused(own_lake):
     """Its receipt has another digest than the order was made for: rows would be other rows."""
-    receipt = own_lake / "grid/2023-06/v1/receipt.json"
+    receipt = own_lake / "token_grid/2023-06/v1/receipt.json"
     document = json.loads(receipt.read_text()) | {"digest": "0" * 64}
     receipt.write_text(json.dumps(document))
     with pytest.raises(Mismatch, match="the global order was made for"):
@@ -193,7 +193,7 @@ def test_a_grid_that_is_not_the_orders_is_refused(own_lake):
 
 
 def test_a_grid_that_was_removed_is_said(own_lake):
-    shutil.rmtree(own_lake / "grid/2023-06")
+    shutil.rmtree(own_lake / "token_grid/2023-06")
     with pytest.raises(NotPublished, match="2023-06/v1"):
         open_rows(own_lake)
 
@@ -215,7 +215,7 @@ def test_paths_without_data_say_what_was_looked_for(own_lake, tmp_path):
 def test_identity_goes_with_the_data_not_with_the_path(own_lake, lake):
     """A data set that was moved resumes; another split, another shape, another order does not."""
     assert open_rows(lake).identity == open_rows(own_lake).identity
-    paths = ["", "grid/2022-49", "grid/2023-06"]
+    paths = ["", "token_grid/2022-49", "token_grid/2023-06"]
     assert (
         len(
             {

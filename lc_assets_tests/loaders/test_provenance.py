@@ -53,7 +53,7 @@ def test_a_batchs_rows_have_documents(published_lake):
 
 
 def test_one_grids_rows_have_documents_too(lake):
-    folder = next((lake / "grid").glob("*/*/train.zarr")).parent
+    folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     loader = GridLoader(open_rows(folder), batch_rows=4, context_tokens=64)
     found = loader.provenance(1)
     table = (
@@ -67,7 +67,7 @@ def test_one_grids_rows_have_documents_too(lake):
 
 def test_only_the_needed_row_groups_are_read(lake, monkeypatch):
     """A table of many row groups, all but one of them damaged: the rows of that one are found."""
-    folder = next((lake / "grid").glob("*/*/train.zarr")).parent
+    folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     path = folder / "rows.parquet"
     table = pq.read_table(path).sort_by([("split", "ascending"), ("row", "ascending")])
     pq.write_table(table, path, row_group_size=2, compression="zstd", write_page_checksum=False)
@@ -103,7 +103,7 @@ def misses(group, wanted):
 
 def test_a_row_table_that_does_not_match_the_array_is_said(lake):
     """A line too few: its rows could be anybody's."""
-    folder = next((lake / "grid").glob("*/*/train.zarr")).parent
+    folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     path = folder / "rows.parquet"
     table = pq.read_table(path)
     pq.write_table(table.filter(pc.field("row") != 1), path)
@@ -116,7 +116,7 @@ def test_a_row_table_that_does_not_match_the_array_is_said(lake):
 
 
 def test_a_row_table_that_is_gone_or_damaged_is_said(lake, tmp_path):
-    folder = next((lake / "grid").glob("*/*/train.zarr")).parent
+    folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     loader = GridLoader(open_rows(folder), batch_rows=1, context_tokens=64)
     (folder / "rows.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(CorruptFile, match="rows.parquet: not a readable row table"):

@@ -32,7 +32,7 @@ from lc_assets.triggers.nightly import KINDS, requests_of
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
 
 STAGE_AT = {key: stage for stage, key in ASSET_OF.items()}
-LOOKS = ("raw", "html_index")
+LOOKS = ("raw_snapshot", "html_index")
 START = dt.datetime(2030, 1, 1, 1, tzinfo=dt.UTC)
 
 

@@ -193,7 +193,7 @@ def test_a_users_own_snapshots_are_partitions(tmp_path):
 def test_a_materialization_tells_its_story(finished):
     """A summary that balances, a plot, the place on disk, the receipt's digest as data version."""
     (newest, *_) = materializations(finished, "filtered_documents")
-    published = finished.lake.partition("filtered", newest.partition).require()
+    published = finished.lake.partition("filtered_documents", newest.partition).require()
     assert "**36 documents in: 27 kept, 9 dropped.**" in newest.metadata["summary"].value
     assert newest.metadata["why_dropped"].value.startswith(
         "![Why documents were dropped](data:image/png;base64,"
@@ -281,7 +281,7 @@ def test_a_changed_rule_makes_the_filter_stale_and_then_what_follows(house):
     house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=80))
     assert house.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
     assert {name: status for name, status in house.planned().items() if status == "stale"} == {
-        f"filtered/{snapshot}": "stale" for snapshot in SNAPSHOTS
+        f"filtered_documents/{snapshot}": "stale" for snapshot in SNAPSHOTS
     }
     house.run_all()
     assert house.stale() == set()
@@ -310,10 +310,17 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     house.run_all(snapshots=[OLD])
     before = {
         name: house.lake.partition(name, OLD).require()
-        for name in ("filtered", "near_pairs", "removals", "tokens", "grid", "megatron")
+        for name in (
+            "filtered_documents",
+            "near_duplicate_pairs",
+            "removed_documents",
+            "token_documents",
+            "token_grid",
+            "megatron_rows",
+        )
     }
     assert {name for name, status in house.planned().items() if status == "missing"} == {
-        f"raw/{NEW}"
+        f"raw_snapshot/{NEW}"
     }
     house.run("snapshot", NEW)
     assert house.stale() == {
@@ -333,7 +340,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     its followers stay.
     """
     house.run("snapshot", NEW)
-    before = house.lake.partition("filtered", NEW).require()
+    before = house.lake.partition("filtered_documents", NEW).require()
     monkeypatch.setattr(
         "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
@@ -342,10 +349,10 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     failed = house.run("snapshot", NEW, fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
-        "CheckFailed: filtered/2023-14 is not published"
+        "CheckFailed: filtered_documents/2023-14 is not published"
         in failure.step_failure_data.user_failure_data.description
     )
-    assert house.lake.partition("filtered", NEW).require() == before
+    assert house.lake.partition("filtered_documents", NEW).require() == before
     assert not [
         event
         for event in failed.all_events
@@ -358,7 +365,9 @@ def test_a_damaged_file_turns_a_check_red(house):
     of it.
     """
     house.run("snapshot", NEW)
-    (victim, *_) = sorted((house.lake.partition("tokens", NEW).require().folder).glob("*.bin"))
+    (victim, *_) = sorted(
+        (house.lake.partition("token_documents", NEW).require().folder).glob("*.bin")
+    )
     content = bytearray(victim.read_bytes())
     content[7] ^= 1
     victim.write_bytes(content)

@@ -21,22 +21,35 @@ from lc_assets_tests.orchestration.real_daemon import TAGS, House, Since
 
 OLD, NEW = SNAPSHOTS
 FOUR = ("2023-06", "2022-49", "2022-40", "2022-33")
-OF_ALL = {"withdrawn/all", "longcrawl/all", "flat/all", "mixes/by-tokens", "card/all"}
+OF_ALL = {
+    "withdrawn_documents/all",
+    "longcrawl/all",
+    "longcrawl_flat/all",
+    "blended_mix/by-tokens",
+    "data_set_card/all",
+}
 OF_ONE = (
-    "filtered",
-    "keys",
-    "signatures",
-    "signature_bands",
-    "near_pairs",
-    "contamination",
-    "withdrawals",
-    "removals",
-    "tokens",
-    "grid",
-    "lineage",
-    "megatron",
+    "filtered_documents",
+    "document_keys",
+    "document_signatures",
+    "signature_index",
+    "near_duplicate_pairs",
+    "contaminated_documents",
+    "snapshot_withdrawals",
+    "removed_documents",
+    "token_documents",
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
 )
-BEHIND_A_LIST = ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron")
+BEHIND_A_LIST = (
+    "snapshot_withdrawals",
+    "removed_documents",
+    "token_documents",
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
+)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
@@ -73,7 +86,7 @@ def versions(house: House, snapshot: str) -> dict[str, str]:
 
 
 def documents_of(house: House, snapshot: str) -> set[str]:
-    return set(rows_table(house.lake.partition("grid", snapshot).require())["id"].to_pylist())
+    return set(rows_table(house.lake.partition("token_grid", snapshot).require())["id"].to_pylist())
 
 
 def test_what_changes_is_built_once_by_itself(house_of):
@@ -97,12 +110,12 @@ def test_what_changes_is_built_once_by_itself(house_of):
 
     settle.since = Since(house)
     house.start()
-    assert set(settle("from nothing", [OLD]).counts()) == {f"raw/{OLD}"} | of(OLD) | OF_ALL
+    assert set(settle("from nothing", [OLD]).counts()) == {f"raw_snapshot/{OLD}"} | of(OLD) | OF_ALL
 
     before = versions(house, OLD)
     tiny_upstream(house.upstream, snapshots=[NEW], tags=TAGS)
     added = settle("one snapshot added", SNAPSHOTS)
-    assert set(added.counts()) >= {f"raw/{NEW}"} | of(NEW) | OF_ALL
+    assert set(added.counts()) >= {f"raw_snapshot/{NEW}"} | of(NEW) | OF_ALL
     assert versions(house, OLD) == before
 
     time.sleep(70)  # two ticks of each sensor
@@ -120,7 +133,7 @@ def test_what_changes_is_built_once_by_itself(house_of):
     taken_out = settle("one document withdrawn", SNAPSHOTS)
     assert set(taken_out.counts()) >= of(NEW, BEHIND_A_LIST) | OF_ALL
     after = versions(house, OLD)
-    assert {stage for stage in OF_ONE if after[stage] != before[stage]} == {"withdrawals"}
+    assert {stage for stage in OF_ONE if after[stage] != before[stage]} == {"snapshot_withdrawals"}
     assert documents_of(house, NEW) == held - {out}
 
     time.sleep(70)

@@ -13,7 +13,14 @@ from lc_assets.definitions import STAGE_OF
 from lc_assets.pools import UPSTREAM, WORKERS
 
 ROOT = Path(__file__).parents[2]
-IN_NO_POOL = {"withdrawn", "withdrawals", "lineage", "longcrawl", "mixes", "card"}
+IN_NO_POOL = {
+    "withdrawn_documents",
+    "snapshot_withdrawals",
+    "row_lineage",
+    "longcrawl",
+    "blended_mix",
+    "data_set_card",
+}
 """Stages that hand no task to ``LC_WORKERS``."""
 
 
@@ -43,5 +50,5 @@ def test_lost_runs_are_noticed_and_tried_again_and_failures_are_not(instance):
 def test_every_stage_that_has_workers_is_in_their_pool():
     pools = {stage.name: asset.op.pool for asset, stage in STAGE_OF.values()}
     assert {name for name, pool in pools.items() if pool is None} == IN_NO_POOL
-    assert {name for name, pool in pools.items() if pool == UPSTREAM} == {"raw"}
+    assert {name for name, pool in pools.items() if pool == UPSTREAM} == {"raw_snapshot"}
     assert set(pools.values()) == {None, UPSTREAM, WORKERS}

@@ -52,7 +52,7 @@ def house(tmp_path_factory, local):
         requests = {}
         for job, key in [
             *JOBS,
-            *(("mixes", mix) for mix in sorted(tiny_recipe(folder).mixes)),
+            *(("blended_mix", mix) for mix in sorted(tiny_recipe(folder).mixes)),
             ("card", None),
         ]:
             server.requests.clear()
@@ -127,7 +127,9 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     server.spoil(name)
     for at_hand in (tmp_path, folder / "cache"):
         lake = open_lake(LAKE, environment={"LC_CACHE": str(at_hand)})
-        finding = every_file_is_as_published(lake.partition("tokens", name.split("/")[2]).require())
+        finding = every_file_is_as_published(
+            lake.partition("token_documents", name.split("/")[2]).require()
+        )
         assert not finding.passed
         assert name.rsplit("/", 1)[1] in finding.words
     server.storage.create_file(
@@ -143,7 +145,7 @@ def test_without_its_copies_a_machine_goes_on(house, tmp_path):
     _, folder, _, _ = house
     shutil.rmtree(folder / "cache")
     lake = open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")})
-    assert lake.partition("grid", SNAPSHOTS[0]).require().damage() == []
+    assert lake.partition("token_grid", SNAPSHOTS[0]).require().damage() == []
 
 
 def test_the_resource_is_dagster_gcps_and_only_then(monkeypatch):

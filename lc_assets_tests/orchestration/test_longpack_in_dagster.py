@@ -69,7 +69,7 @@ def test_packed_documents_tell_how_they_grew(finished):
     """
     told, published = (
         told_of(finished, "longpack_documents"),
-        finished[0].partition("longpack", OLD).require(),
+        finished[0].partition("longpack_documents", OLD).require(),
     )
     assert told.metadata["dagster/row_count"].value == published.receipt.counts.kept
     growth = {line.data["measure"]: line.data for line in told.metadata["growth"].value.records}

@@ -46,7 +46,7 @@ def test_packed_rows_tell_their_story(finished):
     """Shares, plots, columns, decoded lines, the receipt's digest as data version."""
     lake, *_ = finished
     told = metadata_of(finished, "packed_rows")
-    published = lake.partition("packed", SNAPSHOT).require()
+    published = lake.partition("packed_rows", SNAPSHOT).require()
     extra = published.receipt.counts.extra
     assert told.tags["dagster/data_version"] == published.digest
     assert told.metadata["dagster/row_count"].value == extra["train rows"] + extra["heldout rows"]
@@ -90,9 +90,9 @@ def test_the_planner_knows_them_where_they_are_wanted(finished, tmp_path):
     """Current once made; a recipe that does not want them has no such partitions."""
     lake, recipe, _ = finished
     made = {step.stage: step.status for step in plan(lake, recipe, [SNAPSHOT])}
-    assert (made["packing_tokens"], made["packed"]) == ("current", "current")
+    assert (made["packing_tokens"], made["packed_rows"]) == ("current", "current")
     without = tiny_recipe(tmp_path, packing=type(recipe.packing)())
     assert not {step.stage for step in plan(lake, without, [SNAPSHOT])} & {
         "packing_tokens",
-        "packed",
+        "packed_rows",
     }

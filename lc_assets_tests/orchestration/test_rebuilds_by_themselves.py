@@ -50,10 +50,23 @@ from lc_assets_tests.faults import copied
 from lc_assets_tests.orchestration.clockwork import START, Clockwork
 
 OLD, NEW = SNAPSHOTS
-IN_A_ROW = ("contamination", "filtered", "keys", "signature_bands", "signatures")
-ROWS = ("grid", "lineage", "megatron", "removals", "tokens", "withdrawals")
+IN_A_ROW = (
+    "contaminated_documents",
+    "filtered_documents",
+    "document_keys",
+    "signature_index",
+    "document_signatures",
+)
+ROWS = (
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
+    "removed_documents",
+    "token_documents",
+    "snapshot_withdrawals",
+)
 """What waits for `withdrawn`, which is of all snapshots."""
-THEN = tuple(sorted((*ROWS, "near_pairs")))
+THEN = tuple(sorted((*ROWS, "near_duplicate_pairs")))
 SMALL = {
     "mixes": {"by-tokens": MixSettings()},
     "deduplication": DeduplicationSettings(near=False),
@@ -123,13 +136,20 @@ def test_from_nothing_everything_is_built_once_and_in_order(clock):
     once.
     """
     asked, _ = clock.look()
-    assert [(one.partition, one.stages) for one in asked] == [(OLD, ("raw",)), (NEW, ("raw",))]
+    assert [(one.partition, one.stages) for one in asked] == [
+        (OLD, ("raw_snapshot",)),
+        (NEW, ("raw_snapshot",)),
+    ]
     ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
     assert ticks == [
-        [(OLD, tuple(sorted((*IN_A_ROW, "near_pairs")))), (NEW, IN_A_ROW), (None, ("withdrawn",))],
+        [
+            (OLD, tuple(sorted((*IN_A_ROW, "near_duplicate_pairs")))),
+            (NEW, IN_A_ROW),
+            (None, ("withdrawn_documents",)),
+        ],
         [(OLD, ROWS), (NEW, THEN)],
-        [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
-        [(None, ("card",))],
+        [(None, ("longcrawl_flat", "longcrawl")), ("by-tokens", ("blended_mix",))],
+        [(None, ("data_set_card",))],
     ]
     assert clock.planned() == {}
     assert set(stages_of(clock).values()) == {1}
@@ -166,7 +186,7 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
     assert built.planned() == {}
     counts = stages_of(built)
     assert set(counts.values()) == {1}
-    assert not any(name.startswith("raw/") for name in counts)
+    assert not any(name.startswith("raw_snapshot/") for name in counts)
     assert len(built.log) == 6
 
 
@@ -174,7 +194,7 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
     """What follows in the same run is found finished, and no other partition is asked for."""
     before = {
         name: built.lake.partition(*name.split("/")).require()
-        for name in (f"tokens/{OLD}", f"tokens/{NEW}", "longcrawl/all")
+        for name in (f"token_documents/{OLD}", f"token_documents/{NEW}", "longcrawl/all")
     }
     built.cook(filtering=filtering_with(built, min_words=41))
     assert len(built.settle()) == 1
@@ -190,31 +210,37 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
     before = {
         stage: built.lake.partition(stage, OLD).require()
         for stage in ROWS
-        if stage != "withdrawals"
+        if stage != "snapshot_withdrawals"
     }
-    held = rows_table(built.lake.partition("grid", NEW).require())["id"].to_pylist()
+    held = rows_table(built.lake.partition("token_grid", NEW).require())["id"].to_pylist()
     (tmp_path / "withdrawn.csv").write_text(
         f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n"
     )
     built.cook(withdrawals=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
     ticks = [[tuple(one) for one in tick] for tick in built.settle()]
     assert ticks == [
-        [(None, ("withdrawn",))],
-        [(OLD, ("withdrawals",)), (NEW, ("withdrawals",))],
-        [(NEW, tuple(stage for stage in ROWS if stage != "withdrawals"))],
-        [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
-        [(None, ("card",))],
+        [(None, ("withdrawn_documents",))],
+        [(OLD, ("snapshot_withdrawals",)), (NEW, ("snapshot_withdrawals",))],
+        [(NEW, tuple(stage for stage in ROWS if stage != "snapshot_withdrawals"))],
+        [(None, ("longcrawl_flat", "longcrawl")), ("by-tokens", ("blended_mix",))],
+        [(None, ("data_set_card",))],
     ]
     assert built.planned() == {}
     assert before == {stage: built.lake.partition(stage, OLD).require() for stage in before}
-    assert held[0] not in rows_table(built.lake.partition("grid", NEW).require())["id"].to_pylist()
+    assert (
+        held[0]
+        not in rows_table(built.lake.partition("token_grid", NEW).require())["id"].to_pylist()
+    )
 
 
 def test_a_changed_mix_is_built_alone(built):
     """A mix: one run of one partition, and the data sheet that speaks of it."""
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
     built.settle()
-    assert [tuple(one) for one in built.log] == [("by-tokens", ("mixes",)), (None, ("card",))]
+    assert [tuple(one) for one in built.log] == [
+        ("by-tokens", ("blended_mix",)),
+        (None, ("data_set_card",)),
+    ]
     assert built.planned() == {}
 
 
@@ -223,11 +249,11 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
     built = looked
     change_shard(built, f"{NEW}/0001/en_head")
     asked, _ = built.look()
-    assert [tuple(one) for one in asked] == [(NEW, ("raw",))]
+    assert [tuple(one) for one in asked] == [(NEW, ("raw_snapshot",))]
     built.settle()
     assert built.planned() == {}
     assert {one.partition for one in built.log} == {NEW, None, "by-tokens"}
-    measured = built.lake.partition("filtered", NEW).require().receipt.measured
+    measured = built.lake.partition("filtered_documents", NEW).require().receipt.measured
     assert (measured["shards_computed"], measured["shards_taken_over"]) == (1, 1)
     assert built.look()[0] == []
 
@@ -241,7 +267,7 @@ def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_p
     there = copied(upstream, tmp_path / "upstream")
     clock = Clockwork(tmp_path / "clock", there, recipe, crawl=str(there / CRAWL))
     assert clock.look(sensor="crawl")[0] == []
-    clock.materialize(["raw", "filtered", "html_index"], OLD)
+    clock.materialize(["raw_snapshot", "filtered_documents", "html_index"], OLD)
     before = clock.lake.partition("html_index", OLD).require()
     assert clock.look(sensor="crawl")[0] == []
     for snapshot in SNAPSHOTS:
@@ -290,9 +316,11 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     built.cook(filtering=filtering_with(built, min_words=100))
     built.tick(run=False)
     monkeypatch.setattr(filtering, "filter_snapshot", changing)
-    built.materialize(["filtered"], OLD)
+    built.materialize(["filtered_documents"], OLD)
     monkeypatch.undo()
-    assert [tuple(one) for one in during] == [(NEW, tuple(sorted((*IN_A_ROW, "withdrawals"))))]
+    assert [tuple(one) for one in during] == [
+        (NEW, tuple(sorted((*IN_A_ROW, "snapshot_withdrawals"))))
+    ]
     for one in during:
         built.run(one.stages, one.partition)
     built.settle()
@@ -307,7 +335,7 @@ def test_without_its_history_the_lake_still_says_what_stands(built):
     assert built.cursor is None
     assert not built.sensor_cursors
     assert built.tick() == []
-    assert [one.stages for one in built.look()[0]] == [("raw",), ("raw",)]
+    assert [one.stages for one in built.look()[0]] == [("raw_snapshot",), ("raw_snapshot",)]
     assert built.look()[0] == []
     assert built.tick() == []
     assert {
@@ -323,10 +351,10 @@ def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatc
     built.cook(filtering=filtering_with(built, min_words=100))
     built.settle()
     counts = stages_of(built)
-    assert counts[f"filtered/{OLD}"] == 1
-    assert 1 <= counts[f"tokens/{OLD}"] <= 2
+    assert counts[f"filtered_documents/{OLD}"] == 1
+    assert 1 <= counts[f"token_documents/{OLD}"] <= 2
     assert built.tick() == built.tick() == []
-    assert built.planned()[f"tokens/{OLD}"].status == "stale"
+    assert built.planned()[f"token_documents/{OLD}"].status == "stale"
     monkeypatch.undo()
     assert built.tick() == []
     built.cook(filtering=filtering_with(built, min_words=90))
@@ -348,10 +376,10 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
     )
     built.cook(filtering=filtering_with(built, min_words=41))
     built.settle()
-    made = built.planned()[f"filtered/{NEW}"]
+    made = built.planned()[f"filtered_documents/{NEW}"]
     assert made.rejected
     assert f"rejected-{made.target}" in made.reasons[-1]
-    assert stages_of(built)[f"filtered/{NEW}"] == 1
+    assert stages_of(built)[f"filtered_documents/{NEW}"] == 1
     assert built.night() == []
 
 
@@ -364,7 +392,10 @@ def test_the_night_tries_once_more_what_failed(built, monkeypatch):
     built.settle()
     built.log.clear()
     first = built.night()
-    assert tuple(first[0]) == (OLD, ("grid", "lineage", "megatron", "tokens"))
+    assert tuple(first[0]) == (
+        OLD,
+        ("token_grid", "row_lineage", "megatron_rows", "token_documents"),
+    )
     again = built.night(START.replace(hour=2))
     assert again == []
     monkeypatch.undo()
@@ -397,7 +428,7 @@ def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
 
     monkeypatch.setattr(filtering, "filter_snapshot", looking)
     built.cook(filtering=filtering_with(built, min_words=100))
-    built.materialize(["filtered"], OLD)
+    built.materialize(["filtered_documents"], OLD)
     assert [one.partition for one in during] == [NEW]
 
 
@@ -415,7 +446,7 @@ def test_a_new_snapshot_is_seen_begun_and_built_and_the_old_ones_stay(looked, tm
     built.load()
     before = {name: built.lake.partition(name, OLD).require() for name in (*IN_A_ROW, *THEN)}
     asked, _ = built.look()
-    assert [tuple(one) for one in asked] == [("books-1", ("raw",))]
+    assert [tuple(one) for one in asked] == [("books-1", ("raw_snapshot",))]
     built.settle()
     assert built.planned((*SNAPSHOTS, "books-1")) == {}
     assert {one.partition for one in built.log} == {"books-1", None, "by-tokens"}
@@ -464,7 +495,10 @@ def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
         dg.build_sensor_context(instance=built.instance, definitions=built.defs)
     )
     (request,) = found.run_requests or []
-    assert (request.partition_key, request.asset_selection) == ("by-tokens", [ASSET_OF["mixes"]])
+    assert (request.partition_key, request.asset_selection) == (
+        "by-tokens",
+        [ASSET_OF["blended_mix"]],
+    )
     assert request.tags["dagster/priority"] == "-1"
 
 
@@ -493,7 +527,7 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
     monkeypatch.setattr(
         "lc_assets.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)}
     )
-    ended = clock.materialize(["raw"], OLD)
+    ended = clock.materialize(["raw_snapshot"], OLD)
     assert ended.success
     assert (
         sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in ended.all_events)
@@ -507,7 +541,7 @@ def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
         raw, "take_stock", functools.partial(always, Unreachable("the bucket is asleep"))
     )
     monkeypatch.setattr("lc_assets.resources.PATIENCE", {Unreachable: Patience(2, 0)})
-    ended = clock.materialize(["raw"], OLD)
+    ended = clock.materialize(["raw_snapshot"], OLD)
     (failure,) = [event for event in ended.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
         "Unreachable: the bucket is asleep"
@@ -518,7 +552,7 @@ def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
 def test_what_cannot_pass_is_not_tried_again(clock, monkeypatch):
     """A corrupt file is corrupt in a minute, too."""
     monkeypatch.setattr(raw, "take_stock", functools.partial(always, CorruptFile("no good")))
-    ended = clock.materialize(["raw"], OLD)
+    ended = clock.materialize(["raw_snapshot"], OLD)
     assert not ended.success
     assert not [
         event for event in ended.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"
@@ -531,11 +565,13 @@ def always(error, *_):
 
 def test_a_run_notes_what_became_of_each_shard_beside_its_log(clock):
     """JSON lines in Dagster's storage of the run, and one line of the log that says where."""
-    clock.materialize(["raw"], OLD)
-    ended = clock.materialize(["filtered"], OLD)
+    clock.materialize(["raw_snapshot"], OLD)
+    ended = clock.materialize(["filtered_documents"], OLD)
     path = Path(clock.instance.storage_directory()) / ended.run_id / "shards.jsonl"
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    assert [(line["stage"], line["fate"]) for line in lines] == [("filtered", "computed")] * 2
+    assert [(line["stage"], line["fate"]) for line in lines] == [
+        ("filtered_documents", "computed")
+    ] * 2
     said = [
         entry.user_message
         for entry in clock.instance.all_logs(ended.run_id)
@@ -630,13 +666,13 @@ def test_of_a_web_server_those_snapshots_are_watched_that_were_begun(clock, serv
     clock.load()
     assert clock.look()[0] == []
     assert Quiet.requests == []
-    clock.run(["raw"], OLD)
+    clock.run(["raw_snapshot"], OLD)
     assert clock.look()[0] == []
     path = listings.listing_path(parse_snapshot(OLD), "en")
     (folder / path).write_text(f"{OLD}/0001/en_head\n")
     Quiet.requests.clear()
     asked, _ = clock.look(run=False)
-    assert [tuple(one) for one in asked] == [(OLD, ("raw",))]
+    assert [tuple(one) for one in asked] == [(OLD, ("raw_snapshot",))]
     assert Quiet.requests == [f"/{path}"]
 
 
@@ -644,7 +680,7 @@ def test_an_upstream_that_does_not_answer_is_said_and_nothing_is_forgotten(clock
     """The tick is skipped, with the reason; what was seen before stays seen."""
     clock.upstream = served
     clock.load()
-    clock.run(["raw"], OLD)
+    clock.run(["raw_snapshot"], OLD)
     clock.look()
     before = dict(clock.sensor_cursors)
     clock.upstream = "http://127.0.0.1:9"

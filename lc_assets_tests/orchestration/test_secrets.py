@@ -109,7 +109,7 @@ def test_a_whole_run_keeps_them_to_itself(house, capfd):
         assert events
         assert "127.0.0.1" in str(events)
         assert not [secret for secret in SECRETS if secret in str(events)]
-    assert (folder / "lake" / "card").is_dir()
+    assert (folder / "lake" / "data_set_card").is_dir()
     assert holding(folder / "lake") == holding(folder / "home") == []
     told = serialize_value(RepositorySnap.from_def(defs.get_repository_def()))
     printed = "".join(capfd.readouterr())
@@ -130,7 +130,7 @@ def test_tracebacks_of_what_cannot_be_reached_hold_none(house):
         lambda: Upstream(url).open("nothing/here").__enter__(),
         lambda: Upstream(f"nothing://me:{PASSWORD}@there").look("a"),
         lambda: Upstream(closed).ranges([("a", 0, 1)]),
-        lambda: open_lake("gs://crawl/lake").partition("raw", OLD).current(),
+        lambda: open_lake("gs://crawl/lake").partition("raw_snapshot", OLD).current(),
     ]
     n_raised = 0
     for ask in asked:

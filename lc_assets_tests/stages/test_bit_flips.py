@@ -93,7 +93,7 @@ def test_every_flipped_bit_is_found(everything):
         print(f"{stage}: {found[stage]} of {n_bits} flipped bits found")
     assert found == flipped
     assert set(flipped) >= {step.name for step in CHAIN} - {
-        "contamination"
+        "contaminated_documents"
     }  # it has no file where no evaluation set is named
 
 
@@ -149,7 +149,9 @@ def test_every_flipped_bit_of_a_release_is_found(everything):
     """
     release(everything, "v1")
     publish_gone(
-        everything, "v1", Gone(versions=["tokens/2023-06/0123456789ab"], reason="asked for")
+        everything,
+        "v1",
+        Gone(versions=["token_documents/2023-06/0123456789ab"], reason="asked for"),
     )
     notes = sorted((everything.root / "releases").glob("v1*.json"))
     pins = [
@@ -220,12 +222,14 @@ def test_a_missing_shard_is_an_error_in_every_loader(everything, fault, tmp_path
     asked = []
     for split in SPLITS:
         asked += [
-            *loaders_of(lake.partition("grid", SNAPSHOTS[0]).require().home, lake.root, split)
+            *loaders_of(lake.partition("token_grid", SNAPSHOTS[0]).require().home, lake.root, split)
         ]
         asked += [
-            lambda split=split: open_rows(lake.partition("flat").require().home, split).read()
+            lambda split=split: open_rows(
+                lake.partition("longcrawl_flat").require().home, split
+            ).read()
         ]
-        packed = lake.partition("packed", SNAPSHOTS[0]).require().home
+        packed = lake.partition("packed_rows", SNAPSHOTS[0]).require().home
         asked += [
             lambda split=split, packed=packed: list(
                 PackedLoader(open_packed(packed, split), batch_rows=1)
@@ -251,15 +255,17 @@ def test_a_flipped_bit_in_a_shard_is_an_error_or_its_tokens_are_told_by_the_chec
     """Shards carry a checksum of each chunk: no bit of one gives other tokens silently, to whoever
     reads all of them.
     """
-    grid = everything.partition("grid", SNAPSHOTS[0]).require().home
+    grid = everything.partition("token_grid", SNAPSHOTS[0]).require().home
     shutil.copytree(grid, tmp_path / "grid")
-    (shard,) = shards_of(tmp_path / "grid" / "train.zarr")
-    whole = GridReader(tmp_path / "grid" / "train.zarr").read()
+    (shard,) = shards_of(tmp_path / "token_grid" / "train.zarr")
+    whole = GridReader(tmp_path / "token_grid" / "train.zarr").read()
     n_bits, wrong, rng = 60, 0, rng_for("bits of a shard", seed=64, key="grid")
     for bit in rng.integers(8 * shard.stat().st_size, size=n_bits):
         flip(shard, int(bit))
         with contextlib.suppress(LcError):
-            wrong += not np.array_equal(GridReader(tmp_path / "grid" / "train.zarr").read(), whole)
+            wrong += not np.array_equal(
+                GridReader(tmp_path / "token_grid" / "train.zarr").read(), whole
+            )
         flip(shard, int(bit))
     print(f"{n_bits} bits of a shard: {wrong} read as other tokens")
     assert wrong == 0

@@ -35,7 +35,7 @@ from lc_assets_tests.faults import (
 
 SNAPSHOT = SNAPSHOTS[0]
 TAG = f"{SNAPSHOT}/0000/en_middle"
-JUDGED = ("raw", "filtered")
+JUDGED = ("raw_snapshot", "filtered_documents")
 """The stages that read upstream. Those after them see digests only, so equal digests here make
 equal digests there.
 """
@@ -92,33 +92,39 @@ def mend(context: BuildContext, sound: Sound, part: str) -> None:
 
 def assert_stops(context: BuildContext, words: str) -> None:
     """`filtered` raises CorruptFile with these words and publishes nothing; `raw` stands."""
-    build_snapshot(context, SNAPSHOT, ["raw"])
+    build_snapshot(context, SNAPSHOT, ["raw_snapshot"])
     with pytest.raises(CorruptFile, match=words):
-        build_snapshot(context, SNAPSHOT, ["filtered"])
-    assert unpublished(context.lake, "filtered")
-    assert context.lake.partition("raw", SNAPSHOT).require().damage() == []
+        build_snapshot(context, SNAPSHOT, ["filtered_documents"])
+    assert unpublished(context.lake, "filtered_documents")
+    assert context.lake.partition("raw_snapshot", SNAPSHOT).require().damage() == []
 
 
 def assert_leaves_out(context: BuildContext, reason: str) -> None:
     """One shard of three is left out, counted and named; what is kept of the others adds up."""
     built = build_snapshot(context, SNAPSHOT, JUDGED)
-    filtered = built["filtered"].counts
+    filtered = built["filtered_documents"].counts
     assert (filtered.seen, filtered.kept) == (24, 18)
     assert filtered.dropped == {"duplicate": 2, "long_enough": 2, "symbols": 2}
     assert filtered.extra["shards"] == 3
     assert filtered.extra[f"shards skipped: {reason}"] == 1
-    warned = finding(built["filtered"], "every_shard_was_filtered")
+    warned = finding(built["filtered_documents"], "every_shard_was_filtered")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert warned.words == f"2 of 3 shards filtered; shards skipped: {reason} (1), such as {TAG}"
-    assert not list(built["filtered"].published.folder.glob("0000-en_middle*"))
-    assert adds_up(built["filtered"])
+    assert not list(built["filtered_documents"].published.folder.glob("0000-en_middle*"))
+    assert adds_up(built["filtered_documents"])
 
 
 def assert_whole_again(context: BuildContext, sound: Sound, stages=JUDGED) -> None:
     built = build_snapshot(context, SNAPSHOT, stages)
     assert digests(built) == {name: sound.digests[name] for name in stages}
-    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (36, 27)
-    assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
+    assert (built["filtered_documents"].counts.seen, built["filtered_documents"].counts.kept) == (
+        36,
+        27,
+    )
+    assert (
+        finding(built["filtered_documents"], "every_shard_was_filtered").words
+        == "3 of 3 shards filtered"
+    )
 
 
 BROKEN = [
@@ -181,18 +187,18 @@ def test_without_a_list_of_duplicates_every_document_is_unique(context, sound, f
     trusting = with_policies(context, missing_duplicates="treat_as_unique")
     spoil(trusting, "duplicates", fault)
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
-    filtered = built["filtered"].counts
+    filtered = built["filtered_documents"].counts
     assert (filtered.seen, filtered.kept) == (36, 28)
     assert filtered.dropped == {"duplicate": 2, "long_enough": 3, "symbols": 3}
     assert filtered.extra["shards treated as unique"] == 1
-    warned = finding(built["filtered"], "every_shard_was_filtered")
+    warned = finding(built["filtered_documents"], "every_shard_was_filtered")
     assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (
         False,
         "warning",
         1,
     )
     assert "3 of 3 shards filtered; 1 of them without a list of duplicates" in warned.words
-    assert adds_up(built["filtered"])
+    assert adds_up(built["filtered_documents"])
     mend(trusting, sound, "duplicates")
     assert_whole_again(trusting, sound)
 
@@ -210,8 +216,8 @@ def test_a_list_that_breaks_off_is_not_used_in_part(context):
         row_group_size=1,
     )
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
-    assert built["filtered"].counts.kept == 28
-    assert built["filtered"].counts.extra["shards treated as unique"] == 1
+    assert built["filtered_documents"].counts.kept == 28
+    assert built["filtered_documents"].counts.extra["shards treated as unique"] == 1
 
 
 @pytest.mark.parametrize(
@@ -227,7 +233,7 @@ def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, drop
     filtered.
     """
     spoil(context, part, gone)
-    built = build_snapshot(context, SNAPSHOT, ["raw"])["raw"]
+    built = build_snapshot(context, SNAPSHOT, ["raw_snapshot"])["raw_snapshot"]
     assert built.counts.dropped == dropped
     assert (built.counts.seen, built.counts.kept, built.counts.extra["files"]) == (
         3,
@@ -242,21 +248,23 @@ def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, drop
         == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
     )
     mend(context, sound, part)
-    assert digests(build_snapshot(context, SNAPSHOT, ["raw"]))["raw"] == sound.digests["raw"]
+    assert (
+        digests(build_snapshot(context, SNAPSHOT, ["raw_snapshot"]))["raw"] == sound.digests["raw"]
+    )
 
 
 @pytest.mark.parametrize("part", ["documents", "signals", "duplicates"])
 @pytest.mark.parametrize("change", [gone, cut_short])
 def test_a_file_that_changed_since_the_manifest_stops_the_stage(context, sound, part, change):
     """Whatever the policies: the manifest must be made again first, and then they apply."""
-    build_snapshot(context, SNAPSHOT, ["raw"])
+    build_snapshot(context, SNAPSHOT, ["raw_snapshot"])
     spoil(context, part, change)
     with pytest.raises(
         Mismatch,
         match="has changed since the manifest was made: materialize `raw` of this snapshot again",
     ):
-        build_snapshot(context, SNAPSHOT, ["filtered"])
-    assert unpublished(context.lake, "filtered")
+        build_snapshot(context, SNAPSHOT, ["filtered_documents"])
+    assert unpublished(context.lake, "filtered_documents")
     assert_leaves_out(context, f"{part} missing or broken")
     mend(context, sound, part)
     assert_whole_again(context, sound)
@@ -269,15 +277,21 @@ def test_a_shard_without_documents_is_a_shard(context, sound):
     for part in ("documents", "signals"):
         edit_lines(file_of(Path(context.upstream.root), part, TAG), lambda _: [])
     built = build_snapshot(context, SNAPSHOT)
-    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (24, 18)
-    assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
+    assert (built["filtered_documents"].counts.seen, built["filtered_documents"].counts.kept) == (
+        24,
+        18,
+    )
+    assert (
+        finding(built["filtered_documents"], "every_shard_was_filtered").words
+        == "3 of 3 shards filtered"
+    )
     assert sorted(
-        path.name for path in built["tokens"].published.folder.glob("0000-en_middle*")
+        path.name for path in built["token_documents"].published.folder.glob("0000-en_middle*")
     ) == [
         "0000-en_middle.documents.parquet",
         "0000-en_middle.dropped.parquet",
     ]
-    assert built["grid"].counts.kept == built["megatron"].counts.kept == 16
+    assert built["token_grid"].counts.kept == built["megatron_rows"].counts.kept == 16
     for part in ("documents", "signals"):
         mend(context, sound, part)
     assert_whole_again(context, sound, PER_SNAPSHOT)
@@ -289,8 +303,8 @@ def test_the_chain_goes_on_without_a_skipped_shard(context, sound):
     """
     spoil(context, "documents", cut_short)
     built = build_snapshot(context, SNAPSHOT)
-    assert (built["tokens"].counts.seen, built["tokens"].counts.kept) == (18, 16)
-    assert built["grid"].counts.kept == built["megatron"].counts.kept == 16
+    assert (built["token_documents"].counts.seen, built["token_documents"].counts.kept) == (18, 16)
+    assert built["token_grid"].counts.kept == built["megatron_rows"].counts.kept == 16
     assert all(map(adds_up, built.values()))
     mend(context, sound, "documents")
     assert_whole_again(context, sound, PER_SNAPSHOT)
@@ -307,7 +321,9 @@ def test_all_shards_may_be_broken(context, sound):
     assert {name: found.counts.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
         "raw": 3
     }
-    assert built["filtered"].counts.extra["shards skipped: documents missing or broken"] == 3
+    assert (
+        built["filtered_documents"].counts.extra["shards skipped: documents missing or broken"] == 3
+    )
     for tag in tags:
         file_of(root, "documents", tag).write_bytes(
             file_of(sound.root, "documents", tag).read_bytes()
@@ -319,8 +335,10 @@ def test_a_rerun_does_only_what_is_missing(context, sound):
     """After a stop at the last shard, the tables of those that were finished are found and not
     written again.
     """
-    build_snapshot(context, SNAPSHOT, ["raw"])
-    manifest = context.lake.partition("raw", SNAPSHOT).require().folder / "manifest.parquet"
+    build_snapshot(context, SNAPSHOT, ["raw_snapshot"])
+    manifest = (
+        context.lake.partition("raw_snapshot", SNAPSHOT).require().folder / "manifest.parquet"
+    )
     sizes = Counter[str]()
     for line in pq.read_table(manifest).to_pylist():
         sizes[line["shard"]] += line["n_bytes"]
@@ -328,9 +346,10 @@ def test_a_rerun_does_only_what_is_missing(context, sound):
     broken = file_of(Path(context.upstream.root), "documents", last)
     cut_short(broken)
     with pytest.raises(Mismatch):
-        build_snapshot(context, SNAPSHOT, ["filtered"])
+        build_snapshot(context, SNAPSHOT, ["filtered_documents"])
     first = {
-        path: path.stat().st_mtime_ns for path in context.lake.root.glob("filtered/*/*/*.parquet")
+        path: path.stat().st_mtime_ns
+        for path in context.lake.root.glob("filtered_documents/*/*/*.parquet")
     }
     assert len(first) == 3 * (len(sizes) - 1)
     broken.write_bytes(file_of(sound.root, "documents", last).read_bytes())

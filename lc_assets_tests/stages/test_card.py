@@ -31,7 +31,7 @@ def lake(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def published(lake):
-    return lake.built["card/all"].published
+    return lake.built["data_set_card/all"].published
 
 
 @pytest.fixture(scope="module")
@@ -44,29 +44,37 @@ def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
     for line in sheet.snapshots:
         counts = {
             stage: lake.built[f"{stage}/{line.snapshot}"].counts
-            for stage in ("filtered", "removals", "tokens", "grid")
+            for stage in (
+                "filtered_documents",
+                "removed_documents",
+                "token_documents",
+                "token_grid",
+            )
         }
-        assert (line.documents, line.filtered) == (counts["filtered"].seen, counts["filtered"].kept)
-        assert line.removed == counts["removals"].seen - counts["removals"].kept
-        assert line.tokens == counts["tokens"].extra["tokens"]
+        assert (line.documents, line.filtered) == (
+            counts["filtered_documents"].seen,
+            counts["filtered_documents"].kept,
+        )
+        assert line.removed == counts["removed_documents"].seen - counts["removed_documents"].kept
+        assert line.tokens == counts["token_documents"].extra["tokens"]
         assert (
             line.train_rows + line.heldout_rows
-            == counts["grid"].kept
+            == counts["token_grid"].kept
             == sum(line.languages.values())
         )
-        assert line.grid[1] == lake.built[f"grid/{line.snapshot}"].published.digest
+        assert line.grid[1] == lake.built[f"token_grid/{line.snapshot}"].published.digest
     assert [line.snapshot for line in sheet.snapshots] == list(SNAPSHOTS)
     assert sheet.tokens == lake.built["longcrawl/all"].counts.kept * sheet.row_tokens
     assert sum(sheet.lengths) == sum(
         line.train_rows + line.heldout_rows for line in sheet.snapshots
     )
     assert {mix.name: mix.samples for mix in sheet.mixes} == {
-        key.removeprefix("mixes/"): built.counts.kept
+        key.removeprefix("blended_mix/"): built.counts.kept
         for key, built in lake.built.items()
-        if key.startswith("mixes/")
+        if key.startswith("blended_mix/")
     }
-    assert sum(sheet.reasons["filtered"].values()) == sum(
-        sum(lake.built[f"filtered/{key}"].counts.dropped.values()) for key in SNAPSHOTS
+    assert sum(sheet.reasons["filtered_documents"].values()) == sum(
+        sum(lake.built[f"filtered_documents/{key}"].counts.dropped.values()) for key in SNAPSHOTS
     )
     n_dropped = sum(count for reasons in sheet.reasons.values() for count in reasons.values())
     n_rows = sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
@@ -101,8 +109,8 @@ def test_what_pages_and_people_write_stays_text(sheet):
     spoilt = msgspec.structs.replace(
         sheet,
         samples=[{"url": HOSTILE, "n_tokens": 1, "begins": HOSTILE}],
-        settings={"filtered": {"rules_file": HOSTILE}},
-        reasons={"filtered": {HOSTILE: 1}},
+        settings={"filtered_documents": {"rules_file": HOSTILE}},
+        reasons={"filtered_documents": {HOSTILE: 1}},
     )
     settings = CardSettings(
         title=HOSTILE,
@@ -141,7 +149,11 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
     class WithoutDocuments:
         def partition(self, stage, key):
             partition = lake.context.lake.partition(stage, key)
-            return partition if stage == "grid" else lake.context.lake.partition(f"no-{stage}", key)
+            return (
+                partition
+                if stage == "token_grid"
+                else lake.context.lake.partition(f"no-{stage}", key)
+            )
 
     sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [])
     assert [line.documents for line in sheet.snapshots] == [None, None]

@@ -31,11 +31,11 @@ def lake(tmp_path_factory) -> TinyLake:
 
 def key_of(stage: str) -> str:
     return {
-        "withdrawn": "all",
-        "card": "all",
+        "withdrawn_documents": "all",
+        "data_set_card": "all",
         "longcrawl": "all",
-        "flat": "all",
-        "mixes": "one-sided",
+        "longcrawl_flat": "all",
+        "blended_mix": "one-sided",
     }.get(stage, NEW)
 
 
@@ -380,24 +380,24 @@ def hold_out_a_packed_text(check_input: CheckInput) -> CheckInput:
     return check_input
 
 
-OF_A_CRAWL = ("html_index", "link_claims", "longpack")
+OF_A_CRAWL = ("html_index", "link_claims", "longpack_documents")
 """Stages that the tiny lake does not have; the tests of their own spoil them."""
 
 SPOILS = [
     (
-        "raw",
+        "raw_snapshot",
         "the_manifest_adds_up",
         lambda check_input: lose_a_line(check_input, "manifest.parquet"),
     ),
-    ("raw", "the_manifest_adds_up", list_a_file_twice),
+    ("raw_snapshot", "the_manifest_adds_up", list_a_file_twice),
     (
-        "raw",
+        "raw_snapshot",
         "every_listed_file_is_there",
         lambda check_input: say_also(check_input, duplicates_missing=1),
     ),
     *(
         (stage, claim, spoil)
-        for stage in ("filtered", "tokens", "packing_tokens")
+        for stage in ("filtered_documents", "token_documents", "packing_tokens")
         for claim, spoil in (
             ("counts_add_up", lambda check_input: lose_a_line(check_input, "*.documents.parquet")),
             ("counts_add_up", lambda check_input: lose_a_line(check_input, "*.dropped.parquet")),
@@ -414,74 +414,84 @@ SPOILS = [
             ("the_shards_add_up", lose_a_shard),
         )
     ),
-    *((stage, "the_shards_add_up", see_one_more) for stage in ("filtered", "signatures", "tokens")),
+    *(
+        (stage, "the_shards_add_up", see_one_more)
+        for stage in ("filtered_documents", "document_signatures", "token_documents")
+    ),
     *(
         (stage, "the_shards_add_up", forget_what_shards_there_are)
-        for stage in ("filtered", "signatures", "tokens")
+        for stage in ("filtered_documents", "document_signatures", "token_documents")
     ),
-    ("filtered", "every_shard_was_filtered", lose_a_shard),
+    ("filtered_documents", "every_shard_was_filtered", lose_a_shard),
     (
-        "filtered",
+        "filtered_documents",
         "every_shard_was_filtered",
         lambda check_input: say_also(check_input, shards_treated_as_unique=1),
     ),
-    ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
-    ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
-    ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
+    ("filtered_documents", "the_sweeps_meet_the_counts", say_that_more_was_kept),
+    ("filtered_documents", "the_sweeps_meet_the_counts", lose_a_sweep),
+    ("filtered_documents", "the_sweeps_meet_the_counts", sweep_below_nothing),
     *(
         (stage, "nothing_was_lost_on_the_way", see_one_more)
-        for stage in ("keys", "signatures", "contamination", "tokens", "packing_tokens", "packed")
+        for stage in (
+            "document_keys",
+            "document_signatures",
+            "contaminated_documents",
+            "token_documents",
+            "packing_tokens",
+            "packed_rows",
+        )
     ),
-    ("keys", "the_documents_are_those_filtered", say_another_digest),
+    ("document_keys", "the_documents_are_those_filtered", say_another_digest),
     (
-        "keys",
+        "document_keys",
         "the_documents_are_those_filtered",
         lambda check_input: lose_a_line(check_input, "documents.parquet"),
     ),
     (
-        "keys",
+        "document_keys",
         "every_document_is_found_by_its_keys",
         lambda check_input: swap_two_keys(check_input, "document"),
     ),
     (
-        "keys",
+        "document_keys",
         "every_document_is_found_by_its_keys",
         lambda check_input: lose_a_key(check_input, "document"),
     ),
     (
-        "lineage",
+        "row_lineage",
         "every_row_is_recorded",
         lambda check_input: lose_a_line(check_input, "records.parquet"),
     ),
     (
-        "lineage",
+        "row_lineage",
         "every_row_is_found_by_its_keys",
         lambda check_input: swap_two_keys(check_input, "row"),
     ),
     (
-        "lineage",
+        "row_lineage",
         "every_row_is_found_by_its_keys",
         lambda check_input: lose_a_key(check_input, "row"),
     ),
     (
-        "signatures",
+        "document_signatures",
         "every_document_is_signed_or_short",
         lambda check_input: lose_a_line(check_input, "*.minhash.parquet"),
     ),
     (
-        "signatures",
+        "document_signatures",
         "every_document_is_signed_or_short",
         lambda check_input: say_also(check_input, signatures_computed=1),
     ),
-    ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
+    ("document_signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
     (
-        "signatures",
+        "document_signatures",
         "the_published_signatures_are_ours",
         lambda check_input: say_also(check_input, published_signatures_that_differ=1),
     ),
     *(
         (stage, claim, spoil)
-        for stage in ("tokens", "packing_tokens")
+        for stage in ("token_documents", "packing_tokens")
         for claim, spoil in (
             ("the_ids_are_where_the_table_says", forget_a_document),
             ("the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
@@ -491,90 +501,90 @@ SPOILS = [
             ),
         )
     ),
-    ("grid", "nothing_was_lost_on_the_way", see_one_more),
+    ("token_grid", "nothing_was_lost_on_the_way", see_one_more),
     (
-        "grid",
+        "token_grid",
         "every_row_is_planned_once",
         lambda check_input: lose_a_line(check_input, "rows.parquet"),
     ),
     (
-        "grid",
+        "token_grid",
         "every_row_is_planned_once",
         lambda check_input: repeat_the_first_id(check_input, "rows.parquet"),
     ),
-    ("grid", "rows_unroll_to_their_documents", shift_a_row_elsewhere),
-    ("grid", "rows_unroll_to_their_documents", swap_two_documents),
-    ("grid", "train_and_heldout_share_nothing", hold_out_what_is_trained_on),
-    ("grid", "order_and_shifts_are_uniform", roll_every_row_alike),
-    ("grid", "order_and_shifts_are_uniform", sort_by_line),
+    ("token_grid", "rows_unroll_to_their_documents", shift_a_row_elsewhere),
+    ("token_grid", "rows_unroll_to_their_documents", swap_two_documents),
+    ("token_grid", "train_and_heldout_share_nothing", hold_out_what_is_trained_on),
+    ("token_grid", "order_and_shifts_are_uniform", roll_every_row_alike),
+    ("token_grid", "order_and_shifts_are_uniform", sort_by_line),
     ("longcrawl", "every_row_has_one_place", place_a_row_twice),
     ("longcrawl", "the_order_rises_by_priority", swap_two_places),
-    ("flat", "the_flat_rows_are_the_ordered_rows", flip_a_flat_row),
-    ("megatron", "megatron_rows_are_the_grids_rows", change_a_megatron_token),
-    ("megatron", "the_index_shuffles_whole_epochs", leave_a_document_out_of_the_epoch),
-    ("megatron", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
+    ("longcrawl_flat", "the_flat_rows_are_the_ordered_rows", flip_a_flat_row),
+    ("megatron_rows", "megatron_rows_are_the_grids_rows", change_a_megatron_token),
+    ("megatron_rows", "the_index_shuffles_whole_epochs", leave_a_document_out_of_the_epoch),
+    ("megatron_rows", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
     (
-        "packed",
+        "packed_rows",
         "every_token_is_packed_as_often_as_asked",
         lambda check_input: lose_a_line(check_input, "spans.parquet"),
     ),
-    ("packed", "every_token_is_packed_as_often_as_asked", lose_a_token),
+    ("packed_rows", "every_token_is_packed_as_often_as_asked", lose_a_token),
     (
-        "packed",
+        "packed_rows",
         "every_token_is_packed_as_often_as_asked",
         lambda check_input: say_also(check_input, tokens_in_rows=1),
     ),
     (
-        "packed",
+        "packed_rows",
         "every_token_is_packed_as_often_as_asked",
         lambda check_input: edit_span(check_input, "token_shard", lambda _: "9999-en_head"),
     ),
     (
-        "packed",
+        "packed_rows",
         "every_token_is_packed_as_often_as_asked",
         lambda check_input: edit_span(check_input, "id", lambda name: name + "0"),
     ),
     (
-        "packed",
+        "packed_rows",
         "every_token_is_packed_as_often_as_asked",
         lambda check_input: edit_span(check_input, "n_tokens", lambda n: n + 1),
     ),
     (
-        "packed",
+        "packed_rows",
         "rows_are_filled_from_the_left",
         lambda check_input: edit_span(check_input, "row_start", lambda start: start + 1),
     ),
     (
-        "packed",
+        "packed_rows",
         "rows_are_filled_from_the_left",
         lambda check_input: edit_span(check_input, "row", lambda row: row + 1),
     ),
     (
-        "packed",
+        "packed_rows",
         "rows_are_filled_from_the_left",
         lambda check_input: edit_span(check_input, "piece", lambda piece: piece + 1),
     ),
     (
-        "packed",
+        "packed_rows",
         "rows_are_filled_from_the_left",
         lambda check_input: say_also(check_input, padding=1),
     ),
-    ("packed", "rows_are_filled_from_the_left", end_a_span_later),
-    ("packed", "rows_are_filled_from_the_left", give_two_spans_to_one_document),
+    ("packed_rows", "rows_are_filled_from_the_left", end_a_span_later),
+    ("packed_rows", "rows_are_filled_from_the_left", give_two_spans_to_one_document),
     (
-        "packed",
+        "packed_rows",
         "spans_are_megatrons_documents",
         lambda check_input: edit_span(check_input, "row_stop", lambda stop: stop - 1),
     ),
-    ("packed", "spans_are_megatrons_documents", join_two_documents),
-    ("packed", "rows_hold_their_pieces", change_a_megatron_token),
-    ("packed", "rows_hold_their_pieces", swap_two_packed_rows),
-    ("packed", "rows_hold_their_pieces", fill_up_with_another_token),
-    ("packed", "the_method_kept_its_word", lose_a_token),
-    ("packed", "packed_train_and_heldout_share_nothing", hold_out_a_packed_text),
-    ("mixes", "every_sample_can_be_found", take_a_sample_twice),
-    ("mixes", "every_sample_can_be_found", lose_an_index),
-    ("mixes", "the_blend_keeps_its_shares", take_from_one_source_first),
+    ("packed_rows", "spans_are_megatrons_documents", join_two_documents),
+    ("packed_rows", "rows_hold_their_pieces", change_a_megatron_token),
+    ("packed_rows", "rows_hold_their_pieces", swap_two_packed_rows),
+    ("packed_rows", "rows_hold_their_pieces", fill_up_with_another_token),
+    ("packed_rows", "the_method_kept_its_word", lose_a_token),
+    ("packed_rows", "packed_train_and_heldout_share_nothing", hold_out_a_packed_text),
+    ("blended_mix", "every_sample_can_be_found", take_a_sample_twice),
+    ("blended_mix", "every_sample_can_be_found", lose_an_index),
+    ("blended_mix", "the_blend_keeps_its_shares", take_from_one_source_first),
 ]
 
 
@@ -608,7 +618,9 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
     ]
     assert claim(check_input).passed
     grids = {name: _copied(published, tmp_path) for name, published in check_input.inputs.items()}
-    old, new = (grids[f"grid/{snapshot}"].folder / "rows.parquet" for snapshot in ("2023-06", NEW))
+    old, new = (
+        grids[f"token_grid/{snapshot}"].folder / "rows.parquet" for snapshot in ("2023-06", NEW)
+    )
     trained_on = pq.read_table(old, columns=["digest"])["digest"][0].as_py()
     edit_column(new, "digest", lambda digests: [*digests[:-1], trained_on])
     found = claim(replace(check_input, inputs=grids))
@@ -621,10 +633,11 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     duplicates, contamination, withdrawals.
     """
     elsewhere = {
-        ("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")
+        ("near_duplicate_pairs", claim)
+        for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")
     }
     elsewhere |= {
-        ("removals", claim)
+        ("removed_documents", claim)
         for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")
     }
     elsewhere |= {
@@ -636,10 +649,10 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         )
     }
     elsewhere |= {
-        ("card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")
+        ("data_set_card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")
     }
     elsewhere |= {
-        ("contamination", claim)
+        ("contaminated_documents", claim)
         for claim in (
             "evidence_is_as_it_says",
             "the_text_holds_what_the_evidence_says",
@@ -655,20 +668,22 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
     elsewhere |= {
         (name, claim.__name__)
-        for name in ("lengths", "referrals")
+        for name in ("length_report", "referral_report")
         for claim in step(name).stage.claims
     }
-    elsewhere |= {("removals", claim.__name__) for claim in step("removals").stage.claims}
     elsewhere |= {
-        ("signature_bands", claim.__name__) for claim in step("signature_bands").stage.claims
+        ("removed_documents", claim.__name__) for claim in step("removed_documents").stage.claims
     }
     elsewhere |= {
-        ("withdrawn", claim)
+        ("signature_index", claim.__name__) for claim in step("signature_index").stage.claims
+    }
+    elsewhere |= {
+        ("withdrawn_documents", claim)
         for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
     }
-    elsewhere |= {("withdrawals", "the_part_is_this_snapshots")}
+    elsewhere |= {("snapshot_withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {
-        ("contamination", claim)
+        ("contaminated_documents", claim)
         for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")
     }
     spoilt = (

@@ -37,7 +37,7 @@ def rows_of(lake):
     return {
         (snapshot, row["id"], row["stretch"]): (row["split"], row["shift"], row["priority"])
         for snapshot in SNAPSHOTS
-        for row in rows_table(lake.published(f"grid/{snapshot}")).to_pylist()
+        for row in rows_table(lake.published(f"token_grid/{snapshot}")).to_pylist()
     }
 
 
@@ -93,7 +93,7 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
     assert sum(change.rows_moved for change in found.changes) == len(moved)
     names = [{identity for _, identity, _ in keys} for keys in (before, after)]
     assert sum(change.documents_added for change in found.changes) == len(names[1] - names[0])
-    lines = {line["setting"]: line for line in found.settings if line["stage"] == "grid"}
+    lines = {line["setting"]: line for line in found.settings if line["stage"] == "token_grid"}
     assert lines.keys() == changes.keys()
     for name, value in changes.items():
         assert lines[name]["after"] == repr(value)
@@ -110,8 +110,8 @@ def test_a_changed_threshold_is_named_by_its_rule(lake):
         line["setting"]: (line["stage"], line["before"], line["after"])
         for line in diff(lake).settings
     }
-    assert lines["rules.rules.symbols.at_most"] == ("filtered", "0.5", "0.4")
-    assert lines["thresholds.symbols.at_most"] == ("filtered", "(not set)", "0.4")
+    assert lines["rules.rules.symbols.at_most"] == ("filtered_documents", "0.5", "0.4")
+    assert lines["thresholds.symbols.at_most"] == ("filtered_documents", "(not set)", "0.4")
 
 
 def test_another_code_version_and_library_are_named(lake, monkeypatch):
@@ -119,11 +119,11 @@ def test_another_code_version_and_library_are_named(lake, monkeypatch):
     path = lake.lake.root / "releases" / "v1.json"
     content = path.read_text().replace('"numpy": "', '"numpy": "0.')
     made = msgspec.json.decode(content.encode())
-    made["made"][f"grid/{OLD}"]["code_version"] = "2"
+    made["made"][f"token_grid/{OLD}"]["code_version"] = "2"
     (lake.lake.root / "releases" / "v0.json").write_bytes(msgspec.json.encode(made))
     found = diff(lake, "v0", "v1")
     (line,) = found.code
-    assert (line["stage"], line["partitions"], line["before"]) == ("grid", [OLD], "'2'")
+    assert (line["stage"], line["partitions"], line["before"]) == ("token_grid", [OLD], "'2'")
     assert {line["library"] for line in found.libraries} == {"numpy"}
     assert found.changes == []
 
@@ -131,23 +131,24 @@ def test_another_code_version_and_library_are_named(lake, monkeypatch):
 def test_versions_are_compared_by_their_folders(lake):
     """A grid with its successor, an order with a release, a mix with itself."""
     grid, order, mix = (
-        lake.published(name).home for name in (f"grid/{NEW}", "longcrawl/all", "mixes/by-tokens")
+        lake.published(name).home
+        for name in (f"token_grid/{NEW}", "longcrawl/all", "blended_mix/by-tokens")
     )
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()
-    (change,) = diff(lake, str(grid), str(lake.published(f"grid/{NEW}").home)).changes
+    (change,) = diff(lake, str(grid), str(lake.published(f"token_grid/{NEW}").home)).changes
     assert (change.snapshot, change.rows_removed) == (NEW, 1)
     assert diff(lake, str(order), "v1").changes == []
     (change,) = diff(lake, str(order), str(lake.published("longcrawl/all").home)).changes
     assert change.rows_removed == 1
-    assert diff(lake, str(mix), str(mix)).mixes == {"mixes/by-tokens": "is the same"}
-    other = lake.published("mixes/by-tokens").home
-    assert diff(lake, str(mix), str(other)).mixes == {"mixes/by-tokens": "changed"}
+    assert diff(lake, str(mix), str(mix)).mixes == {"blended_mix/by-tokens": "is the same"}
+    other = lake.published("blended_mix/by-tokens").home
+    assert diff(lake, str(mix), str(other)).mixes == {"blended_mix/by-tokens": "changed"}
 
 
 def test_a_snapshot_more_is_all_added(lake):
     """One grid against an order over it and another."""
-    found = diff(lake, str(lake.published(f"grid/{OLD}").home), "v1")
+    found = diff(lake, str(lake.published(f"token_grid/{OLD}").home), "v1")
     (change,) = found.changes
     assert (change.snapshot, change.rows_removed, change.rows_moved) == (NEW, 0, 0)
     assert change.rows_added == sum(name.startswith(NEW) for name in lake.served())

@@ -37,7 +37,9 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain")
     upstream = tiny_upstream(folder / "upstream")
     plain = tiny_context(folder / "plain", upstream=upstream)
-    filtered = build_snapshot(plain, OLD, ["raw", "filtered"])["filtered"].published.folder
+    filtered = build_snapshot(plain, OLD, ["raw_snapshot", "filtered_documents"])[
+        "filtered_documents"
+    ].published.folder
     victim = read_table(documents_files(filtered)[0], ["id", "raw_content"]).to_pylist()[1]
     item = " ".join(victim["raw_content"].split()[10:30])
     evals = folder / "evals.jsonl"
@@ -54,15 +56,22 @@ def made(tmp_path_factory):
         upstream=upstream,
         decontamination=DecontaminationSettings(against=(str(evals),)),
     )
-    return context, victim["id"], build_snapshot(context, OLD, [*BEFORE_TOKENS, "tokens"]), evals
+    return (
+        context,
+        victim["id"],
+        build_snapshot(context, OLD, [*BEFORE_TOKENS, "token_documents"]),
+        evals,
+    )
 
 
 def test_the_document_does_not_go_on_and_says_for_which_item(made):
     _, victim, built, _ = made
-    assert built["contamination"].counts.dropped == {"contaminated": 1}
+    assert built["contaminated_documents"].counts.dropped == {"contaminated": 1}
     (line,) = [
         line
-        for line in pq.read_table(built["removals"].published.folder / removals.TABLE).to_pylist()
+        for line in pq.read_table(
+            built["removed_documents"].published.folder / removals.TABLE
+        ).to_pylist()
         if line["reason"] == "contaminated"
     ]
     assert (line["id"], line["similarity"], line["why"]) == (
@@ -71,7 +80,7 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
         f"holds 100% of {line['for_id']}",
     )
     assert "q1" in line["for_id"]
-    folder = built["tokens"].published.folder
+    folder = built["token_documents"].published.folder
     assert victim not in [
         name
         for path in documents_files(folder)
@@ -84,9 +93,9 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
         if line["id"] == victim
     ]
     assert gone["reasons"] == ["contaminated"]
-    assert built["tokens"].counts.dropped["contaminated"] == 1
+    assert built["token_documents"].counts.dropped["contaminated"] == 1
     said = why_dropped(made[0].lake, victim)
-    assert said.stage == "tokens"
+    assert said.stage == "token_documents"
     assert said.instead == (line["for_id"], 1.0, line["why"])
 
 
@@ -101,7 +110,7 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
         (found,) = [
             one
             for one in plan(context.lake, context.recipe, [OLD])
-            if one.name == f"contamination/{OLD}"
+            if one.name == f"contaminated_documents/{OLD}"
         ]
         assert found.status == "stale"
         assert "evaluations" in " ".join(found.reasons)
@@ -112,13 +121,17 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
 def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
     """A plan of 84 snapshots must not read them 84 times."""
     context, _, _, evals = made
-    build_snapshot(context, NEW, ["raw", "filtered", "contamination"])
+    build_snapshot(context, NEW, ["raw_snapshot", "filtered_documents", "contaminated_documents"])
     seen = []
     monkeypatch.setattr(
         contamination, "sha256_of_file", lambda path: seen.append(path) or sha256_of_file(path)
     )
     plans = {one.name: one.status for one in plan(context.lake, context.recipe, SNAPSHOTS)}
-    assert plans[f"contamination/{OLD}"] == plans[f"contamination/{NEW}"] == "current"
+    assert (
+        plans[f"contaminated_documents/{OLD}"]
+        == plans[f"contaminated_documents/{NEW}"]
+        == "current"
+    )
     assert seen == [evals]
 
 
@@ -170,7 +183,7 @@ def spoilt(found, **change):
 )
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     context, victim, built, _ = made
-    published = built["contamination"].published
+    published = built["contaminated_documents"].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in contamination.STAGE.claims}[claim]
@@ -191,6 +204,8 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
 def test_without_evaluation_sets_nothing_is_looked_for(tmp_path, made):
     context, *_ = made
     recipe = msgspec.structs.replace(context.recipe, decontamination=DecontaminationSettings())
-    idle = build_snapshot(replace(context, recipe=recipe), OLD, ["contamination"])["contamination"]
+    idle = build_snapshot(replace(context, recipe=recipe), OLD, ["contaminated_documents"])[
+        "contaminated_documents"
+    ]
     assert (idle.counts.seen, idle.counts.dropped) == (27, {})
     assert idle.published.receipt.files == []

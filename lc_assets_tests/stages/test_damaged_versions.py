@@ -28,7 +28,7 @@ from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
 from lc_assets_tests.faults import cut_short, digests, emptied, flipped
 
 OLD = SNAPSHOTS[0]
-NOT_LOOKED_AT = {(".zattrs", "flat")}
+NOT_LOOKED_AT = {(".zattrs", "longcrawl_flat")}
 """Files of other programs' formats that hold nothing."""
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
     """The grid, the global order over it and its audit name the file; a hole is no row of some
     token.
     """
-    grid = whole.context.lake.partition("grid", OLD).require()
+    grid = whole.context.lake.partition("token_grid", OLD).require()
     readers = (
         lambda: GridReader(grid.folder / "train.zarr").read(),
         lambda: open_rows(whole.root, "train").read(),
@@ -169,7 +169,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
 )
 def test_a_cut_bin_is_not_mapped(whole, fault, words):
     """Megatron would read beyond its end, or take what is left for the whole."""
-    megatron = whole.context.lake.partition("megatron", OLD).require()
+    megatron = whole.context.lake.partition("megatron_rows", OLD).require()
     with (
         spoilt(megatron.folder / "train.bin", fault),
         pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"),
@@ -183,7 +183,7 @@ def test_a_cut_bin_is_not_mapped(whole, fault, words):
 )
 def test_a_cut_index_is_not_mapped(whole, fault, name):
     """Each of the three arrays is named."""
-    megatron = whole.context.lake.partition("megatron", OLD).require()
+    megatron = whole.context.lake.partition("megatron_rows", OLD).require()
     with spoilt(megatron.folder / f"{name}.npy", fault), pytest.raises(CorruptFile, match=name):
         read_gpt_index(megatron.folder / "train")
 
@@ -217,7 +217,7 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
     """Another digest than its files', another fingerprint than its folder's, a pointer that names
     another digest.
     """
-    grid = whole.context.lake.partition("grid", OLD).require()
+    grid = whole.context.lake.partition("token_grid", OLD).require()
     for old, new, words in (
         (grid.digest, "0" * 64, "receipt.json: the digest of its files is .*, not 000000000000"),
         (
@@ -230,7 +230,7 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
             (said,) = Published.at(grid.folder).damage()
         assert re.fullmatch(words, said)
     partition, words = (
-        whole.context.lake.partition("grid", OLD),
+        whole.context.lake.partition("token_grid", OLD),
         "current.json: names digest 000000000000, version",
     )
     with (
@@ -246,7 +246,7 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     """
     shutil.copytree(whole.root, tmp_path / "lake")
     context = replace(whole.context, lake=Lake(tmp_path / "lake"))
-    grid = context.lake.partition("grid", OLD).require()
+    grid = context.lake.partition("token_grid", OLD).require()
     flipped(grid.folder / "train.zarr/c/0/0")
     said = every_file_is_as_published(grid)
     assert not said.passed
@@ -254,9 +254,9 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     assert said.words.endswith(f"remove the folder {grid.folder} and materialize this partition")
     shutil.rmtree(grid.folder)
     statuses = {found.name: found.status for found in plan(context.lake, context.recipe, SNAPSHOTS)}
-    assert {name for name, status in statuses.items() if status == "stale"} == {f"grid/{OLD}"}
+    assert {name for name, status in statuses.items() if status == "stale"} == {f"token_grid/{OLD}"}
     with pytest.raises(NotPublished, match="not a finished version"):
-        step("megatron").verb(context, OLD)
+        step("megatron_rows").verb(context, OLD)
     assert digests(build_all(context)) == digests(whole.built)
 
 
@@ -264,7 +264,9 @@ def test_the_planner_speaks_of_damage_outside_its_list(whole):
     """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and
     says for what.
     """
-    with spoilt(whole.context.lake.partition("grid", OLD).require().folder / RECEIPT, cut_short):
+    with spoilt(
+        whole.context.lake.partition("token_grid", OLD).require().folder / RECEIPT, cut_short
+    ):
         made = {
             found.name: found
             for found in plan(whole.context.lake, whole.context.recipe, SNAPSHOTS[1:])
@@ -276,13 +278,16 @@ def test_the_planner_speaks_of_damage_outside_its_list(whole):
 
 def test_an_old_version_with_a_damaged_receipt_hinders_nobody(whole, tmp_path):
     """Looking for the version that an audit needs passes over one that cannot be read."""
-    partition = whole.context.lake.partition("tokens", OLD)
+    partition = whole.context.lake.partition("token_documents", OLD)
     broken = partition.folder / "0broken"
     broken.mkdir()
     (broken / RECEIPT).write_text("{")
     try:
-        grid = whole.context.lake.partition("grid", OLD).require()
-        assert check_input_of(whole.context.lake, grid).only_input("tokens") == partition.require()
+        grid = whole.context.lake.partition("token_grid", OLD).require()
+        assert (
+            check_input_of(whole.context.lake, grid).only_input("token_documents")
+            == partition.require()
+        )
         assert partition.with_digest("none") is None
     finally:
         shutil.rmtree(broken)
@@ -292,7 +297,7 @@ def test_readers_of_a_lake_without_a_grid_say_so(whole, tmp_path):
     """The order stands, a grid's folder was removed by hand: opening names it."""
     shutil.copytree(whole.root, tmp_path / "lake")
     lake = Lake(tmp_path / "lake")
-    shutil.rmtree(lake.partition("grid", OLD).folder)
+    shutil.rmtree(lake.partition("token_grid", OLD).folder)
     for split in SPLITS:
-        with pytest.raises(LcError, match=f"grid/{OLD}/.*: no receipt.json"):
+        with pytest.raises(LcError, match=f"token_grid/{OLD}/.*: no receipt.json"):
             open_rows(lake.root, split)

@@ -20,17 +20,17 @@ def test_the_rows_are_those_of_whole_documents(tmp_path):
         tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS),
         upstream=tmp_path / "whole" / "upstream",
     )
-    stages = [*BEFORE_TOKENS, "tokens", "grid"]
+    stages = [*BEFORE_TOKENS, "token_documents", "token_grid"]
     by_whole, by_first = (build_snapshot(context, OLD, stages) for context in (whole, first))
     for split in ("train", "heldout"):
         rows = [
-            GridReader(built["grid"].published.folder / f"{split}.zarr").read()
+            GridReader(built["token_grid"].published.folder / f"{split}.zarr").read()
             for built in (by_whole, by_first)
         ]
         np.testing.assert_array_equal(*rows)
-    assert by_first["tokens"].counts.dropped == by_whole["tokens"].counts.dropped
-    lengths = {built["tokens"].counts.extra["tokens"] for built in (by_whole, by_first)}
+    assert by_first["token_documents"].counts.dropped == by_whole["token_documents"].counts.dropped
+    lengths = {built["token_documents"].counts.extra["tokens"] for built in (by_whole, by_first)}
     assert len(lengths) == 2
-    for path in documents_files(by_first["tokens"].published.folder):
+    for path in documents_files(by_first["token_documents"].published.folder):
         reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
         assert set(np.asarray(reader.lengths).tolist()) <= {TINY_ROW_TOKENS}

@@ -203,32 +203,32 @@ def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
     """With other settings and no room the published documents are still there and whole; with room
     the new ones are.
     """
-    context = on_disk(disk, roomy, "tokens")
-    before = context.lake.partition("filtered", OLD).require()
+    context = on_disk(disk, roomy, "token_documents")
+    before = context.lake.partition("filtered_documents", OLD).require()
     stricter = with_policies(context, min_words=80)
     disk.leave(2 * PAGE)
     with pytest.raises(StorageFull):
-        step("filtered").verb(stricter, OLD)
-    assert context.lake.partition("filtered", OLD).require() == before
+        step("filtered_documents").verb(stricter, OLD)
+    assert context.lake.partition("filtered_documents", OLD).require() == before
     assert before.damage() == []
     disk.leave(ROOMY)
-    after = step("filtered").verb(stricter, OLD)
+    after = step("filtered_documents").verb(stricter, OLD)
     assert after.counts.kept < 27
-    assert context.lake.partition("filtered", OLD).require() == after.published
+    assert context.lake.partition("filtered_documents", OLD).require() == after.published
 
 
 def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     """The sentence arrives from another process; two workers then complete with the same bytes."""
     executor = LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
-    context = replace(on_disk(disk, roomy, "tokens"), executor=executor)
+    context = replace(on_disk(disk, roomy, "token_documents"), executor=executor)
     disk.leave(5 * PAGE)
     with pytest.raises(StorageFull, match="the disk is full while writing"):
-        step("tokens").verb(context, OLD)
-    assert context.lake.partition("tokens", OLD).current() is None
+        step("token_documents").verb(context, OLD)
+    assert context.lake.partition("token_documents", OLD).current() is None
     disk.leave(ROOMY)
     assert (
-        step("tokens").verb(context, OLD).published.digest
-        == roomy.built[f"tokens/{OLD}"].published.digest
+        step("token_documents").verb(context, OLD).published.digest
+        == roomy.built[f"token_documents/{OLD}"].published.digest
     )
 
 
@@ -273,7 +273,7 @@ def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
     (tmp_path / "lake").write_text("my notes")
     context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: (Not a directory|File exists)"):
-        step("raw").verb(context, OLD)
+        step("raw_snapshot").verb(context, OLD)
     assert (tmp_path / "lake").read_text() == "my notes"
 
 
@@ -283,4 +283,4 @@ def test_a_folder_without_permission_says_so(roomy, tmp_path):
     (tmp_path / "lake").mkdir(mode=0o555)
     context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: Permission denied"):
-        step("raw").verb(context, OLD)
+        step("raw_snapshot").verb(context, OLD)

@@ -49,7 +49,7 @@ from lc_assets_tests.faults import (
 
 SNAPSHOT = SNAPSHOTS[0]
 SHARD = Shard.parse(f"{SNAPSHOT}/0000/en_head")
-JUDGED = ("raw", "filtered")
+JUDGED = ("raw_snapshot", "filtered_documents")
 CLEAN_DROPS = {"duplicate": 3, "long_enough": 3, "symbols": 3}
 
 
@@ -69,9 +69,9 @@ def sound(tmp_path_factory):
     built = build_snapshot(
         tiny_context(tmp_path_factory.mktemp("never"), upstream=root),
         SNAPSHOT,
-        [*BEFORE_TOKENS, "tokens"],
+        [*BEFORE_TOKENS, "token_documents"],
     )
-    return Sound(root, digests(built), kept(built["filtered"].published))
+    return Sound(root, digests(built), kept(built["filtered_documents"].published))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def assert_lost_only(context, sound, lines: set[int], reason: str):
     """Of the sound build's documents, those on these lines are dropped for this reason; all others
     are the same, field by field.
     """
-    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"]
     lost = {SHARD.document_id(line) for line in lines}
     assert (built.counts.seen, built.counts.kept) == (36, 27 - len(lost))
     assert built.counts.dropped == CLEAN_DROPS | {reason: len(lost)}
@@ -122,7 +122,7 @@ def assert_lost_only(context, sound, lines: set[int], reason: str):
         name: line for name, line in sound.kept.items() if name not in lost
     }
     mend(context, sound)
-    again = build_snapshot(context, SNAPSHOT, [*BEFORE_TOKENS, "tokens"])
+    again = build_snapshot(context, SNAPSHOT, [*BEFORE_TOKENS, "token_documents"])
     assert digests(again) == sound.digests
     return built
 
@@ -194,8 +194,8 @@ def test_signals_may_come_in_any_order(context, sound):
     """The reversed file of signals gives the very same bytes."""
     spoil(context, "signals", lambda lines: lines[::-1])
     assert (
-        build_snapshot(context, SNAPSHOT, JUDGED)["filtered"].published.digest
-        == sound.digests["filtered"]
+        build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"].published.digest
+        == sound.digests["filtered_documents"]
     )
 
 
@@ -212,7 +212,7 @@ def test_signals_of_another_address_speak_for_nobody(context, sound):
         ]
 
     spoil(context, "signals", renumbered)
-    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"]
     assert {
         line["id"]
         for line in dropped(built.published).values()
@@ -250,17 +250,17 @@ def test_signals_with_a_wrong_id_are_another_files(context, sound, name, words):
         lambda lines: [*lines[:5], field_changed(lines[5], id=name), *lines[6:]],
     )
     strict = with_policies(context, missing_signals="fail")
-    build_snapshot(strict, SNAPSHOT, ["raw"])
+    build_snapshot(strict, SNAPSHOT, ["raw_snapshot"])
     with pytest.raises(CorruptFile, match=words):
-        build_snapshot(strict, SNAPSHOT, ["filtered"])
-    assert unpublished(strict.lake, "filtered")
-    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
+        build_snapshot(strict, SNAPSHOT, ["filtered_documents"])
+    assert unpublished(strict.lake, "filtered_documents")
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"]
     assert (built.counts.seen, built.counts.kept) == (24, 18)
     assert built.counts.extra["shards skipped: signals missing or broken"] == 1
     mend(context, sound)
     assert (
-        build_snapshot(context, SNAPSHOT, JUDGED)["filtered"].published.digest
-        == sound.digests["filtered"]
+        build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"].published.digest
+        == sound.digests["filtered_documents"]
     )
 
 
@@ -326,17 +326,17 @@ def assert_comes_through(context, texts: list[str]) -> None:
     whole chain stands.
     """
     built = build_all(context, [SNAPSHOT])
-    filtered, grid = built[f"filtered/{SNAPSHOT}"], built[f"grid/{SNAPSHOT}"]
+    filtered, grid = built[f"filtered_documents/{SNAPSHOT}"], built[f"token_grid/{SNAPSHOT}"]
     assert (
         filtered.counts.kept
         == grid.counts.kept
-        == built[f"megatron/{SNAPSHOT}"].counts.kept
+        == built[f"megatron_rows/{SNAPSHOT}"].counts.kept
         == len(texts)
     )
     assert [line["raw_content"] for line in kept(filtered.published).values()] == [
         without_surrogates(text) for text in texts
     ]
-    assert finding(built[f"tokens/{SNAPSHOT}"], "the_fast_tokenizer_agreed").passed
+    assert finding(built[f"token_documents/{SNAPSHOT}"], "the_fast_tokenizer_agreed").passed
     plan = read_table(grid.published.folder / "rows.parquet").to_pylist()
     twin = gpt2_tokenizer(fast=False)
     for row in plan:
@@ -349,7 +349,7 @@ def assert_comes_through(context, texts: list[str]) -> None:
             twin.encode(text[:2000])[:TINY_ROW_TOKENS],
         )
     assert {row["split"] for row in plan} <= set(SPLITS)
-    assert built["mixes/by-tokens"].counts.kept > 0
+    assert built["blended_mix/by-tokens"].counts.kept > 0
 
 
 def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
@@ -381,7 +381,7 @@ def test_a_document_of_fifty_megabytes_comes_through_the_whole_chain(tmp_path):
     ]
     context = hostile_workshop(tmp_path, texts)
     assert_comes_through(context, texts)
-    tokens = context.lake.partition("tokens", SNAPSHOT).require().folder
+    tokens = context.lake.partition("token_documents", SNAPSHOT).require().folder
     assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [
         50_000_000,
         len(texts[1]),

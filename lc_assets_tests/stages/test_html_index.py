@@ -58,8 +58,8 @@ WAYS = ("scan", "cdxj", "columnar")
 @pytest.fixture(scope="module")
 def filtered(tmp_path_factory) -> BuildContext:
     """A workshop whose documents are filtered; each test takes a copy of the lake."""
-    context = tiny_context(tmp_path_factory.mktemp("filtered"), longpack=WANTED)
-    for name in ("raw", "filtered"):
+    context = tiny_context(tmp_path_factory.mktemp("filtered_documents"), longpack=WANTED)
+    for name in ("raw_snapshot", "filtered_documents"):
         step(name).verb(context, SNAPSHOT)
     return context
 
@@ -73,7 +73,7 @@ def over(context: BuildContext, folder: Path, crawl: Path | str, **web) -> Build
 
 
 def documents_of(context: BuildContext) -> list[dict]:
-    folder = context.lake.partition("filtered", SNAPSHOT).require().folder
+    folder = context.lake.partition("filtered_documents", SNAPSHOT).require().folder
     return [line for path in documents_files(folder) for line in pq.read_table(path).to_pylist()]
 
 
@@ -415,13 +415,17 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
 
 
 def raw_digest(context: BuildContext) -> str:
-    return context.lake.partition("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
+    return (
+        context.lake.partition("raw_snapshot", SNAPSHOT)
+        .require()
+        .receipt.fingerprint.inputs["upstream"]
+    )
 
 
 def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path):
     """And shards of which no document has a page have an empty table."""
     context = over(filtered, tmp_path, crowded.root)
-    folder = context.lake.partition("filtered", SNAPSHOT).require().folder
+    folder = context.lake.partition("filtered_documents", SNAPSHOT).require().folder
     first, second, _ = documents_files(folder)
     for path, urls in (
         (first, ["ftp://a.org/x", "", "mailto:a@b.org"]),

@@ -41,11 +41,11 @@ STAGES = [found.name for found in wanted_steps()]
 
 def key_of(stage: str) -> str:
     return {
-        "withdrawn": "all",
-        "card": "all",
+        "withdrawn_documents": "all",
+        "data_set_card": "all",
         "longcrawl": "all",
-        "flat": "all",
-        "mixes": "one-sided",
+        "longcrawl_flat": "all",
+        "blended_mix": "one-sided",
     }.get(stage, OLD)
 
 
@@ -150,7 +150,9 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(twice, stage, published):
     print(f"{stage}: {last} kills")
 
 
-@pytest.mark.parametrize(("stage", "kill_at"), [("filtered", 8), ("tokens", 11), ("grid", 11)])
+@pytest.mark.parametrize(
+    ("stage", "kill_at"), [("filtered_documents", 8), ("token_documents", 11), ("token_grid", 11)]
+)
 def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
     """Killed at the same flush of every run: finished shards are not done again, so the runs end,
     with the same bytes.
@@ -167,7 +169,7 @@ def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
 
 TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(4) for bucket in ("head", "middle"))
 TWO_WORKERS = {"workers": 2, "preload": ("lc_assets.stages.catalogue",)}
-IN_SHARDS = ("filtered", "tokens")
+IN_SHARDS = ("filtered_documents", "token_documents")
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +183,7 @@ def never_killed(tmp_path_factory, eight_shards) -> dict[str, str]:
         build_snapshot(
             tiny_context(tmp_path_factory.mktemp("never"), upstream=eight_shards),
             OLD,
-            STAGES[: STAGES.index("tokens") + 1],
+            STAGES[: STAGES.index("token_documents") + 1],
         )
     )
 
@@ -245,18 +247,20 @@ def test_a_shard_that_kills_its_worker_stops_the_stage(tmp_path, eight_shards, n
     finished and completes.
     """
     context = tiny_context(tmp_path, upstream=eight_shards)
-    build_snapshot(context, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw_snapshot"])
     with pytest.raises(
         WorkerDied, match="2023-06/0003/en_middle cost 2 workers: the last was killed"
     ):
         build_snapshot(
-            replace(context, executor=PoisonedExecutor("0003-en_middle")), OLD, ["filtered"]
+            replace(context, executor=PoisonedExecutor("0003-en_middle")),
+            OLD,
+            ["filtered_documents"],
         )
-    assert context.lake.partition("filtered", OLD).current() is None
-    done = len(list(context.lake.root.glob("filtered/*/*/.workings/*.json")))
+    assert context.lake.partition("filtered_documents", OLD).current() is None
+    done = len(list(context.lake.root.glob("filtered_documents/*/*/.workings/*.json")))
     assert done >= 1
-    again = build_snapshot(context, OLD, ["filtered"])["filtered"]
-    assert again.published.digest == never_killed["filtered"]
+    again = build_snapshot(context, OLD, ["filtered_documents"])["filtered_documents"]
+    assert again.published.digest == never_killed["filtered_documents"]
     assert again.counts.extra["shards"] == len(TAGS)
 
 
@@ -290,7 +294,7 @@ def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(
     nothing of it disturbs the rerun.
     """
     context = tiny_context(tmp_path, upstream=eight_shards)
-    build_snapshot(context, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw_snapshot"])
     recipe = recipe_file(tmp_path / "recipe.toml", context.recipe)
     command = [
         sys.executable,
@@ -302,10 +306,10 @@ def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(
     ]
     ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
-    assert context.lake.partition("filtered", OLD).current() is None
+    assert context.lake.partition("filtered_documents", OLD).current() is None
     began = time.monotonic()
-    built = build_snapshot(context, OLD, ["filtered"])["filtered"]
+    built = build_snapshot(context, OLD, ["filtered_documents"])["filtered_documents"]
     assert time.monotonic() - began < 60
-    assert built.published.digest == never_killed["filtered"]
+    assert built.published.digest == never_killed["filtered_documents"]
     assert built.published.damage() == []
-    assert left_behind(context.lake.partition("filtered", OLD)) == []
+    assert left_behind(context.lake.partition("filtered_documents", OLD)) == []

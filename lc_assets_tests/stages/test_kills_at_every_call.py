@@ -152,7 +152,7 @@ def test_kills_here_and_there(twice, dying, stage):
     assert survive(twice, dying, stage, published=False, kill_at=last)
 
 
-@pytest.mark.parametrize("stage", ["tokens", "longpack"])
+@pytest.mark.parametrize("stage", ["token_documents", "longpack_documents"])
 def test_two_runs_at_once_one_of_which_dies(twice, dying, stage):
     """The first holds the lock in the middle of its work, the second asks for it, the first dies:
     the second does the work.
@@ -165,7 +165,7 @@ def test_two_runs_at_once_one_of_which_dies(twice, dying, stage):
     assert "R" in set(letters(dying.log)), "the second run found the work done"
 
 
-@pytest.mark.parametrize("stage", ["filtered", "grid"])
+@pytest.mark.parametrize("stage", ["filtered_documents", "token_grid"])
 def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
     """Each time it is asked, the clock is a century ahead or behind: the same bytes; and what
     stands is found to stand.
@@ -213,10 +213,10 @@ def assert_the_clock_does_not_matter(
 @pytest.mark.parametrize(
     ("stage", "shift"),
     [
-        ("raw", TEN_YEARS),
+        ("raw_snapshot", TEN_YEARS),
         ("longcrawl", -TEN_YEARS),
-        ("tokens", TEN_YEARS),
-        ("withdrawals", -TEN_YEARS),
+        ("token_documents", TEN_YEARS),
+        ("snapshot_withdrawals", -TEN_YEARS),
     ],
 )
 def test_a_clock_that_is_wrong_by_years_changes_nothing(twice, dying, stage, shift):
@@ -278,7 +278,7 @@ def test_the_harness_finds_a_pointer_that_was_not_flushed(twice, dying):
     """What the power cut model is worth: without any fsync, some cut leaves a version that is
     damaged, or a pointer to none.
     """
-    stage, rng, found = "tokens", rng_for("no flush", seed=1, key="x"), 0
+    stage, rng, found = "token_documents", rng_for("no flush", seed=1, key="x"), 0
     for _ in range(6):
         twice.as_before(stage, published=True)
         dying.run(stage=stage, key=key_of(stage), logged=True)

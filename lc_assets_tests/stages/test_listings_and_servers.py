@@ -30,7 +30,14 @@ from lc_assets_tests.faults import (
 )
 
 OLD, NEW = SNAPSHOTS
-BEFORE_MIXES = (*BEFORE_TOKENS, "tokens", "grid", "longcrawl", "flat", "megatron")
+BEFORE_MIXES = (
+    *BEFORE_TOKENS,
+    "token_documents",
+    "token_grid",
+    "longcrawl",
+    "longcrawl_flat",
+    "megatron_rows",
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +100,18 @@ def test_a_listing_that_cannot_be_meant_stops_at_its_line(context, never_spoilt,
     sound = listing(context).read_bytes()
     listing(context).write_bytes(content)
     with pytest.raises(BadInput, match=words):
-        build_snapshot(context, OLD, ["raw"])
+        build_snapshot(context, OLD, ["raw_snapshot"])
     assert not context.lake.root.exists()
-    with pytest.raises(NotPublished, match="raw/2023-06 is not published .*materialize it"):
-        build_snapshot(context, OLD, ["filtered"])
+    with pytest.raises(
+        NotPublished, match="raw_snapshot/2023-06 is not published .*materialize it"
+    ):
+        build_snapshot(context, OLD, ["filtered_documents"])
     assert unpublished(context.lake, *PER_SNAPSHOT)
     listing(context).write_bytes(sound)
-    assert digests(build_snapshot(context, OLD, ["raw"]))["raw"] == never_spoilt["raw/2023-06"]
+    assert (
+        digests(build_snapshot(context, OLD, ["raw_snapshot"]))["raw"]
+        == never_spoilt["raw_snapshot/2023-06"]
+    )
 
 
 def test_a_listing_larger_than_any_is_not_read_whole(context, monkeypatch):
@@ -109,7 +121,7 @@ def test_a_listing_larger_than_any_is_not_read_whole(context, monkeypatch):
         CorruptFile,
         match="en-2023-06-head_middle.txt: larger than 20 bytes, so it is not what it should be",
     ):
-        build_snapshot(context, OLD, ["raw"])
+        build_snapshot(context, OLD, ["raw_snapshot"])
     assert not context.lake.root.exists()
 
 
@@ -120,7 +132,7 @@ def test_a_snapshot_that_is_not_listed_is_said(context):
         match="nothing is listed for snapshot 2014-15: none of "
         "listings/en-2014-15-head_middle.txt exists",
     ):
-        build_snapshot(context, "2014-15", ["raw"])
+        build_snapshot(context, "2014-15", ["raw_snapshot"])
     assert not context.lake.root.exists()
 
 
@@ -132,23 +144,27 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
     for snapshot in SNAPSHOTS:
         listing(context, snapshot).write_bytes(b"")
     built = {
-        name: build_snapshot(context, name, (*PER_SNAPSHOT, "packing_tokens", "packed"))
+        name: build_snapshot(context, name, (*PER_SNAPSHOT, "packing_tokens", "packed_rows"))
         for name in SNAPSHOTS
     }
-    for name in ("longcrawl", "flat"):
+    for name in ("longcrawl", "longcrawl_flat"):
         built[name] = {name: step(name).verb(context, "all")}
     assert {found.counts.seen for group in built.values() for found in group.values()} == {0}
-    warned = finding(built[OLD]["raw"], "every_listed_file_is_there")
+    warned = finding(built[OLD]["raw_snapshot"], "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert warned.words == "no shard is listed for these languages, buckets and shard numbers"
     for split in SPLITS:
-        assert GridReader(built[OLD]["grid"].published.folder / f"{split}.zarr").read().shape == (
+        assert GridReader(
+            built[OLD]["token_grid"].published.folder / f"{split}.zarr"
+        ).read().shape == (
             0,
             64,
         )
         assert open_rows(context.lake.root, split).n_rows == 0
-        assert open_rows(built["flat"]["flat"].published.folder, split).n_rows == 0
-    assert [path.name for path in built[OLD]["megatron"].published.folder.iterdir()] == [
+        assert (
+            open_rows(built["longcrawl_flat"]["longcrawl_flat"].published.folder, split).n_rows == 0
+        )
+    assert [path.name for path in built[OLD]["megatron_rows"].published.folder.iterdir()] == [
         "receipt.json"
     ]
     for mix, words in (
@@ -156,13 +172,13 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
         ("one-sided", "the mix names 2023-06, 2023-14,"),
     ):
         with pytest.raises(BadInput, match=f"{words}.* without training samples"):
-            step("mixes").verb(context, mix)
+            step("blended_mix").verb(context, mix)
     assert unpublished(context.lake, "mixes")
     assert {
         made.stage
         for made in plan(context.lake, context.recipe, SNAPSHOTS)
         if made.status != "current"
-    } == {"mixes", "card"}
+    } == {"blended_mix", "data_set_card"}
     for snapshot, content in sound.items():
         listing(context, snapshot).write_bytes(content)
     assert digests(build_all(context)) == never_spoilt
@@ -176,15 +192,15 @@ def test_one_empty_snapshot_does_not_hinder_the_other(context):
     for snapshot in SNAPSHOTS:
         build_snapshot(context, snapshot)
     assert step("longcrawl").verb(context, "all").counts.kept == 24
-    assert step("flat").verb(context, "all").counts.kept == 24
-    mixed = step("mixes").verb(context, "by-tokens")
+    assert step("longcrawl_flat").verb(context, "all").counts.kept == 24
+    mixed = step("blended_mix").verb(context, "by-tokens")
     assert mixed.counts.extra["sources"] == 1
     assert mixed.counts.kept > 0
     with pytest.raises(
         BadInput,
         match="the mix names 2023-14, without training samples .*; take it out of the weights",
     ):
-        step("mixes").verb(context, "one-sided")
+        step("blended_mix").verb(context, "one-sided")
 
 
 class Moody(http.server.SimpleHTTPRequestHandler):
@@ -243,19 +259,21 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     _, handler, context = moody
     context = with_policies(context, **LENIENT)
     monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0, 0.0))
-    build_snapshot(context, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw_snapshot"])
     handler.breaks_off_after = 300
     handler.served.clear()
     with pytest.raises(
         Unreachable, match=r"en_\w+\.duplicates.*: could not be read to its end|cannot reach"
     ):
-        build_snapshot(context, OLD, ["filtered"])
+        build_snapshot(context, OLD, ["filtered_documents"])
     assert len([path for path in handler.served if ".duplicates" in path]) >= 3
-    assert unpublished(context.lake, "filtered")
+    assert unpublished(context.lake, "filtered_documents")
     handler.breaks_off_after = None
-    built = build_snapshot(context, OLD, ["raw", "filtered"])
-    assert built["filtered"].published.digest == never_spoilt["filtered/2023-06"]
-    assert built["filtered"].counts.extra["shards treated as unique"] == 0
+    built = build_snapshot(context, OLD, ["raw_snapshot", "filtered_documents"])
+    assert (
+        built["filtered_documents"].published.digest == never_spoilt["filtered_documents/2023-06"]
+    )
+    assert built["filtered_documents"].counts.extra["shards treated as unique"] == 0
 
 
 def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkeypatch):
@@ -267,11 +285,11 @@ def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkey
     monkeypatch.setattr(
         "tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None)
     )
-    build_snapshot(context, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw_snapshot"])
     handler.breaks_off_after = 300
     assert (
-        build_snapshot(context, OLD, ["filtered"])["filtered"].published.digest
-        == never_spoilt["filtered/2023-06"]
+        build_snapshot(context, OLD, ["filtered_documents"])["filtered_documents"].published.digest
+        == never_spoilt["filtered_documents/2023-06"]
     )
 
 
@@ -282,20 +300,20 @@ def test_a_server_that_goes_away_stops_the_stage(moody, context, never_spoilt, m
     server, _, reading = moody
     reading = with_policies(reading, **LENIENT)
     monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0,))
-    build_snapshot(reading, OLD, ["raw"])
+    build_snapshot(reading, OLD, ["raw_snapshot"])
     server.shutdown()
     server.server_close()
     with pytest.raises(
         Unreachable,
         match=rf"cannot reach {reading.upstream.root}/.*look whether the address is right",
     ):
-        build_snapshot(reading, OLD, ["filtered"])
+        build_snapshot(reading, OLD, ["filtered_documents"])
     with pytest.raises(Unreachable, match="cannot reach"):
-        build_snapshot(reading, parse_snapshot(NEW), ["raw"])
-    assert unpublished(reading.lake, "filtered")
-    assert not reading.lake.partition("raw", NEW).folder.exists()
+        build_snapshot(reading, parse_snapshot(NEW), ["raw_snapshot"])
+    assert unpublished(reading.lake, "filtered_documents")
+    assert not reading.lake.partition("raw_snapshot", NEW).folder.exists()
     back = replace(reading, upstream=context.upstream)
     assert (
-        build_snapshot(back, OLD, ["filtered"])["filtered"].published.digest
-        == never_spoilt["filtered/2023-06"]
+        build_snapshot(back, OLD, ["filtered_documents"])["filtered_documents"].published.digest
+        == never_spoilt["filtered_documents/2023-06"]
     )

@@ -35,7 +35,14 @@ def upstream(tmp_path_factory) -> Path:
     return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
 
 
-BRANCH = ("html_index", "page_links", "link_claims", "longpack", "packing_tokens", "packed")
+BRANCH = (
+    "html_index",
+    "page_links",
+    "link_claims",
+    "longpack_documents",
+    "packing_tokens",
+    "packed_rows",
+)
 
 
 def a_lake(folder, upstream, *, workers=1, **settings):
@@ -72,14 +79,14 @@ def test_receipts_name_the_draw_of_roots(made):
             "key page key"
         )
     }
-    assert drawn == {"link_claims": said, "longpack": {}}
+    assert drawn == {"link_claims": said, "longpack_documents": {}}
 
 
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     context, links, claims, _ = made
     removed = frozenset(
         pq.read_table(
-            context.lake.partition("removals", OLD).require().folder / "removals.parquet"
+            context.lake.partition("removed_documents", OLD).require().folder / "removals.parquet"
         )["id"].to_pylist()
     )
     world = World(documents=documents_of(context.lake), links=links, removed=removed)
@@ -153,7 +160,7 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
 
     def status(recipe):
         found = {made_now.stage: made_now.status for made_now in plan(context.lake, recipe, [OLD])}
-        return found["link_claims"], found["longpack"]
+        return found["link_claims"], found["longpack_documents"]
 
     before = built(context)
     assert status(context.recipe) == ("current", "current")
@@ -165,7 +172,7 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
     switched_off = msgspec.structs.replace(
         recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False)
     )
-    assert "longpack" not in {
+    assert "longpack_documents" not in {
         made_now.stage for made_now in plan(context.lake, switched_off, [OLD])
     }
     publish_links(context.lake, seed=1)
@@ -219,14 +226,14 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
         for made in plan(context.lake, context.recipe, [OLD])
         if made.stage in BRANCH
     )
-    long = context.lake.partition("longpack", OLD).require()
+    long = context.lake.partition("longpack_documents", OLD).require()
     spans = [
         line
         for path in longpack.spans_files(long.folder)
         for line in pq.read_table(path).to_pylist()
     ]
     rows = pq.read_table(
-        context.lake.partition("packed", OLD).require().folder / "spans.parquet"
+        context.lake.partition("packed_rows", OLD).require().folder / "spans.parquet"
     ).to_pylist()
     packed = {span["id"] for span in spans}
     inside = {span["child_id"] for span in spans}

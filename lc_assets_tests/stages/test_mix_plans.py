@@ -80,10 +80,10 @@ def test_a_mix_that_continues_another_keeps_what_was_consumed():
 def test_a_mix_depends_on_the_mixes_it_continues():
     """On their settings, and on their sources."""
     recipe = parse_recipe(CONTINUED, where="here")
-    assert [name for name in "abcd" if reads(recipe, "m", "megatron", name)] == ["a", "b", "c"]
+    assert [name for name in "abcd" if reads(recipe, "m", "megatron_rows", name)] == ["a", "b", "c"]
     changed = parse_recipe(CONTINUED.replace("samples = 100", "samples = 99"), where="here")
     assert params_of(recipe, "m") != params_of(changed, "m")
-    assert reads(Recipe(), "equal", "megatron", "any")
+    assert reads(Recipe(), "equal", "megatron_rows", "any")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_mix_depends_on_the_mixes_it_continues():
         ("[mixes.m]\ntokens = {a = 1}\nepochs = {a = 1}", "only one of them"),
         ("[mixes.m]\ntokens = {a = 1}\nsamples = 3", "only one of them"),
         ("[mixes.m]\nepochs = {a = 0}", "Expected `float` > 0.0"),
-        ("[mixes.m]\nepochs = {d = 1}", "the mix names d, of which no `megatron` is published"),
+        ("[mixes.m]\nepochs = {d = 1}", "the mix names d, of which no `megatron_rows` is published"),
         ("[mixes.m]\ntokens = {c = 9_000_000_000}", "more than 1,000 epochs"),
         ("[mixes.m]\ntemperature = 0", "Expected `float` > 0.0"),
     ],
@@ -115,7 +115,7 @@ def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
 def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_path):
     """Its indices serve the old mix's samples first, and its audit passes."""
     recipe = published_lake.context.recipe
-    snapshots = sorted(published_lake.context.lake.published("megatron"))
+    snapshots = sorted(published_lake.context.lake.published("megatron_rows"))
     old = MixSettings(weights=dict.fromkeys(snapshots, 1.0), samples=6)
     both = {
         "old": old,

@@ -23,7 +23,7 @@ from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
 
-AVAILABLE = {"a": 900, "b": 100, "packed/a": 400, "packed/b": 1600}
+AVAILABLE = {"a": 900, "b": 100, "packed_rows/a": 400, "packed_rows/b": 1600}
 
 
 WHOLE = '[packing]\nmegatron = "rows"\n'
@@ -35,22 +35,22 @@ def planned(content, available=AVAILABLE, mix="m"):
 
 def test_parts_get_their_shares_and_weights_hold_within_each():
     """A third of long documents' rows by their sizes, two thirds of packed ones by theirs."""
-    found = planned("[mixes.m]\nparts = {megatron = 1, packed = 2}\nsamples = 3000")
-    assert found.names == ("a", "b", "packed/a", "packed/b")
+    found = planned("[mixes.m]\nparts = {megatron_rows = 1, packed_rows = 2}\nsamples = 3000")
+    assert found.names == ("a", "b", "packed_rows/a", "packed_rows/b")
     assert found.used == (900, 100, 400, 1600)
     equal = planned(
-        '[mixes.m]\nparts = {megatron = 0.34, packed = 0.66}\nweights = "equal"\nsamples = 1000'
+        '[mixes.m]\nparts = {megatron_rows = 0.34, packed_rows = 0.66}\nweights = "equal"\nsamples = 1000'
     )
     assert equal.used == (170, 170, 330, 330)
     named = planned(
-        "[mixes.m]\nparts = {packed = 3, megatron = 1}\nweights = {b = 5}\nsamples = 80"
+        "[mixes.m]\nparts = {packed_rows = 3, megatron_rows = 1}\nweights = {b = 5}\nsamples = 80"
     )
-    assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed/b": 60}
+    assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed_rows/b": 60}
 
 
 def test_without_a_size_nothing_is_repeated():
     """As long as the scarcest source allows."""
-    found = planned("[mixes.m]\nparts = {megatron = 1, packed = 1}")
+    found = planned("[mixes.m]\nparts = {megatron_rows = 1, packed_rows = 1}")
     assert all(used <= AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
     assert (
         max(used / AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
@@ -59,9 +59,9 @@ def test_without_a_size_nothing_is_repeated():
 
 
 def test_packed_rows_alone_are_a_mix_too():
-    assert planned("[mixes.m]\nparts = {packed = 1}\nsamples = 10").names == (
-        "packed/a",
-        "packed/b",
+    assert planned("[mixes.m]\nparts = {packed_rows = 1}\nsamples = 10").names == (
+        "packed_rows/a",
+        "packed_rows/b",
     )
 
 
@@ -73,11 +73,13 @@ def test_a_mix_without_parts_does_not_see_packed_rows():
         array.tolist() for array in planned(content, alone).drawn
     ]
     assert "parts" not in params_of(parse_recipe(content, where="here"), "m")
-    recipe = parse_recipe(f"{WHOLE}{content}\n[mixes.long]\nparts = {{packed = 1}}", where="here")
-    assert not STAGE.is_fed_by(recipe, "m", "packed", "a")
-    assert STAGE.is_fed_by(recipe, "long", "packed", "a")
-    assert not STAGE.is_fed_by(recipe, "long", "megatron", "a")
-    assert STAGE.is_fed_by(recipe, "m", "megatron", "a")
+    recipe = parse_recipe(
+        f"{WHOLE}{content}\n[mixes.long]\nparts = {{packed_rows = 1}}", where="here"
+    )
+    assert not STAGE.is_fed_by(recipe, "m", "packed_rows", "a")
+    assert STAGE.is_fed_by(recipe, "long", "packed_rows", "a")
+    assert not STAGE.is_fed_by(recipe, "long", "megatron_rows", "a")
+    assert STAGE.is_fed_by(recipe, "m", "megatron_rows", "a")
 
 
 CONTINUED = """
@@ -86,7 +88,7 @@ weights = {a = 1, b = 1}
 samples = 100
 [mixes.m]
 weights = {b = 1}
-parts = {megatron = 1, packed = 1}
+parts = {megatron_rows = 1, packed_rows = 1}
 samples = 200
 continues = {mix = "short", after = 60}
 """
@@ -95,38 +97,50 @@ continues = {mix = "short", after = 60}
 def test_a_run_can_turn_to_packed_rows_half_way():
     """What was consumed stays, sources keep their numbers, and new ones follow."""
     old, new = planned(CONTINUED, mix="short"), planned(CONTINUED)
-    assert new.names == ("a", "b", "packed/b")
+    assert new.names == ("a", "b", "packed_rows/b")
     assert new.used == (30, 30 + 70, 70)
     for before, now in zip(old.drawn, new.drawn, strict=True):
         np.testing.assert_array_equal(now[:60], before[:60])
     recipe = parse_recipe(WHOLE + CONTINUED, where="here")
-    assert STAGE.is_fed_by(recipe, "m", "megatron", "a")
-    assert not STAGE.is_fed_by(recipe, "m", "packed", "c")
+    assert STAGE.is_fed_by(recipe, "m", "megatron_rows", "a")
+    assert not STAGE.is_fed_by(recipe, "m", "packed_rows", "c")
 
 
 @pytest.mark.parametrize(
     ("content", "available", "said"),
     [
         (
-            "parts = {packed = 1, megatron = 1}\nsamples = 5",
+            "parts = {packed_rows = 1, megatron_rows = 1}\nsamples = 5",
             {"a": 4},
-            "a share of packed rows, and no published `packed` has samples",
+            "a share of packed_rows, and no published `packed_rows` has samples",
         ),
         (
-            "parts = {packed = 1}\nweights = {a = 1}",
+            "parts = {packed_rows = 1}\nweights = {a = 1}",
             {"a": 4},
-            "names packed/a, of which no `packed` is published",
+            "names packed_rows/a, of which no `packed_rows` is published",
         ),
         (
-            "parts = {packed = 1}\nweights = {a = 1}",
-            {"packed/a": 0},
-            "names packed/a, without training samples",
+            "parts = {packed_rows = 1}\nweights = {a = 1}",
+            {"packed_rows/a": 0},
+            "names packed_rows/a, without training samples",
         ),
-        ("parts = {packed = 1}\nsamples = 5000", {"packed/a": 4}, "more than 1,000 epochs"),
-        ("parts = {packed = 0}", AVAILABLE, "Expected `float` > 0.0"),
+        (
+            "parts = {packed_rows = 1}\nsamples = 5000",
+            {"packed_rows/a": 4},
+            "more than 1,000 epochs",
+        ),
+        ("parts = {packed_rows = 0}", AVAILABLE, "Expected `float` > 0.0"),
         ("parts = {long = 1}", AVAILABLE, "long"),
-        ("parts = {packed = 1}\ntokens = {a = 5}", AVAILABLE, "shares of parts go with weights"),
-        ("parts = {packed = 1}\nepochs = {a = 5}", AVAILABLE, "shares of parts go with weights"),
+        (
+            "parts = {packed_rows = 1}\ntokens = {a = 5}",
+            AVAILABLE,
+            "shares of parts go with weights",
+        ),
+        (
+            "parts = {packed_rows = 1}\nepochs = {a = 5}",
+            AVAILABLE,
+            "shares of parts go with weights",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(content, available, said):
@@ -141,7 +155,7 @@ def mixed(tiny, folder, mixes):
     packing = msgspec.structs.replace(tiny.context.recipe.packing, megatron="rows")
     recipe = msgspec.structs.replace(tiny.context.recipe, mixes=mixes, packing=packing)
     context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
-    for snapshot in context.lake.keys("packed"):
+    for snapshot in context.lake.keys("packed_rows"):
         pack_snapshot(context, snapshot)
     return context
 
@@ -152,19 +166,21 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     """
     mixes = {
         **published_lake.context.recipe.mixes,
-        "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50),
+        "long": MixSettings(parts={"megatron_rows": 0.34, "packed_rows": 0.66}, samples=50),
     }
     context = mixed(published_lake, tmp_path, mixes)
-    snapshots = sorted(context.lake.published("packed"))
+    snapshots = sorted(context.lake.published("packed_rows"))
     built = blend_mix(context, "long")
     assert all(finding.passed for finding in built.findings)
     assert {
-        f"packed/{snapshot}" for snapshot in snapshots
+        f"packed_rows/{snapshot}" for snapshot in snapshots
     } <= built.published.receipt.fingerprint.inputs.keys()
     folder = built.published.folder
     mix = read_mix(folder)
     packed = [source for source in mix.sources if source.part is not msgspec.UNSET]
-    assert [source.name for source in packed] == [f"packed/{snapshot}" for snapshot in snapshots]
+    assert [source.name for source in packed] == [
+        f"packed_rows/{snapshot}" for snapshot in snapshots
+    ]
     assert abs(sum(source.used for source in packed) - 33) <= 1
     for source in packed:
         lengths = MegatronReader(context.lake.root / source.prefix).lengths
@@ -172,16 +188,18 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
         assert index.n_samples >= source.used
         assert sorted(set(index.document_index.tolist())) == list(range(len(lengths)))
     assert [line["snapshot"] for line in table_of(mix)][-1] == packed[-1].name
-    assert b'"part": "packed"' in (folder / MIX_FILE).read_bytes()
+    assert b'"part": "packed_rows"' in (folder / MIX_FILE).read_bytes()
     current = {
         one.name: one.status
         for one in plan(
-            context.lake, context.recipe, list(published_lake.context.lake.published("megatron"))
+            context.lake,
+            context.recipe,
+            list(published_lake.context.lake.published("megatron_rows")),
         )
     }
-    assert current["mixes/long"] == "current"
+    assert current["blended_mix/long"] == "current"
     for name in published_lake.context.recipe.mixes:
-        before = published_lake.context.lake.partition("mixes", name).require()
+        before = published_lake.context.lake.partition("blended_mix", name).require()
         again = blend_mix(context, name)
         assert again.reused
         assert again.published.folder.name == before.folder.name
@@ -193,18 +211,18 @@ def test_a_mix_over_packed_rows_wants_whole_rows(published_lake, tmp_path):
     with pytest.raises(
         BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"
     ):
-        parse_recipe("[mixes.m]\nparts = {packed = 1}", where="here")
+        parse_recipe("[mixes.m]\nparts = {packed_rows = 1}", where="here")
     context = mixed(
-        published_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)}
+        published_lake, tmp_path, {"long": MixSettings(parts={"packed_rows": 1}, samples=40)}
     )
     older = dataclasses.replace(
         context, recipe=msgspec.structs.replace(published_lake.context.recipe, mixes={})
     )
-    for snapshot in context.lake.keys("packed"):
+    for snapshot in context.lake.keys("packed_rows"):
         pack_snapshot(older, snapshot)
     with pytest.raises(BadInput, match='set packing.megatron = "rows" and make the rows again'):
         blend_mix(context, "long")
-    assert "long" not in context.lake.keys("mixes")
+    assert "long" not in context.lake.keys("blended_mix")
 
 
 def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_path):
@@ -212,10 +230,10 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_
     context = mixed(
         published_lake,
         tmp_path,
-        {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)},
+        {"long": MixSettings(parts={"megatron_rows": 1, "packed_rows": 1}, samples=40)},
     )
-    shutil.rmtree(context.lake.root / "mixes")
-    snapshot = min(context.lake.published("megatron"))
+    shutil.rmtree(context.lake.root / "blended_mix")
+    snapshot = min(context.lake.published("megatron_rows"))
     mix = read_mix(blend_mix(context, "long").published.folder)
     own = [
         number
@@ -223,10 +241,10 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_
         if source.part is msgspec.UNSET and source.snapshot == snapshot
     ]
     datasets = read_npy(
-        context.lake.partition("mixes", "long").require().folder / "dataset_index.npy"
+        context.lake.partition("blended_mix", "long").require().folder / "dataset_index.npy"
     )
     rows = read_table(
-        context.lake.partition("grid", snapshot).require().folder / ROWS_FILE
+        context.lake.partition("token_grid", snapshot).require().folder / ROWS_FILE
     ).to_pylist()
     (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
     (found,) = find_id(context.lake, row["id"])

@@ -111,7 +111,8 @@ def cut_withdrawals(context, *snapshots):
 
 def texts_of(context, *snapshots):
     folders = [
-        context.lake.partition("filtered", snapshot).require().folder for snapshot in snapshots
+        context.lake.partition("filtered_documents", snapshot).require().folder
+        for snapshot in snapshots
     ]
     return {
         line["id"]: line["raw_content"]
@@ -123,7 +124,7 @@ def texts_of(context, *snapshots):
 
 def pairs_of(context, snapshot):
     table = lines(
-        context.lake.partition("near_pairs", snapshot).require().folder / near_pairs.TABLE
+        context.lake.partition("near_duplicate_pairs", snapshot).require().folder / near_pairs.TABLE
     )
     return {frozenset((line["a"], line["b"])): line["similarity"] for line in table}
 
@@ -233,14 +234,14 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
 
 
 def _documents(context, snapshot):
-    folder = context.lake.partition("filtered", snapshot).require().folder
+    folder = context.lake.partition("filtered_documents", snapshot).require().folder
     return [line for path in sorted(folder.glob("*.documents.parquet")) for line in lines(path)]
 
 
 def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     build(context, OLD)
-    before = context.lake.partition("near_pairs", OLD).require().folder
+    before = context.lake.partition("near_duplicate_pairs", OLD).require().folder
     build(context, NEW)
     again = pair_snapshot(context, OLD)
     assert again.reused
@@ -289,7 +290,8 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
     )
     filter_snapshot(replace(context, recipe=stricter), OLD)
     with pytest.raises(
-        Mismatch, match="signature_bands/2023-06: is of other documents than filtered/2023-06"
+        Mismatch,
+        match="signature_index/2023-06: is of other documents than filtered_documents/2023-06",
     ):
         pair_snapshot(context, OLD)
     with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
@@ -298,7 +300,7 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
-    with pytest.raises(NotPublished, match="filtered/2023-06 has not been published"):
+    with pytest.raises(NotPublished, match="filtered_documents/2023-06 has not been published"):
         pair_snapshot(context, OLD)
     with pytest.raises(BadInput, match="is below evidence_floor"):
         DeduplicationSettings(threshold=0.4)
@@ -370,7 +372,8 @@ def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream
         context = workshop_of(tmp_path / str(together), upstream)
         build(context, OLD, NEW)
         found[together] = [
-            context.lake.partition("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
+            context.lake.partition("near_duplicate_pairs", snapshot).require()
+            for snapshot in (OLD, NEW)
         ]
     one, *others = ([published.digest for published in versions] for versions in found.values())
     assert all(other == one for other in others)

@@ -116,12 +116,12 @@ def test_other_pythons_and_numpys_give_the_same_bytes(tmp_path):
     for stage in next(iter(found.values())):
         print(f"{stage:30}", *(f"{of[stage][:16]:22}" for of in found.values()))
     without_card = [
-        {stage: digest for stage, digest in of.items() if not stage.startswith("card/")}
+        {stage: digest for stage, digest in of.items() if not stage.startswith("data_set_card/")}
         for of in found.values()
     ]
     assert all(of == without_card[0] for of in without_card)
     of_one_numpy = [
-        of["card/all"] for name, of in found.items() if "-numpy-" not in name
+        of["data_set_card/all"] for name, of in found.items() if "-numpy-" not in name
     ]  # the card names the libraries
     assert len(set(of_one_numpy)) <= 1
 

@@ -22,7 +22,7 @@ from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, t
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, NEW = SNAPSHOTS
-STAGES = [*BEFORE_TOKENS, "tokens", "grid", "megatron"]
+STAGES = [*BEFORE_TOKENS, "token_documents", "token_grid", "megatron_rows"]
 
 
 def settings_of(path) -> TokenizingSettings:
@@ -40,17 +40,17 @@ def large(tmp_path_factory):
 
 def test_ids_take_four_bytes(large):
     file, _, built = large
-    grid = GridReader(built["grid"].published.folder / "train.zarr")
+    grid = GridReader(built["token_grid"].published.folder / "train.zarr")
     assert (grid.dtype, grid.vocab_size, grid.attributes["eot"]) == (np.uint32, 70_001, 70_000)
-    assert MegatronReader(built["megatron"].published.folder / "train").dtype == np.int32
-    (first, *_) = decoded_rows(built["grid"].published, str(file), n_rows=1)
+    assert MegatronReader(built["megatron_rows"].published.folder / "train").dtype == np.int32
+    (first, *_) = decoded_rows(built["token_grid"].published, str(file), n_rows=1)
     assert first["begins"]
 
 
 def test_a_loader_begins_rows_with_the_vocabularys_own_end_of_text(large):
     """Not with GPT-2's, which is another word here."""
     _, _, built = large
-    rows = open_rows(built["grid"].published.folder / "train.zarr")
+    rows = open_rows(built["token_grid"].published.folder / "train.zarr")
     assert GridLoader(rows, batch_rows=1, context_tokens=8)[0].text[0, 0] == 70_000
 
 
@@ -66,17 +66,17 @@ def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
     file, _, built = large
     twin = tokenizer_of(str(file), fast=False)
     n_checked = 0
-    for path in documents_files(built["tokens"].published.folder):
+    for path in documents_files(built["token_documents"].published.folder):
         reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
         texts = {
             line["id"]: line["raw_content"]
-            for source in documents_files(built["filtered"].published.folder)
+            for source in documents_files(built["filtered_documents"].published.folder)
             for line in read_table(source, ["id", "raw_content"]).to_pylist()
         }
         for number, line in enumerate(read_table(path, ["id"]).to_pylist()):
             np.testing.assert_array_equal(reader[number], twin.encode(texts[line["id"]]))
             n_checked += 1
-    assert n_checked == built["tokens"].counts.kept > 0
+    assert n_checked == built["token_documents"].counts.kept > 0
 
 
 def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path):
@@ -88,9 +88,11 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
     with pytest.raises(BadInput, match="the fast tokenizer does not know this kind of file"):
         tokenizer_of(str(file))
     built = build_snapshot(
-        tiny_context(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"]
+        tiny_context(tmp_path, tokenizing=settings_of(file)),
+        OLD,
+        [*BEFORE_TOKENS, "token_documents"],
     )
-    extra = built["tokens"].counts.extra
+    extra = built["token_documents"].counts.extra
     assert extra["shards done by the twin"] == extra["shards"] > 0
 
 

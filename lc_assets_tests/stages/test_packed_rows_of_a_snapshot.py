@@ -98,7 +98,7 @@ def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
     """
     version = built(with_packing(lake, method=method))
     assert all(finding.passed for finding in version.findings)
-    texts = texts_of(lake.lake.partition("filtered", OLD).require().folder)
+    texts = texts_of(lake.lake.partition("filtered_documents", OLD).require().folder)
     ids = {
         name: [*gpt2_tokenizer().encode(text).tolist(), GPT2_EOT] for name, text in texts.items()
     }
@@ -144,7 +144,7 @@ def test_segments_end_where_sentences_do(lake):
     for cut_at in ("ends", "anywhere"):
         version = built(with_packing(lake, method="segment", cut_at=cut_at))
         lines = [line for split in SPLITS for line in spans_of(version, split)]
-        texts = texts_of(lake.lake.partition("filtered", OLD).require().folder)
+        texts = texts_of(lake.lake.partition("filtered_documents", OLD).require().folder)
         ids = {name: gpt2_tokenizer().encode(text) for name, text in texts.items()}
         inner = [line for line in lines if line["document_stop"] < line["n_tokens"]]
         heads = [gpt2_text(ids[line["id"]][: line["document_stop"]]) for line in inner]
@@ -269,12 +269,12 @@ def with_longpack(tmp_path, upstream):
     """
     context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
-    path = documents_files(context.lake.partition("filtered", OLD).require().folder)[0]
+    path = documents_files(context.lake.partition("filtered_documents", OLD).require().folder)[0]
     table = read_all([path], FILTERED)
     root, child = table.slice(0, 1).to_pylist()[0], table.slice(1, 1).to_pylist()[0]
     text = f"a page\n{child['raw_content']}\n\nroot : \n{root['raw_content']}"
     document = pa.Table.from_pylist([root | {"raw_content": text}], FILTERED)
-    publish(context, "longpack", {path.name: document}, Counts(seen=1, kept=1))
+    publish(context, "longpack_documents", {path.name: document}, Counts(seen=1, kept=1))
     nothing = {field.name: None for field in LINK_CLAIMS}
     lines = [
         nothing | {"root_id": root["id"], "child_id": child["id"]},
@@ -295,7 +295,7 @@ def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
     version = built(with_packing(context, documents="both"))
     assert all(finding.passed for finding in version.findings)
     ids = [line["id"] for split in SPLITS for line in spans_of(version, split)]
-    natural = texts_of(context.lake.partition("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.partition("filtered_documents", OLD).require().folder)
     assert child not in ids
     (line,) = [line for split in SPLITS for line in spans_of(version, split) if line["id"] == root]
     assert line["token_shard"].startswith("longpack-")
@@ -341,7 +341,7 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
         inside.update(
             [document["id"], *(part["child_id"] for part in parts if part["role"] == "child")]
         )
-    natural = texts_of(context.lake.partition("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.partition("filtered_documents", OLD).require().folder)
     assert together.keys() == {
         document["id"] for document, _ in longpack.packed_documents(made.folder)
     }
@@ -357,7 +357,7 @@ def test_longpacks_documents_alone_need_nothing_else(with_longpack):
     version = built(alone)
     assert {line["id"] for split in SPLITS for line in spans_of(version, split)} == {root}
     receipt = context.lake.partition("packing_tokens", OLD).require().receipt
-    assert list(receipt.fingerprint.inputs) == [f"longpack/{OLD}"]
+    assert list(receipt.fingerprint.inputs) == [f"longpack_documents/{OLD}"]
 
 
 def test_natural_documents_need_no_longpack(lake):
@@ -370,7 +370,7 @@ def test_natural_documents_need_no_longpack(lake):
 def test_training_reads_what_was_published(lake):
     """From the partition's place: rows with the spans of the table, and who they are."""
     version = built(lake)
-    loader = PackedLoader(open_packed(lake.lake.partition("packed", OLD).folder), batch_rows=2)
+    loader = PackedLoader(open_packed(lake.lake.partition("packed_rows", OLD).folder), batch_rows=2)
     batch = loader[0]
     lines = [line for line in spans_of(version, "train") if line["row"] < 2]
     used = [max(line["row_stop"] for line in lines if line["row"] == row) for row in range(2)]

@@ -32,7 +32,7 @@ from lc_assets.text.targets import targets
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 
 OLD = SNAPSHOTS[0]
-BEFORE = ("raw", "filtered", "html_index")
+BEFORE = ("raw_snapshot", "filtered_documents", "html_index")
 WANTED = LongPackSettings(wanted=True)
 
 
@@ -81,7 +81,7 @@ def test_every_page_has_the_targets_of_its_html(context, built):
     """Line by line, what `targets` makes of the page's own HTML and text."""
     pages = html_by_url(context)
     texts = {}
-    for path in (context.lake.partition("filtered", OLD).require().folder).glob(
+    for path in (context.lake.partition("filtered_documents", OLD).require().folder).glob(
         "*.documents.parquet"
     ):
         texts |= {

@@ -90,10 +90,13 @@ def test_a_plan_names_the_version_that_a_build_makes(context):
 
 def test_what_waits_has_no_target_and_says_for_what(context):
     made = behind(with_filter(context, min_words=100))
-    assert made[f"filtered/{OLD}"].waits_for == ()
-    assert made[f"tokens/{OLD}"].target is None
-    assert made[f"tokens/{OLD}"].waits_for == (f"filtered/{OLD}", f"removals/{OLD}")
-    assert made["longcrawl/all"].waits_for == tuple(f"grid/{key}" for key in SNAPSHOTS)
+    assert made[f"filtered_documents/{OLD}"].waits_for == ()
+    assert made[f"token_documents/{OLD}"].target is None
+    assert made[f"token_documents/{OLD}"].waits_for == (
+        f"filtered_documents/{OLD}",
+        f"removed_documents/{OLD}",
+    )
+    assert made["longcrawl/all"].waits_for == tuple(f"token_grid/{key}" for key in SNAPSHOTS)
 
 
 def test_each_pointer_is_read_once_however_many_ask(whole, monkeypatch):
@@ -129,36 +132,43 @@ def test_what_can_be_built_goes_together_by_key():
     not; nor what follows that.
     """
     plans = [
-        a_plan("raw/a", "current"),
-        a_plan("filtered/a", "stale"),
-        a_plan("filtered/b", "stale"),
-        a_plan("signatures/a", "waiting", "filtered/a"),
-        a_plan("near_pairs/b", "waiting", "filtered/a", "filtered/b"),
-        a_plan("removals/b", "waiting", "near_pairs/b"),
-        a_plan("tokens/a", "waiting"),
-        a_plan("mixes/a", "missing"),
+        a_plan("raw_snapshot/a", "current"),
+        a_plan("filtered_documents/a", "stale"),
+        a_plan("filtered_documents/b", "stale"),
+        a_plan("document_signatures/a", "waiting", "filtered_documents/a"),
+        a_plan("near_duplicate_pairs/b", "waiting", "filtered_documents/a", "filtered_documents/b"),
+        a_plan("removed_documents/b", "waiting", "near_duplicate_pairs/b"),
+        a_plan("token_documents/a", "waiting"),
+        a_plan("blended_mix/a", "missing"),
     ]
     found = [(run.key, run.stages) for run in runs_of(plans)]
-    assert found == [("a", ("filtered", "signatures")), ("b", ("filtered",)), ("a", ("mixes",))]
-    assert runs_of([a_plan("filtered/a", "current")]) == []
+    assert found == [
+        ("a", ("filtered_documents", "document_signatures")),
+        ("b", ("filtered_documents",)),
+        ("a", ("blended_mix",)),
+    ]
+    assert runs_of([a_plan("filtered_documents/a", "current")]) == []
 
 
 def test_what_was_refused_is_tried_again_by_people_only():
     plans = [
-        a_plan("filtered/a", "stale", rejected=True),
-        a_plan("signatures/a", "waiting", "filtered/a"),
-        a_plan("filtered/b", "stale"),
+        a_plan("filtered_documents/a", "stale", rejected=True),
+        a_plan("document_signatures/a", "waiting", "filtered_documents/a"),
+        a_plan("filtered_documents/b", "stale"),
     ]
-    assert [(run.key, run.stages) for run in runs_of(plans)] == [("b", ("filtered",))]
+    assert [(run.key, run.stages) for run in runs_of(plans)] == [("b", ("filtered_documents",))]
     assert [(run.key, run.stages) for run in runs_of(plans, rejected=True)] == [
-        ("a", ("filtered", "signatures")),
-        ("b", ("filtered",)),
+        ("a", ("filtered_documents", "document_signatures")),
+        ("b", ("filtered_documents",)),
     ]
 
 
 def test_a_runs_identity_is_what_it_is_to_make():
     """The same while nothing changed; another version, or another member, gives another."""
-    one, two = a_plan("filtered/a", "stale"), a_plan("signatures/a", "waiting", "filtered/a")
+    one, two = (
+        a_plan("filtered_documents/a", "stale"),
+        a_plan("document_signatures/a", "waiting", "filtered_documents/a"),
+    )
     other = msgspec.structs.replace(one, target="else")
     identities = {
         runs_of(plans)[0].identity for plans in ([one], [one, two], [other], [other, two])
@@ -175,15 +185,15 @@ def test_the_cost_is_what_it_then_costs(context):
     write_shard(
         Path(context.upstream.root), shard, tiny_documents(shard, seed=5), duplicates=[N_LONG + 3]
     )
-    build_snapshot(context, NEW, ["raw"])
-    for stage in (*BEFORE_TOKENS[1:], "tokens", "grid"):
+    build_snapshot(context, NEW, ["raw_snapshot"])
+    for stage in (*BEFORE_TOKENS[1:], "token_documents", "token_grid"):
         plans = [made for made in behind(context).values() if made.name == f"{stage}/{NEW}"]
         if not plans:
             continue
         (cost,) = costs_of(context.lake, context.recipe, plans)
         measured = step(stage).verb(context, NEW).published.receipt.measured
         assert cost.bytes_read == measured["bytes_read"], stage
-        if stage == "contamination":  # no evaluation sets: nothing is read
+        if stage == "contaminated_documents":  # no evaluation sets: nothing is read
             assert (cost.shards, cost.files, cost.bytes_read) == (0, 0, 0)
         elif step(stage).stage.sharding:
             assert (
@@ -204,10 +214,10 @@ def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
     costs = {
         cost.name: cost for cost in costs_of(changed.lake, changed.recipe, behind(changed).values())
     }
-    assert costs[f"filtered/{OLD}"].shards == 3
-    assert not costs[f"filtered/{OLD}"].at_most
-    waiting = costs[f"tokens/{OLD}"]
-    measured = whole.lake.partition("tokens", OLD).require().receipt.measured
+    assert costs[f"filtered_documents/{OLD}"].shards == 3
+    assert not costs[f"filtered_documents/{OLD}"].at_most
+    waiting = costs[f"token_documents/{OLD}"]
+    measured = whole.lake.partition("token_documents", OLD).require().receipt.measured
     assert (waiting.at_most, waiting.bytes_read) == (True, None)
     assert waiting.seconds == pytest.approx(measured["seconds"] + measured["audit_seconds"])
 
@@ -231,7 +241,7 @@ class Toy:
     def ask(self) -> list[Plan]:
         plans = []
         for key in "ab":
-            first, second = f"filtered/{key}", f"signatures/{key}"
+            first, second = f"filtered_documents/{key}", f"document_signatures/{key}"
             done = first in self.built and first != self.stubborn
             plans.append(a_plan(first, "current" if done else "stale"))
             plans.append(
@@ -255,37 +265,48 @@ class Toy:
 def test_a_rebuild_builds_everything_once_and_in_order():
     toy = Toy()
     made = rebuild(toy.ask, toy.build)
-    assert toy.built == made.done == ["filtered/a", "signatures/a", "filtered/b", "signatures/b"]
+    assert (
+        toy.built
+        == made.done
+        == [
+            "filtered_documents/a",
+            "document_signatures/a",
+            "filtered_documents/b",
+            "document_signatures/b",
+        ]
+    )
     assert (made.failed, made.left) == ({}, [])
 
 
 def test_what_fails_is_left_alone_with_what_waits_for_it():
     """The other key is built; the failure is told, and what waits for it is named."""
-    toy = Toy("filtered/a")
+    toy = Toy("filtered_documents/a")
     made = rebuild(toy.ask, toy.build)
-    assert toy.built == made.done == ["filtered/b", "signatures/b"]
-    assert made.failed == {"filtered/a": "filtered/a: no good"}
-    assert [left.name for left in made.left] == ["signatures/a"]
+    assert toy.built == made.done == ["filtered_documents/b", "document_signatures/b"]
+    assert made.failed == {"filtered_documents/a": "filtered_documents/a: no good"}
+    assert [left.name for left in made.left] == ["document_signatures/a"]
 
 
 def test_a_failure_in_the_middle_of_a_run_keeps_what_was_done_before():
-    toy = Toy("signatures/a")
+    toy = Toy("document_signatures/a")
     made = rebuild(toy.ask, toy.build)
-    assert made.done == ["filtered/a", "filtered/b", "signatures/b"]
-    assert list(made.failed) == ["signatures/a"]
+    assert made.done == ["filtered_documents/a", "filtered_documents/b", "document_signatures/b"]
+    assert list(made.failed) == ["document_signatures/a"]
     assert made.left == []
 
 
 def test_the_first_failure_stops_when_asked():
-    with pytest.raises(PartitionFailed, match="filtered/a: no good"):
-        rebuild(Toy("filtered/a").ask, Toy("filtered/a").build, stop_at_once=True)
+    with pytest.raises(PartitionFailed, match="filtered_documents/a: no good"):
+        rebuild(
+            Toy("filtered_documents/a").ask, Toy("filtered_documents/a").build, stop_at_once=True
+        )
 
 
 def test_what_is_out_of_date_after_it_was_built_is_an_error_and_not_a_loop():
-    toy = Toy(stubborn="filtered/a")
+    toy = Toy(stubborn="filtered_documents/a")
     made = rebuild(toy.ask, toy.build)
-    assert "is out of date after it was built" in made.failed["filtered/a"]
-    assert toy.built.count("filtered/a") == 1
+    assert "is out of date after it was built" in made.failed["filtered_documents/a"]
+    assert toy.built.count("filtered_documents/a") == 1
     assert issubclass(Mismatch, LcError)
 
 
@@ -301,15 +322,15 @@ def test_a_real_rebuild_ends_current_and_does_not_touch_the_rest(context):
     def build(run) -> None:
         for made in run.plans:
             try:
-                if made.name == f"grid/{NEW}":
+                if made.name == f"token_grid/{NEW}":
                     raise CorruptFile("no good")
                 step(made.stage).verb(changed, made.key)
             except LcError as error:
                 raise PartitionFailed(made.name, str(error)) from error
 
     made = rebuild(lambda: plan(changed.lake, changed.recipe, SNAPSHOTS), build)
-    assert list(made.failed) == [f"grid/{NEW}"]
-    assert {left.name for left in made.left} == set(behind(changed)) - {f"grid/{NEW}"}
-    assert f"megatron/{OLD}" in made.done
+    assert list(made.failed) == [f"token_grid/{NEW}"]
+    assert {left.name for left in made.left} == set(behind(changed)) - {f"token_grid/{NEW}"}
+    assert f"megatron_rows/{OLD}" in made.done
     after = {path: path.stat().st_mtime_ns for path in before if path.name != ".lock"}
     assert after == {path: when for path, when in before.items() if path.name != ".lock"}

@@ -28,15 +28,15 @@ from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 
 SERVING = {
-    "tokens",
-    "grid",
-    "lineage",
-    "megatron",
+    "token_documents",
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
     "longcrawl",
-    "flat",
+    "longcrawl_flat",
     "packing_tokens",
-    "packed",
-    "mixes",
+    "packed_rows",
+    "blended_mix",
 }
 
 
@@ -56,7 +56,7 @@ def versions(lake):
 def withdraw(lake, *names):
     lake.say(*(("document", name) for name in names))
     lake.build()
-    return {line["id"] for line in withdrawn_lines(lake.published("withdrawn/all"))}
+    return {line["id"] for line in withdrawn_lines(lake.published("withdrawn_documents/all"))}
 
 
 def test_a_fresh_lake_has_nothing_to_prune(lake):
@@ -98,7 +98,13 @@ def test_a_release_keeps_what_it_pins(lake):
     release(lake.lake, "v1")
     withdraw(lake, id_of(OLD, ALONE_OLD))
     doomed = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).doomed}
-    assert doomed == {"tokens", "removals", "withdrawals", "withdrawn", "card"}
+    assert doomed == {
+        "token_documents",
+        "removed_documents",
+        "snapshot_withdrawals",
+        "withdrawn_documents",
+        "data_set_card",
+    }
     carry_out(lake.lake, plan_pruning(lake.lake))
     assert release_damage(lake.lake, "v1") == []
     for split in SPLITS:
@@ -115,15 +121,23 @@ def test_what_a_published_version_is_read_through_stays(lake):
     """
     before = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    for stage in ("withdrawn", "withdrawals", "removals", "tokens", "grid"):
-        step(stage).verb(lake.context, "all" if stage == "withdrawn" else OLD)
+    for stage in (
+        "withdrawn_documents",
+        "snapshot_withdrawals",
+        "removed_documents",
+        "token_documents",
+        "token_grid",
+    ):
+        step(stage).verb(lake.context, "all" if stage == "withdrawn_documents" else OLD)
     carry_out(lake.lake, plan_pruning(lake.lake))
     for split in SPLITS:
         np.testing.assert_array_equal(open_rows(lake.lake.root, split).read(), before[split])
     assert all(
         tracing.sample_of_mix(lake.lake, mix, 0).pieces for mix in ("by-tokens", "one-sided")
     )
-    assert digests({name: found for name, found in lake.build().items() if name.startswith("raw")})
+    assert digests(
+        {name: found for name, found in lake.build().items() if name.startswith("raw_snapshot")}
+    )
 
 
 def test_the_newest_stay_when_asked(lake):
@@ -137,7 +151,7 @@ def test_the_newest_stay_when_asked(lake):
                     os.utime(receipt, (10**9 + number, 10**9 + number))
     everything = plan_pruning(lake.lake).doomed
     kept = plan_pruning(lake.lake, keep=1).doomed
-    grids = [one.name for one in everything if one.name.startswith(f"grid/{OLD}")]
+    grids = [one.name for one in everything if one.name.startswith(f"token_grid/{OLD}")]
     assert len(grids) == 3
     assert {one.name for one in kept} < {one.name for one in everything}
     (stays,) = set(grids) - {one.name for one in kept}
@@ -147,11 +161,11 @@ def test_the_newest_stay_when_asked(lake):
 
 
 def test_what_failed_its_audit_goes(lake):
-    folder = lake.lake.root / "grid" / OLD / "rejected-abc"
+    folder = lake.lake.root / "token_grid" / OLD / "rejected-abc"
     folder.mkdir()
     (folder / "rows.parquet").write_bytes(b"12345")
     (doomed,) = plan_pruning(lake.lake).doomed
-    assert (doomed.name, doomed.n_bytes) == (f"grid/{OLD}/rejected-abc", 5)
+    assert (doomed.name, doomed.n_bytes) == (f"token_grid/{OLD}/rejected-abc", 5)
     assert carry_out(lake.lake, plan_pruning(lake.lake)) == 5
     assert not folder.exists()
 
@@ -160,8 +174,8 @@ def test_a_running_build_is_waited_for(lake, monkeypatch):
     withdraw(lake, id_of(OLD, ALONE_OLD))
     monkeypatch.setattr(pruning, "BUSY_SECONDS", 0.05)
     with (
-        filelock.FileLock(lake.lake.root / "tokens" / OLD / ".lock"),
-        pytest.raises(Busy, match=f"building tokens/{OLD}"),
+        filelock.FileLock(lake.lake.root / "token_documents" / OLD / ".lock"),
+        pytest.raises(Busy, match=f"building token_documents/{OLD}"),
     ):
         carry_out(lake.lake, plan_pruning(lake.lake))
 
@@ -174,7 +188,11 @@ def test_every_version_that_holds_a_document_is_found(lake):
     of_old = {
         name for name in before if name.split("/")[0] in SERVING and name.split("/")[1] != NEW
     }
-    working = {name for name in before if name.startswith((f"filtered/{OLD}", f"keys/{OLD}"))}
+    working = {
+        name
+        for name in before
+        if name.startswith((f"filtered_documents/{OLD}", f"document_keys/{OLD}"))
+    }
     assert set(held) == of_old | working
     assert {one.n_documents for one in held.values()} == {1}
     assert {one.name for one in held.values() if one.is_current} == working
@@ -188,25 +206,28 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
     assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
-    assert {name.partition("/")[0] for name, _ in planned.kept} == {"filtered", "keys"}
+    assert {name.partition("/")[0] for name, _ in planned.kept} == {
+        "filtered_documents",
+        "document_keys",
+    }
     carry_out(lake.lake, planned)
     assert {one.published.receipt.fingerprint.stage for one in versions_with(lake.lake, ids)} == {
-        "filtered",
-        "keys",
+        "filtered_documents",
+        "document_keys",
     }
     assert all(made.status == "current" for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS))
-    assert len(lake.lake.partition("removals", OLD).version_names()) == 2
+    assert len(lake.lake.partition("removed_documents", OLD).version_names()) == 2
 
 
 def test_a_purge_of_what_is_still_published_says_so(lake):
     """The list was looked up, and nothing was made again yet."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn").verb(lake.context, "all")
+    step("withdrawn_documents").verb(lake.context, "all")
     planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
     assert planned.doomed == ()
     said = {name.partition("/")[0]: why for name, why in planned.kept}
-    assert said.keys() == {*SERVING, "filtered", "keys"}
-    assert "materialize" in said["grid"]
+    assert said.keys() == {*SERVING, "filtered_documents", "document_keys"}
+    assert "materialize" in said["token_grid"]
 
 
 def test_a_release_is_given_up_by_name_only(lake):
@@ -217,17 +238,23 @@ def test_a_release_is_given_up_by_name_only(lake):
     release(lake.lake, "v2")
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
-    assert {one.name.partition("/")[0] for one in planned.doomed} == {"tokens", "packing_tokens"}
+    assert {one.name.partition("/")[0] for one in planned.doomed} == {
+        "token_documents",
+        "packing_tokens",
+    }
     assert any("pinned by v1, v2" in why for _, why in planned.kept)
     one_of_two = plan_purge(lake.lake, ids, give_up=["v1"])
-    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {"tokens", "packing_tokens"}
+    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {
+        "token_documents",
+        "packing_tokens",
+    }
     planned = plan_purge(lake.lake, ids, give_up=["v1", "v2"])
     assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
     carry_out(lake.lake, planned, reason="held a withdrawn document")
     for name in ("v1", "v2"):
         (note,) = gone_of(lake.lake, name)
         assert {version.partition("/")[0] for version in note.versions} == SERVING - {
-            "tokens",
+            "token_documents",
             "packing_tokens",
         }
         with pytest.raises(NotPublished, match="gone: held a withdrawn document"):
@@ -244,23 +271,23 @@ def test_what_nobody_can_tell_about_goes_too(lake):
     are taken to.
     """
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
-    for name in lake.lake.partition("grid", OLD).version_names():
-        if name != lake.published(f"grid/{OLD}").version:
-            shutil.rmtree(lake.lake.root / "grid" / OLD / name)
+    for name in lake.lake.partition("token_grid", OLD).version_names():
+        if name != lake.published(f"token_grid/{OLD}").version:
+            shutil.rmtree(lake.lake.root / "token_grid" / OLD / name)
     held = {
         one.published.name: one.n_documents
         for one in versions_with(lake.lake, ids)
         if not one.is_current
     }
-    assert held[f"megatron/{OLD}"] is None
-    assert held["mixes/by-tokens"] is None
+    assert held[f"megatron_rows/{OLD}"] is None
+    assert held["blended_mix/by-tokens"] is None
     carry_out(lake.lake, plan_purge(lake.lake, ids))
     assert {one.is_current for one in versions_with(lake.lake, ids)} == {True}
 
 
 def test_builds_that_were_killed_are_purged_too(lake):
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
-    folder = lake.lake.root / "grid" / OLD / "abcabcabcabc"
+    folder = lake.lake.root / "token_grid" / OLD / "abcabcabcabc"
     folder.mkdir()
     assert folder.name in {one.folder for one in plan_purge(lake.lake, ids).doomed}
     assert folder.name not in {one.folder for one in plan_pruning(lake.lake).doomed}
@@ -272,7 +299,7 @@ def test_the_report_balances(lake):
     """
     lake.say(("document", id_of(OLD, ALONE_OLD)), ("document", id_of(NEW, 1)), reason="asked for")
     lake.build()
-    lines = withdrawn_lines(lake.published("withdrawn/all"))
+    lines = withdrawn_lines(lake.published("withdrawn_documents/all"))
     found = report(lake.lake, lines)
     (line,) = found.by_reason
     assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)

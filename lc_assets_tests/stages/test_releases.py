@@ -66,19 +66,27 @@ def test_a_release_is_the_same_rows_for_ever(lake):
 
 def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
     found = release(lake.lake, "v1")
-    stages = {"flat", "grid", "lineage", "longcrawl", "megatron", "mixes", "packed"}
+    stages = {
+        "longcrawl_flat",
+        "token_grid",
+        "row_lineage",
+        "longcrawl",
+        "megatron_rows",
+        "blended_mix",
+        "packed_rows",
+    }
     assert {name.partition("/")[0] for name in found.pins} == stages
     for name, pin in found.pins.items():
         published = lake.published(name)
         assert (pin.version, pin.digest) == (published.version, published.digest)
     assert found.counts["documents"] == len(lake.served())
     assert {
-        "raw/2023-06",
-        "filtered/2023-06",
-        "tokens/2023-14",
-        "withdrawals/2023-06",
+        "raw_snapshot/2023-06",
+        "filtered_documents/2023-06",
+        "token_documents/2023-14",
+        "snapshot_withdrawals/2023-06",
     } <= found.made.keys()
-    assert found.settings[found.made["grid/2023-06"].settings]["seed"] == 64
+    assert found.settings[found.made["token_grid/2023-06"].settings]["seed"] == 64
     assert read_release(lake.lake, "v1") == found
 
 
@@ -104,16 +112,16 @@ def test_a_lake_that_is_out_of_date_is_not_released(lake):
     """A mix of an older grid than the order's: one name cannot mean both."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     for stage, key in (
-        ("withdrawn", "all"),
-        ("withdrawals", OLD),
-        ("removals", OLD),
-        ("tokens", OLD),
-        ("grid", OLD),
+        ("withdrawn_documents", "all"),
+        ("snapshot_withdrawals", OLD),
+        ("removed_documents", OLD),
+        ("token_documents", OLD),
+        ("token_grid", OLD),
         ("longcrawl", "all"),
     ):
         step(stage).verb(lake.context, key)
     with pytest.raises(
-        Mismatch, match="mixes/by-tokens is made of another version of megatron/2023-06"
+        Mismatch, match="blended_mix/by-tokens is made of another version of megatron_rows/2023-06"
     ):
         release(lake.lake, "v1")
     assert release_names(lake.lake) == []
@@ -131,27 +139,27 @@ def test_tracing_follows_the_release(lake):
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
     assert whereabouts.find_id(pinned, id_of(OLD, ALONE_OLD)) == found != []
     assert whereabouts.find_id(lake.lake, id_of(OLD, ALONE_OLD)) == []
-    assert pinned.keys("grid") == lake.lake.keys("grid")
-    assert pinned.keys("filtered") == lake.lake.keys("filtered")
+    assert pinned.keys("token_grid") == lake.lake.keys("token_grid")
+    assert pinned.keys("filtered_documents") == lake.lake.keys("filtered_documents")
 
 
 def test_a_partition_that_was_not_released_is_none_of_it(lake):
     """A mix that came later is not in the release, although the stage is pinned."""
     release(lake.lake, "v1")
     pinned = PinnedLake.at(lake.lake, "v1")
-    assert pinned.partition("mixes", "another").current() is None
-    assert pinned.keys("mixes") == ["by-tokens", "one-sided"]
+    assert pinned.partition("blended_mix", "another").current() is None
+    assert pinned.keys("blended_mix") == ["by-tokens", "one-sided"]
 
 
 def test_damage_to_a_release_is_told(lake):
     release(lake.lake, "v1")
-    grid = lake.published(f"grid/{OLD}")
+    grid = lake.published(f"token_grid/{OLD}")
     flipped(grid.home / "train.zarr/c/0/0")
     (said,) = release_damage(lake.lake, "v1")
-    assert said.startswith(f"grid/{OLD}/{grid.version}/train.zarr/c/0/0: digest")
+    assert said.startswith(f"token_grid/{OLD}/{grid.version}/train.zarr/c/0/0: digest")
     (grid.home / "receipt.json").unlink()
     (said,) = release_damage(lake.lake, "v1")
-    assert said == f"release v1 pins grid/{OLD}/{grid.version}, which is gone"
+    assert said == f"release v1 pins token_grid/{OLD}/{grid.version}, which is gone"
     with pytest.raises(NotPublished):
         open_rows(lake.lake.root, release="v1").read()
 

@@ -44,7 +44,7 @@ from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 OLD = "2023-06"
 REPORTS = ReportSettings(wanted=True, sample=4, buckets=(2, 5), scope="document", max_df=0.3)
 PACKING = PackingSettings(wanted=True, row_tokens=300, min_tokens=55, heldout_fraction=0.2)
-BUILT = (*BEFORE_TOKENS, "packing_tokens", "packed", "lengths", "referrals")
+BUILT = (*BEFORE_TOKENS, "packing_tokens", "packed_rows", "length_report", "referral_report")
 CHILDREN = (2, 1)
 """Of two packed documents."""
 
@@ -64,7 +64,7 @@ def pack_along_links(context):
     """Two packed documents of the first shard, as LongPack writes them: children below their anchor
     line, then the root.
     """
-    path = documents_files(context.lake.partition("filtered", OLD).require().folder)[0]
+    path = documents_files(context.lake.partition("filtered_documents", OLD).require().folder)[0]
     found = read_all([path], FILTERED).to_pylist()
     documents, spans, n_tokens = [], [], gpt2_tokenizer().encode
     for n_children in CHILDREN:
@@ -98,7 +98,7 @@ def pack_along_links(context):
         path.name: pa.Table.from_pylist(documents, FILTERED),
         path.name.replace(".documents.parquet", SPANS_SUFFIX): pa.Table.from_pylist(spans, SPANS),
     }
-    publish(context, "longpack", tables, Counts(seen=2, kept=2))
+    publish(context, "longpack_documents", tables, Counts(seen=2, kept=2))
     publish(context, "link_claims", {}, Counts(extra={"roots": 10}))
     return documents, spans
 
@@ -145,11 +145,12 @@ def made(tmp_path_factory, upstream):
 
 def natural_of(context) -> dict[str, str]:
     """Texts of the filtered documents that go on."""
-    filtered = context.lake.partition("filtered", OLD).require().folder
+    filtered = context.lake.partition("filtered_documents", OLD).require().folder
     texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
     found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
     gone = read_table(
-        context.lake.partition("removals", OLD).require().folder / "removals.parquet", ["id"]
+        context.lake.partition("removed_documents", OLD).require().folder / "removals.parquet",
+        ["id"],
     )["id"].to_pylist()
     return {name: text for name, text in found.items() if name not in gone}
 
@@ -163,11 +164,11 @@ def lines_of(folder: Path, pattern: str) -> list[dict]:
 def test_lengths_are_those_of_the_texts_and_pieces(made):
     """By GPT-2's tokenizer of each text that goes on; of packed rows by their spans."""
     context, built, (documents, _) = made
-    folder = built["lengths"].published.folder
+    folder = built["length_report"].published.folder
     natural = natural_of(context)
     for document_set, texts in (
         ("natural", natural),
-        ("longpack", {line["id"]: line["raw_content"] for line in documents}),
+        ("longpack_documents", {line["id"]: line["raw_content"] for line in documents}),
     ):
         found = {
             line["id"]: (line["n_tokens"], line["n_chars"])
@@ -176,7 +177,7 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
         assert found == {
             name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()
         }
-    pieces = lines_of(context.lake.partition("packed", OLD).require().folder, "spans.parquet")
+    pieces = lines_of(context.lake.partition("packed_rows", OLD).require().folder, "spans.parquet")
     found = [
         (line["id"], line["n_tokens"])
         for split in SPLITS
@@ -185,9 +186,9 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
     assert sorted(found) == sorted(
         (piece["id"], piece["row_stop"] - piece["row_start"]) for piece in pieces
     )
-    counts = built["lengths"].counts
+    counts = built["length_report"].counts
     assert counts.seen == len(natural) + sum(counts.dropped.values()) + len(documents) + len(pieces)
-    assert all(finding.passed for finding in built["lengths"].findings)
+    assert all(finding.passed for finding in built["length_report"].findings)
 
 
 def test_shares_sum_up(made):
@@ -195,7 +196,7 @@ def test_shares_sum_up(made):
     all.
     """
     lines = pq.read_table(
-        made[1]["lengths"].published.folder / length_claims.SHARES_FILE
+        made[1]["length_report"].published.folder / length_claims.SHARES_FILE
     ).to_pylist()
     assert list(dict.fromkeys(line["document_set"] for line in lines)) == [
         "natural",
@@ -209,14 +210,14 @@ def test_shares_sum_up(made):
         assert own[0]["documents_from"] == sum(line["documents"] for line in own)
         assert own[0]["token_share_from"] == 1
     assert pq.read_table(
-        made[1]["lengths"].published.folder / length_claims.SHARES_FILE
+        made[1]["length_report"].published.folder / length_claims.SHARES_FILE
     ).schema.equals(LENGTH_SHARES)
 
 
 def test_growth_is_of_the_roots_that_hold_something(made):
     _, built, (documents, spans) = made
     (line,) = pq.read_table(
-        built["lengths"].published.folder / lengths.GROWTH_FILE, schema=GROWTH
+        built["length_report"].published.folder / lengths.GROWTH_FILE, schema=GROWTH
     ).to_pylist()
     after = [len(gpt2_tokenizer().encode(document["raw_content"])) for document in documents]
     before = [span["n_tokens"] for span in spans if span["role"] == "root"]
@@ -230,7 +231,7 @@ def test_referrals_are_those_of_the_texts(made):
     documents told apart.
     """
     context, built, (documents, spans) = made
-    folder = built["referrals"].published.folder
+    folder = built["referral_report"].published.folder
     common = frozenset(pq.read_table(folder / "common_words.parquet")["word"].to_pylist())
     assert common
     finder = LexicalConcepts(replace(read_special_words(), common=common))
@@ -259,12 +260,12 @@ def test_referrals_are_those_of_the_texts(made):
                 counts.concepts,
             )
     assert seen == {"natural": 4, "longpack": 2, "packed": 4}
-    assert all(finding.passed for finding in built["referrals"].findings)
+    assert all(finding.passed for finding in built["referral_report"].findings)
 
 
 def rows_of(context) -> dict[str, tuple[str, list[Part]]]:
     """Texts and parts of the packed rows, piece by piece, without the ends of text."""
-    folder = context.lake.partition("packed", OLD).require().folder
+    folder = context.lake.partition("packed_rows", OLD).require().folder
     found: dict[str, tuple[str, list[Part]]] = {}
     for split in SPLITS:
         rows = GridReader(folder / f"{split}.zarr").read()
@@ -288,9 +289,11 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
     do.
     """
     context, built, _ = made
-    table = pq.read_table(built["referrals"].published.folder / referral_claims.DENSITIES_FILE)
+    table = pq.read_table(
+        built["referral_report"].published.folder / referral_claims.DENSITIES_FILE
+    )
     assert table.schema.equals(DENSITIES)
-    own = lines_of(built["referrals"].published.folder, "natural-*.referrals.parquet")
+    own = lines_of(built["referral_report"].published.folder, "natural-*.referrals.parquet")
     (line,) = [
         line
         for line in table.to_pylist()
@@ -302,7 +305,9 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
     )
     assert table["paper"].null_count == table.num_rows
     recipe = msgspec.structs.replace(context.recipe, reports=ReportSettings(wanted=True, sample=2))
-    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
+        "referral_report"
+    ]
     lines = pq.read_table(again.published.folder / referral_claims.DENSITIES_FILE).to_pylist()
     paper = {
         (line["document_set"], line["distance"]): line["paper"]
@@ -320,9 +325,9 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
 def test_a_sample_depends_on_ids_alone(made):
     """A larger one holds the smaller; other shards do not move it."""
     context, built, _ = made
-    inputs = check_input_of(context.lake, built["referrals"].published).inputs
+    inputs = check_input_of(context.lake, built["referral_report"].published).inputs
     shards = referrals.shards_of_sets(inputs, OLD, context.recipe)
-    folder = built["lengths"].published.folder
+    folder = built["length_report"].published.folder
     few, more = (
         {name for own in referrals.sampled(shards, folder, n).values() for name in own}
         for n in (2, 3)
@@ -342,33 +347,35 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     there.
     """
     context = tiny_context(tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings())
-    built = build_snapshot(context, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
-    assert list(built["lengths"].published.receipt.fingerprint.inputs) == [
-        f"filtered/{OLD}",
-        f"removals/{OLD}",
+    built = build_snapshot(context, OLD, [*BEFORE_TOKENS, "length_report", "referral_report"])
+    assert list(built["length_report"].published.receipt.fingerprint.inputs) == [
+        f"filtered_documents/{OLD}",
+        f"removed_documents/{OLD}",
     ]
-    assert list(built["referrals"].published.receipt.fingerprint.inputs) == [
-        f"lengths/{OLD}",
-        f"filtered/{OLD}",
+    assert list(built["referral_report"].published.receipt.fingerprint.inputs) == [
+        f"length_report/{OLD}",
+        f"filtered_documents/{OLD}",
     ]
-    assert length_claims.sets_of(built["lengths"].published.folder) == ["natural"]
-    assert pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE).num_rows == 0
+    assert length_claims.sets_of(built["length_report"].published.folder) == ["natural"]
+    assert (
+        pq.read_table(built["length_report"].published.folder / lengths.GROWTH_FILE).num_rows == 0
+    )
     planned = {one.name: one.status for one in plan(context.lake, context.recipe, [OLD])}
-    assert planned[f"lengths/{OLD}"] == planned[f"referrals/{OLD}"] == "current"
+    assert planned[f"length_report/{OLD}"] == planned[f"referral_report/{OLD}"] == "current"
     wanting = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True))
-    with pytest.raises(NotPublished, match=f"longpack/{OLD} is not published"):
+    with pytest.raises(NotPublished, match=f"longpack_documents/{OLD} is not published"):
         lengths.report_lengths(replace(context, recipe=wanting), OLD)
 
 
 def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):
     """Every file of both versions."""
     context, built, _ = made
-    before = digests({name: built[name] for name in ("lengths", "referrals")})
+    before = digests({name: built[name] for name in ("length_report", "referral_report")})
     shutil.copytree(context.lake.root, tmp_path / "lake")
     there = replace(context, lake=type(context.lake)(tmp_path / "lake"), executor=Backwards())
-    for name in ("lengths", "referrals"):
+    for name in ("length_report", "referral_report"):
         shutil.rmtree(tmp_path / "lake" / name)
-    assert digests(build_snapshot(there, OLD, ["lengths", "referrals"])) == before
+    assert digests(build_snapshot(there, OLD, ["length_report", "referral_report"])) == before
 
 
 class Backwards:
@@ -385,7 +392,9 @@ def test_without_common_words_none_are_looked_for(made):
     recipe = msgspec.structs.replace(
         context.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
     )
-    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
+        "referral_report"
+    ]
     assert pq.read_table(again.published.folder / "common_words.parquet").num_rows == 0
     assert {
         line["n_parts"] for line in lines_of(again.published.folder, "*.referrals.parquet")
@@ -401,8 +410,10 @@ def test_other_words_are_another_version(made, tmp_path):
     recipe = msgspec.structs.replace(
         context.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words))
     )
-    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
-    assert again.published.digest != built["referrals"].published.digest
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
+        "referral_report"
+    ]
+    assert again.published.digest != built["referral_report"].published.digest
     (finding,) = [
         finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"
     ]
@@ -411,7 +422,7 @@ def test_other_words_are_another_version(made, tmp_path):
         recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
     )
     with pytest.raises(BadInput, match="no readable file of words"):
-        build_snapshot(replace(context, recipe=missing), OLD, ["referrals"])
+        build_snapshot(replace(context, recipe=missing), OLD, ["referral_report"])
 
 
 def test_buckets_that_cannot_be_meant_are_refused():
@@ -461,81 +472,96 @@ def one_more_far(counts):
 
 
 SPOILS = [
-    ("lengths", "every_document_has_a_length", "natural-*", lambda lines: lines[1:]),
-    ("lengths", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
+    ("length_report", "every_document_has_a_length", "natural-*", lambda lines: lines[1:]),
+    ("length_report", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
     (
-        "lengths",
+        "length_report",
         "the_shares_are_those_of_the_lengths",
         "lengths.parquet",
         first_changed(token_share=0.5),
     ),
-    ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", lambda lines: lines[1:]),
     (
-        "lengths",
+        "length_report",
+        "the_shares_are_those_of_the_lengths",
+        "lengths.parquet",
+        lambda lines: lines[1:],
+    ),
+    (
+        "length_report",
         "the_shares_are_those_of_the_lengths",
         "natural-*",
         first_changed(length_group="4K-8K"),
     ),
-    ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
-    ("lengths", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
+    ("length_report", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
+    ("length_report", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
     (
-        "lengths",
+        "length_report",
         "lengths_are_counted_anew",
         "natural-*",
         first_changed(id="2023-06/0000/en_head.json.gz/999"),
     ),
-    ("referrals", "every_sample_is_as_asked", "natural-*", lambda lines: lines[1:]),
-    ("referrals", "every_sample_is_as_asked", "longpack-*", lambda lines: [*lines, lines[0]]),
-    ("referrals", "every_sample_is_as_asked", "packed-*", lambda lines: lines[1:]),
-    ("referrals", "every_sample_is_as_asked", "longpack-*", first_changed(n_tokens=more)),
-    ("referrals", "the_identities_of_referrals_hold", "natural-*", first_changed(n_mentions=more)),
+    ("referral_report", "every_sample_is_as_asked", "natural-*", lambda lines: lines[1:]),
+    ("referral_report", "every_sample_is_as_asked", "longpack-*", lambda lines: [*lines, lines[0]]),
+    ("referral_report", "every_sample_is_as_asked", "packed-*", lambda lines: lines[1:]),
+    ("referral_report", "every_sample_is_as_asked", "longpack-*", first_changed(n_tokens=more)),
     (
-        "referrals",
+        "referral_report",
+        "the_identities_of_referrals_hold",
+        "natural-*",
+        first_changed(n_mentions=more),
+    ),
+    (
+        "referral_report",
         "the_identities_of_referrals_hold",
         "packed-train*",
         densest_changed(n_sentences=1),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_identities_of_referrals_hold",
         "packed-*",
         first_changed(neighbours=one_more_far),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_identities_of_referrals_hold",
         "packed-train*",
         densest_changed(concepts=lambda _: [0, 0, 0, 0]),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_identities_of_referrals_hold",
         "natural-*",
         first_changed(pairs=lambda counts: counts[1:]),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_densities_are_the_documents_means",
         "densities.parquet",
         first_changed(figure=more),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_densities_are_the_documents_means",
         "densities.parquet",
         first_changed(paper=1.0),
     ),
     (
-        "referrals",
+        "referral_report",
         "the_densities_are_the_documents_means",
         "densities.parquet",
         lambda lines: lines[1:],
     ),
-    ("referrals", "referrals_are_counted_anew", "natural-*", first_changed(pairs=one_more_far)),
-    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
-    ("referrals", "referrals_are_counted_anew", "packed-*", first_changed(n_concepts=more)),
     (
-        "referrals",
+        "referral_report",
+        "referrals_are_counted_anew",
+        "natural-*",
+        first_changed(pairs=one_more_far),
+    ),
+    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
+    ("referral_report", "referrals_are_counted_anew", "packed-*", first_changed(n_concepts=more)),
+    (
+        "referral_report",
         "referrals_are_counted_anew",
         "longpack-*",
         first_changed(id="2023-06/0000/en_head.json.gz/999"),

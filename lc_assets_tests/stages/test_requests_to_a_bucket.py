@@ -105,7 +105,7 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
         workshop = BuildContext(
             lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
         )
-        for stage in ("raw", "filtered"):
+        for stage in ("raw_snapshot", "filtered_documents"):
             step(stage).verb(workshop, SNAPSHOT)
         server.requests.clear()
         plans = plan(lake, recipe, [SNAPSHOT])

@@ -32,7 +32,7 @@ from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.faults import build_snapshot, copied, digests
 
-PER_UPSTREAM = {f"raw/{snapshot}" for snapshot in SNAPSHOTS}
+PER_UPSTREAM = {f"raw_snapshot/{snapshot}" for snapshot in SNAPSHOTS}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,9 @@ def test_two_workers_give_the_bytes_of_one(context, plainly, upstream, tmp_path)
     )
     built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
     build_snapshot(here, SNAPSHOTS[1])
-    built |= {f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "flat")}
+    built |= {
+        f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "longcrawl_flat")
+    }
     assert_same(built, {name: plainly[name] for name in built})
 
 
@@ -257,11 +259,11 @@ class Naming(Quiet):
 
 
 DRAWING = {
-    "grid": {"shuffle", "shift", "heldout"},
+    "token_grid": {"shuffle", "shift", "heldout"},
     "longcrawl": {"riffle"},
-    "megatron": {"gpt index"},
-    "packed": {"documents", "rows", "heldout"},
-    "mixes": {"gpt index"},
+    "megatron_rows": {"gpt index"},
+    "packed_rows": {"documents", "rows", "heldout"},
+    "blended_mix": {"gpt index"},
 }
 """What is drawn in the stages of the tiny recipe, by what receipts call it."""
 
@@ -297,7 +299,7 @@ def test_a_grid_lies_in_the_order_that_its_receipt_names(plainly):
     """
     priorities = {}
     for snapshot in SNAPSHOTS:
-        grid = plainly[f"grid/{snapshot}"].published
+        grid = plainly[f"token_grid/{snapshot}"].published
         algorithm, seed, key = re.fullmatch(
             r"(\S+), seed (\d+), key (\S+)", grid.receipt.randomness["shuffle"]
         ).groups()
@@ -370,9 +372,9 @@ def test_a_lake_does_not_care_where_it_read_from(context, plainly, served, upstr
     moved = elsewhere(context, tmp_path, str(upstream))
     again = build_all(moved)
     assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {
-        "raw",
-        "filtered",
-        "signatures",
+        "raw_snapshot",
+        "filtered_documents",
+        "document_signatures",
     }
     assert digests(again) == digests(plainly)
     assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))

@@ -25,15 +25,15 @@ from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of
 
 OF_NEW = [
-    f"grid/{NEW}",
-    f"megatron/{NEW}",
-    f"packed/{NEW}",
+    f"token_grid/{NEW}",
+    f"megatron_rows/{NEW}",
+    f"packed_rows/{NEW}",
     "longcrawl/all",
-    "flat/all",
-    "mixes/by-tokens",
-    "mixes/one-sided",
+    "longcrawl_flat/all",
+    "blended_mix/by-tokens",
+    "blended_mix/one-sided",
 ]
-OF_OLD = [f"grid/{OLD}", f"megatron/{OLD}", f"packed/{OLD}"]
+OF_OLD = [f"token_grid/{OLD}", f"megatron_rows/{OLD}", f"packed_rows/{OLD}"]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def served(lake, name):
 
 
 def look_up(lake):
-    step("withdrawn").verb(lake.context, "all")
+    step("withdrawn_documents").verb(lake.context, "all")
 
 
 def test_without_a_list_nothing_is_asked(lake):
@@ -83,18 +83,18 @@ def test_each_artefact_fails_by_itself(lake):
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     look_up(lake)
     for snapshot in SNAPSHOTS:
-        step("withdrawals").verb(lake.context, snapshot)
+        step("snapshot_withdrawals").verb(lake.context, snapshot)
     left = list(OF_NEW)
     for stage, key in (
-        ("grid", NEW),
-        ("megatron", NEW),
+        ("token_grid", NEW),
+        ("megatron_rows", NEW),
         ("longcrawl", "all"),
-        ("flat", "all"),
-        ("mixes", "by-tokens"),
-        ("mixes", "one-sided"),
+        ("longcrawl_flat", "all"),
+        ("blended_mix", "by-tokens"),
+        ("blended_mix", "one-sided"),
     ):
-        if stage == "grid":
-            for before in ("removals", "tokens", "packing_tokens"):
+        if stage == "token_grid":
+            for before in ("removed_documents", "token_documents", "packing_tokens"):
                 step(before).verb(lake.context, key)
         step(stage).verb(lake.context, key)
         left.remove(f"{stage}/{key}")
@@ -106,13 +106,13 @@ def test_the_same_content_is_looked_for_too(lake):
     know.
     """
     lake.say(("document", id_of(NEW, COPIED + 1)))
-    assert not served(lake, f"grid/{OLD}").passed
+    assert not served(lake, f"token_grid/{OLD}").passed
     look_up(lake)
-    found = served(lake, f"grid/{OLD}")
+    found = served(lake, f"token_grid/{OLD}")
     assert not found.passed
     assert id_of(OLD, COPIED + 1) in found.words
     lake.build()
-    assert served(lake, f"grid/{OLD}").passed
+    assert served(lake, f"token_grid/{OLD}").passed
 
 
 def test_a_snapshot_that_was_not_looked_through_fails(lake):
@@ -121,16 +121,16 @@ def test_a_snapshot_that_was_not_looked_through_fails(lake):
     """
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()
-    keys = lake.published(f"keys/{OLD}")
-    partition = lake.lake.partition("keys", OLD)
+    keys = lake.published(f"document_keys/{OLD}")
+    partition = lake.lake.partition("document_keys", OLD)
     (partition.folder / "current.json").write_text(
         (partition.folder / "current.json").read_text().replace(keys.digest, "0" * 64)
     )
     receipt = keys.home / "receipt.json"
     receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
-    found = served(lake, f"grid/{OLD}")
+    found = served(lake, f"token_grid/{OLD}")
     assert not found.passed
-    assert f"made before keys/{OLD}" in found.words
+    assert f"made before document_keys/{OLD}" in found.words
 
 
 def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
@@ -140,8 +140,8 @@ def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
     line = lake.document(id_of(NEW, ALONE_NEW))
     lake.say(("document", line["id"]), ("url", line["url"]), ("digest", line["digest"]))
     lake.build()
-    grid = lake.published(f"grid/{NEW}")
-    shutil.rmtree(lake.lake.partition("lineage", NEW).folder)
+    grid = lake.published(f"token_grid/{NEW}")
+    shutil.rmtree(lake.lake.partition("row_lineage", NEW).folder)
     sound = (grid.home / "rows.parquet").read_bytes()
     for column in ("id", "url", "digest"):
         spoil(grid.home / "rows.parquet", column, line[column])
@@ -162,7 +162,7 @@ def spoil(path, column, value):
 
 def test_a_roster_by_index_and_by_table_find_the_same(lake):
     """For every value of every document of either snapshot, and for values of none."""
-    grids = [lake.published(f"grid/{snapshot}") for snapshot in SNAPSHOTS]
+    grids = [lake.published(f"token_grid/{snapshot}") for snapshot in SNAPSHOTS]
     rows = {grid.name: pq.read_table(grid.home / "rows.parquet") for grid in grids}
     kinds = ("document", "url", "domain", "digest")
     lines = [line for table in rows.values() for line in table.to_pylist()]
@@ -185,24 +185,29 @@ def test_it_is_a_check_of_all_that_serves(lake):
     words.
     """
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    for stage in ROSTERS_OF.keys() - {"longpack"}:
-        key = {"grid": OLD, "megatron": OLD, "packed": OLD, "mixes": "by-tokens"}.get(stage, "all")
+    for stage in ROSTERS_OF.keys() - {"longpack_documents"}:
+        key = {
+            "token_grid": OLD,
+            "megatron_rows": OLD,
+            "packed_rows": OLD,
+            "blended_mix": "by-tokens",
+        }.get(stage, "all")
         (found,) = findings_of(
             lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.context.recipe
         )
         assert (found.claim, found.passed) == (CLAIM, False)
     assert {found.name for found in map(step, ROSTERS_OF)} == {
-        "grid",
+        "token_grid",
         "longcrawl",
-        "flat",
-        "megatron",
-        "mixes",
-        "longpack",
-        "packed",
+        "longcrawl_flat",
+        "megatron_rows",
+        "blended_mix",
+        "longpack_documents",
+        "packed_rows",
     }
-    shutil.rmtree(lake.lake.partition("grid", OLD).folder)
+    shutil.rmtree(lake.lake.partition("token_grid", OLD).folder)
     (found,) = findings_of(
-        lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.context.recipe
+        lake.lake, step("blended_mix").stage, "by-tokens", {CLAIM}, recipe=lake.context.recipe
     )
     assert not found.passed
     assert "cannot be tested" in found.words
@@ -217,10 +222,10 @@ def test_another_policy_than_the_look_ups_fails(lake):
         recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays")
     )
     lake = replace(lake, context=replace(lake.context, recipe=other))
-    assert not served(lake, f"grid/{OLD}").passed
+    assert not served(lake, f"token_grid/{OLD}").passed
 
 
 def test_a_look_up_that_never_was_fails(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    shutil.rmtree(Path(lake.lake.partition("withdrawn").folder))
-    assert "never materialized" in served(lake, f"grid/{NEW}").words
+    shutil.rmtree(Path(lake.lake.partition("withdrawn_documents").folder))
+    assert "never materialized" in served(lake, f"token_grid/{NEW}").words

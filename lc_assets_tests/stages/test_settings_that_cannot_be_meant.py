@@ -130,12 +130,12 @@ def changed(recipe: Recipe, stage: str, **settings) -> Recipe:
 def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, words):
     """Both say the same sentence; what is published stays."""
     context = finished.with_recipe(changed(finished.context.recipe, "filtering", **settings))
-    before = context.lake.partition("filtered", OLD).require()
+    before = context.lake.partition("filtered_documents", OLD).require()
     with pytest.raises(BadInput, match=words):
-        build_snapshot(context, OLD, ["filtered"])
+        build_snapshot(context, OLD, ["filtered_documents"])
     with pytest.raises(BadInput, match=words):
         plan(context.lake, context.recipe, SNAPSHOTS)
-    assert context.lake.partition("filtered", OLD).require() == before
+    assert context.lake.partition("filtered_documents", OLD).require() == before
 
 
 NOTHING_TO_MIX = [
@@ -175,10 +175,10 @@ def test_a_mix_that_cannot_be_made_says_why(finished, mix, words):
         msgspec.structs.replace(finished.context.recipe, mixes={"odd": mix})
     )
     with pytest.raises(BadInput, match=words):
-        step("mixes").verb(context, "odd")
-    assert "odd" not in context.lake.published("mixes")
+        step("blended_mix").verb(context, "odd")
+    assert "odd" not in context.lake.published("blended_mix")
     assert {made.name: made.status for made in plan(context.lake, context.recipe, SNAPSHOTS)}[
-        "mixes/odd"
+        "blended_mix/odd"
     ] == "missing"
 
 
@@ -187,21 +187,21 @@ def test_an_unknown_mix_is_refused_with_those_there_are(finished):
     with pytest.raises(
         BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"
     ):
-        step("mixes").verb(finished.context, "by-token")
-    assert not finished.context.lake.partition("mixes", "by-token").folder.exists()
+        step("blended_mix").verb(finished.context, "by-token")
+    assert not finished.context.lake.partition("blended_mix", "by-token").folder.exists()
 
 
 def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     """An index over a million epochs is not begun."""
     context = finished.with_recipe(changed(finished.context.recipe, "megatron", samples=10**9))
-    before = context.lake.partition("megatron", OLD).require()
+    before = context.lake.partition("megatron_rows", OLD).require()
     with pytest.raises(
         BadInput,
         match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
         "more than 1,000 epochs",
     ):
-        build_snapshot(context, OLD, ["megatron"])
-    assert context.lake.partition("megatron", OLD).require() == before
+        build_snapshot(context, OLD, ["megatron_rows"])
+    assert context.lake.partition("megatron_rows", OLD).require() == before
 
 
 def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
@@ -218,7 +218,7 @@ def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
         match="nothing to mix: every published snapshot is one without training samples "
         ".*sequence_length",
     ):
-        step("mixes").verb(context, "by-tokens")
+        step("blended_mix").verb(context, "by-tokens")
     assert unpublished(context.lake, "mixes")
 
 
@@ -229,7 +229,7 @@ def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
     )
     build_snapshot(context, "dataset")
     with pytest.raises(BadInput, match="a snapshot called 'dataset' cannot be mixed.*rename it"):
-        step("mixes").verb(context, "by-tokens")
+        step("blended_mix").verb(context, "by-tokens")
 
 
 def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
@@ -242,7 +242,7 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     build_snapshot(shorter, NEW)
     with pytest.raises(
         Mismatch,
-        match="no common order: {'grid/2023-06': 64, 'grid/2023-14': 32}; materialize them by one "
+        match="no common order: {'token_grid/2023-06': 64, 'token_grid/2023-14': 32}; materialize them by one "
         "recipe",
     ):
         step("longcrawl").verb(context, "all")
@@ -255,7 +255,7 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
     is published.
     """
     context = tiny_context(tmp_path, upstream=sound)
-    build_snapshot(context, OLD, [*BEFORE_TOKENS, "tokens"])
+    build_snapshot(context, OLD, [*BEFORE_TOKENS, "token_documents"])
     longer = replace(
         context,
         recipe=msgspec.structs.replace(
@@ -266,13 +266,13 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
     )
     with pytest.raises(
         Mismatch,
-        match="tokens/2023-06 holds documents from 64 tokens on, rows have 100.*materialize it by "
+        match="token_documents/2023-06 holds documents from 64 tokens on, rows have 100.*materialize it by "
         "this one first",
     ):
-        build_snapshot(longer, OLD, ["grid"])
+        build_snapshot(longer, OLD, ["token_grid"])
     assert unpublished(context.lake, "grid")
-    rebuilt = build_snapshot(longer, OLD, ["tokens", "grid"])
-    assert 0 < rebuilt["grid"].counts.kept < 24
+    rebuilt = build_snapshot(longer, OLD, ["token_documents", "token_grid"])
+    assert 0 < rebuilt["token_grid"].counts.kept < 24
 
 
 def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
@@ -281,9 +281,12 @@ def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
     """
     filtering = FilteringSettings(rules="redpajama-lucie", min_words=10**6)
     built = build_snapshot(tiny_context(tmp_path, upstream=sound, filtering=filtering), OLD)
-    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (36, 0)
-    assert sum(built["filtered"].counts.dropped.values()) == 36
-    assert built["megatron"].counts.seen == 0
+    assert (built["filtered_documents"].counts.seen, built["filtered_documents"].counts.kept) == (
+        36,
+        0,
+    )
+    assert sum(built["filtered_documents"].counts.dropped.values()) == 36
+    assert built["megatron_rows"].counts.seen == 0
 
 
 def test_every_refusal_is_one_of_ours():

@@ -15,7 +15,7 @@ from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, _ = SNAPSHOTS
-STAGES = [*BEFORE_TOKENS, "tokens", "grid"]
+STAGES = [*BEFORE_TOKENS, "token_documents", "token_grid"]
 
 
 def grid_of(folder, upstream=None, **gridding):
@@ -33,10 +33,10 @@ def grids(tmp_path_factory):
 
 def test_each_row_is_its_stretch_of_its_document(grids):
     _, three = grids
-    tokens = three["tokens"].published.folder
+    tokens = three["token_documents"].published.folder
     n_seen = 0
-    for line in rows_table(three["grid"].published).to_pylist():
-        row = GridReader(three["grid"].published.folder / f"{line['split']}.zarr").read(
+    for line in rows_table(three["token_grid"].published).to_pylist():
+        row = GridReader(three["token_grid"].published.folder / f"{line['split']}.zarr").read(
             slice(line["row"], line["row"] + 1)
         )[0]
         document = MegatronReader(tokens / line["token_shard"])[line["document"]]
@@ -45,12 +45,12 @@ def test_each_row_is_its_stretch_of_its_document(grids):
             np.roll(row, -line["shift"]), document[start : start + TINY_ROW_TOKENS]
         )
         n_seen += 1
-    assert n_seen > three["grid"].counts.kept
+    assert n_seen > three["token_grid"].counts.kept
 
 
 def test_no_whole_stretch_is_left_out_and_the_rest_is_counted(grids):
     _, three = grids
-    table = rows_table(three["grid"].published).to_pylist()
+    table = rows_table(three["token_grid"].published).to_pylist()
     parts: dict[str, list[int]] = {}
     lengths = {line["id"]: line["n_tokens"] for line in table}
     for line in table:
@@ -58,14 +58,14 @@ def test_no_whole_stretch_is_left_out_and_the_rest_is_counted(grids):
     for name, found in parts.items():
         assert sorted(found) == list(range(min(3, lengths[name] // TINY_ROW_TOKENS)))
     behind = sum(lengths.values()) - len(table) * TINY_ROW_TOKENS
-    assert three["grid"].counts.extra["tokens behind the rows"] == behind > 0
+    assert three["token_grid"].counts.extra["tokens behind the rows"] == behind > 0
     assert max(map(len, parts.values())) > 1
 
 
 def test_a_documents_rows_are_on_one_side(grids):
     _, three = grids
     sides: dict[str, set[str]] = {}
-    for line in rows_table(three["grid"].published).to_pylist():
+    for line in rows_table(three["token_grid"].published).to_pylist():
         sides.setdefault(line["id"], set()).add(line["split"])
     assert all(len(side) == 1 for side in sides.values())
 
@@ -74,7 +74,7 @@ def test_first_rows_keep_their_draws(grids):
     """A document's first row has the priority, shift and side that it has alone; the others have
     their own.
     """
-    one, three = (rows_table(built["grid"].published).to_pylist() for built in grids)
+    one, three = (rows_table(built["token_grid"].published).to_pylist() for built in grids)
     drawn = [
         {
             line["id"]: (line["priority"], line["shift"], line["split"])
@@ -89,6 +89,6 @@ def test_first_rows_keep_their_draws(grids):
 
 def test_a_trace_says_which_stretch(grids):
     _, three = grids
-    found = rows_where(three["grid"].published, pc.field("stretch") == 1)
+    found = rows_where(three["token_grid"].published, pc.field("stretch") == 1)
     assert found
     assert {row.stretch for row in found} == {1}

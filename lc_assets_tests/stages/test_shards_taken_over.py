@@ -45,8 +45,13 @@ from lc_assets_tests.killing import Killer
 
 KEY = SNAPSHOTS[0]
 TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(2) for bucket in ("head", "middle"))
-IN_SHARDS = ("filtered", "signatures", "contamination", "tokens")
-TO_TOKENS = (*BEFORE_TOKENS, "tokens")
+IN_SHARDS = (
+    "filtered_documents",
+    "document_signatures",
+    "contaminated_documents",
+    "token_documents",
+)
+TO_TOKENS = (*BEFORE_TOKENS, "token_documents")
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +172,11 @@ def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
             place.context.executor, workers=2, preload=("lc_assets.stages.catalogue",)
         ),
     )
-    built = build_snapshot(there, KEY, ["raw", "filtered"])
-    assert what_was_done(built) == {"filtered": (1, 3)}
-    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+    built = build_snapshot(there, KEY, ["raw_snapshot", "filtered_documents"])
+    assert what_was_done(built) == {"filtered_documents": (1, 3)}
+    assert_as_from_nothing(
+        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+    )
 
 
 def test_files_are_shared_and_the_older_version_is_as_it_was(place):
@@ -225,8 +232,8 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
         deduplication=msgspec.structs.replace(place.context.recipe.deduplication, threshold=0.9),
     )
     there = replace(place.context, recipe=recipe)
-    built = build_snapshot(there, KEY, ["removals", "tokens"])
-    assert built["removals"].counts.dropped == {"contaminated": 1}
+    built = build_snapshot(there, KEY, ["removed_documents", "token_documents"])
+    assert built["removed_documents"].counts.dropped == {"contaminated": 1}
     assert what_was_done(built) == {"tokens": (1, 3)}
     scratch = at_upstream(there, place.upstream, tmp_path / "nothing")
     assert_as_from_nothing(built, build_snapshot(scratch, KEY))
@@ -241,7 +248,7 @@ def test_a_setting_that_changes_nothing_behind_stops_there(place):
         place.context, recipe=msgspec.structs.replace(place.context.recipe, filtering=filtering)
     )
     built = build_snapshot(there, KEY, TO_TOKENS)
-    assert what_was_done(built) == {"filtered": (4, 0)}
+    assert what_was_done(built) == {"filtered_documents": (4, 0)}
 
 
 def test_an_older_version_than_the_current_one_gives_its_shards_too(place):
@@ -249,15 +256,19 @@ def test_an_older_version_than_the_current_one_gives_its_shards_too(place):
     that has it.
     """
     place.change(TAGS[0], seed=5)
-    place.build(["raw", "filtered"])
+    place.build(["raw_snapshot", "filtered_documents"])
     place.change(TAGS[1], seed=6)
     place.change(TAGS[0], seed=8)
-    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (2, 2)}
+    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+        "filtered_documents": (2, 2)
+    }
     place.change(TAGS[0], seed=5)
-    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (0, 4)}
+    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+        "filtered_documents": (0, 4)
+    }
 
 
-@pytest.mark.parametrize("module", ["filtering", "signing", "contamination", "tokenizing"])
+@pytest.mark.parametrize("module", ["filtering", "signing", "contaminated_documents", "tokenizing"])
 def test_nothing_is_taken_over_by_another_code_version(place, module, monkeypatch):
     """Raised by hand because the output changes: every shard is done."""
     home = importlib.import_module(f"lc_assets.stages.{module}")
@@ -271,13 +282,15 @@ def test_damage_does_not_spread(place, tmp_path):
     """A file of the older version has rotted: its shard is done again, the new version is whole,
     and the check still names the old.
     """
-    old = place.version("filtered")
+    old = place.version("filtered_documents")
     (victim,) = old.folder.glob("0001-en_head.documents.parquet")
     flipped(victim)
     place.change(TAGS[1])
-    built = place.build(["raw", "filtered"])
-    assert what_was_done(built) == {"filtered": (2, 2)}
-    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+    built = place.build(["raw_snapshot", "filtered_documents"])
+    assert what_was_done(built) == {"filtered_documents": (2, 2)}
+    assert_as_from_nothing(
+        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+    )
     assert [said.partition(":")[0] for said in old.damage()] == [victim.name]
 
 
@@ -288,9 +301,11 @@ def test_damage_does_not_spread(place, tmp_path):
 )
 def test_notes_that_are_not_as_published_are_not_believed(place, spoil):
     """The notes on shards decide what is taken over, so they count only as the receipt has them."""
-    spoil(place.version("filtered").folder / SHARDS_FILE)
+    spoil(place.version("filtered_documents").folder / SHARDS_FILE)
     place.change(TAGS[1])
-    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (4, 0)}
+    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+        "filtered_documents": (4, 0)
+    }
 
 
 def test_where_no_link_can_be_made_files_are_copied(place, tmp_path, monkeypatch):
@@ -300,13 +315,15 @@ def test_where_no_link_can_be_made_files_are_copied(place, tmp_path, monkeypatch
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
-    old = place.version("filtered")
+    old = place.version("filtered_documents")
     place.change(TAGS[1])
-    built = place.build(["raw", "filtered"])
-    assert what_was_done(built) == {"filtered": (1, 3)}
-    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+    built = place.build(["raw_snapshot", "filtered_documents"])
+    assert what_was_done(built) == {"filtered_documents": (1, 3)}
+    assert_as_from_nothing(
+        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+    )
     name = "0001-en_head.documents.parquet"
-    assert not (built["filtered"].published.folder / name).samefile(old.folder / name)
+    assert not (built["filtered_documents"].published.folder / name).samefile(old.folder / name)
 
 
 def test_linking_over_a_file_leaves_one_whole_file_and_no_draft(tmp_path):
@@ -351,7 +368,7 @@ def test_a_kill_while_taking_over_leaves_the_old_or_the_new(place, tmp_path):
     bytes of a build from nothing.
     """
     kill_while_taking_over(
-        place, tmp_path, "tokens", lambda last: sorted({1, 2, last // 2, last - 2, last})
+        place, tmp_path, "token_documents", lambda last: sorted({1, 2, last // 2, last - 2, last})
     )
 
 
@@ -386,12 +403,15 @@ def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
     for tag in change["without"]:
         file_of(place.upstream, "duplicates", f"{KEY}/{tag}").unlink()
     place.list_shards(sorted(change["listed"]))
-    stages = ("raw", "filtered", "signatures")
+    stages = ("raw_snapshot", "filtered_documents", "document_signatures")
     built = place.build(stages)
     assert_as_from_nothing(built, place.from_nothing(folder, stages))
     touched = (change["changed"] | change["without"]) & change["listed"]
-    if not built["filtered"].reused:
-        assert what_was_done(built)["filtered"] == (len(touched), len(change["listed"] - touched))
+    if not built["filtered_documents"].reused:
+        assert what_was_done(built)["filtered_documents"] == (
+            len(touched),
+            len(change["listed"] - touched),
+        )
     shutil.rmtree(folder)
 
 
@@ -399,8 +419,11 @@ def test_what_a_shard_is_made_of_is_what_it_reads(place):
     """Each part's identity and size, the settings, the code version, the shard's name: whatever
     changes gives another fingerprint.
     """
-    stage, published = step("filtered").stage, place.version("filtered")
-    made, inputs = published.receipt.fingerprint, {f"raw/{KEY}": place.version("raw")}
+    stage, published = step("filtered_documents").stage, place.version("filtered_documents")
+    made, inputs = (
+        published.receipt.fingerprint,
+        {f"raw_snapshot/{KEY}": place.version("raw_snapshot")},
+    )
     assert stage.sharding is not None
     reads = stage.sharding.reads(inputs, KEY)
     assert sorted(reads) == sorted(tag.replace("/", "-") for tag in TAGS)
@@ -430,7 +453,9 @@ def test_what_a_shard_is_made_of_is_what_it_reads(place):
         ),
     ]
     assert len({found["0000-en_head"] for found in [plain, *variants]}) == len(variants) + 1
-    assert fingerprints(msgspec.structs.replace(made, inputs={"raw/x": "y"}), reads) == plain
+    assert (
+        fingerprints(msgspec.structs.replace(made, inputs={"raw_snapshot/x": "y"}), reads) == plain
+    )
 
 
 @pytest.mark.parametrize("stage", IN_SHARDS)
@@ -444,7 +469,7 @@ def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
     noted = [fact for record in records.values() for fact in record.files]
     assert len(noted) == len(set(noted))
     others = {fact.path.partition("/")[0] for fact in set(published.receipt.files) - set(noted)}
-    assert others == {SHARDS_FILE} | ({"index"} if stage == "contamination" else set())
+    assert others == {SHARDS_FILE} | ({"index"} if stage == "contaminated_documents" else set())
     inputs = {
         name: place.version(name.partition("/")[0]) for name in published.receipt.fingerprint.inputs
     }
@@ -470,30 +495,36 @@ def test_fates_are_told_one_line_a_shard(place, tmp_path):
     """
     place.change(TAGS[1])
     with fates.fates_into(tmp_path / "log" / "shards.jsonl"):
-        place.build(["raw", "filtered"])
-    place.build(["signatures"])
+        place.build(["raw_snapshot", "filtered_documents"])
+    place.build(["document_signatures"])
     lines = [
         msgspec.json.decode(line)
         for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()
     ]
-    assert {line["shard"]: line["fate"] for line in lines if line["stage"] == "filtered"} == {
+    assert {
+        line["shard"]: line["fate"] for line in lines if line["stage"] == "filtered_documents"
+    } == {
         "0000-en_head": "taken over",
         "0000-en_middle": "computed",
         "0001-en_head": "taken over",
         "0001-en_middle": "taken over",
     }
     (computed,) = [
-        line for line in lines if line["stage"] == "filtered" and line["fate"] == "computed"
+        line
+        for line in lines
+        if line["stage"] == "filtered_documents" and line["fate"] == "computed"
     ]
     assert computed["seen"] == computed["kept"] + sum(computed["dropped"].values()) == 12
     assert computed["bytes_read"] > 0
     assert computed["mb_per_second"] > 0
-    assert {line["stage"] for line in lines} == {"filtered"}
+    assert {line["stage"] for line in lines} == {"filtered_documents"}
 
 
 def test_a_stage_says_in_a_sentence_what_it_took_over(place):
     """One sentence per stage, none when everything had to be done."""
     said: list[str] = []
     place.change(TAGS[1])
-    build_snapshot(replace(place.context, say=said.append), KEY, ["raw", "filtered"])
-    assert said == [f"filtered/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]
+    build_snapshot(
+        replace(place.context, say=said.append), KEY, ["raw_snapshot", "filtered_documents"]
+    )
+    assert said == [f"filtered_documents/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]

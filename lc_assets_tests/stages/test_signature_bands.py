@@ -114,7 +114,9 @@ def made(tmp_path_factory, upstream):
 def listed(workshop, snapshot):
     """Lines of the filtered documents, shard by shard."""
     files = sorted(
-        workshop.lake.partition("filtered", snapshot).require().folder.glob("*.documents.parquet")
+        workshop.lake.partition("filtered_documents", snapshot)
+        .require()
+        .folder.glob("*.documents.parquet")
     )
     return {
         path.name.partition(".")[0]: pq.read_table(path, columns=BANDED.names).to_pylist()
@@ -229,7 +231,9 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
 
 def texts_of(workshop, snapshot):
     files = (
-        workshop.lake.partition("filtered", snapshot).require().folder.glob("*.documents.parquet")
+        workshop.lake.partition("filtered_documents", snapshot)
+        .require()
+        .folder.glob("*.documents.parquet")
     )
     return [
         line
@@ -243,18 +247,18 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
     workshop, _ = made
     for lake in (workshop.lake, CachedLake.of(workshop.lake)):
         found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
-        assert not found[f"filtered/{OLD}"].receipt.files
+        assert not found[f"filtered_documents/{OLD}"].receipt.files
         assert (
-            found[f"filtered/{OLD}"].digest
-            == workshop.lake.partition("filtered", OLD).require().digest
+            found[f"filtered_documents/{OLD}"].digest
+            == workshop.lake.partition("filtered_documents", OLD).require().digest
         )
     assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[
-        f"filtered/{NEW}"
+        f"filtered_documents/{NEW}"
     ].receipt.files
     again = check_input_of(
         workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head
     )
-    assert not again.inputs[f"filtered/{OLD}"].receipt.files
+    assert not again.inputs[f"filtered_documents/{OLD}"].receipt.files
 
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
@@ -278,7 +282,7 @@ def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
     workshop = signed(workshop_of(tmp_path, upstream), OLD)
-    with pytest.raises(NotPublished, match="signature_bands/2023-06 has not been published"):
+    with pytest.raises(NotPublished, match="signature_index/2023-06 has not been published"):
         pair_snapshot(workshop, OLD)
     off = with_recipe(workshop, near=False)
     built = cut_snapshot(off, OLD)

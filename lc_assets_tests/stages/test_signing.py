@@ -128,7 +128,11 @@ def test_a_file_that_lost_a_document_is_found(tmp_path):
         fingerprint=made.published.receipt.fingerprint,
         counts=made.counts,
         lake=(context := tiny_context(tmp_path / "a", upstream=tmp_path / "upstream")).lake,
-        inputs={f"filtered/{SNAPSHOT}": context.lake.partition("filtered", SNAPSHOT).require()},
+        inputs={
+            f"filtered_documents/{SNAPSHOT}": context.lake.partition(
+                "filtered_documents", SNAPSHOT
+            ).require()
+        },
     )
     assert "names other documents" in signing.every_document_is_signed_or_short(check_input).words
 

@@ -51,7 +51,7 @@ def page(published_lake):
 
 def a_row(**changes):
     fields = {
-        "grid": None,
+        "token_grid": None,
         "snapshot": "s",
         "split": "train",
         "row": 0,
@@ -81,7 +81,7 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
 
 
 def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
-    flat = lake.partition("flat").require().folder
+    flat = lake.partition("longcrawl_flat").require().folder
     for split in SPLITS:
         for position in range(open_rows(lake.root, split).n_rows):
             assert tracing.row_of_array(
@@ -90,7 +90,7 @@ def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
 
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
-    grid = lake.partition("grid", "2023-14").require()
+    grid = lake.partition("token_grid", "2023-14").require()
     assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(
         grid, "heldout", 2
     )
@@ -98,7 +98,8 @@ def test_a_row_of_a_grids_array_is_that_row(lake):
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
     array = shutil.copytree(
-        lake.partition("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr"
+        lake.partition("token_grid", "2023-14").require().folder / "train.zarr",
+        tmp_path / "train.zarr",
     )
     assert tracing.row_of_array(str(array), 0) is None
 
@@ -145,7 +146,7 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
     each token is its page's.
     """
     twin = gpt2_tokenizer(fast=False)
-    n_samples = lake.partition("mixes", mix).require().receipt.counts.kept
+    n_samples = lake.partition("blended_mix", mix).require().receipt.counts.kept
     for number in range(n_samples):
         sample = tracing.sample_of_mix(lake, mix, number)
         assert sum(piece.stop - piece.start for piece in sample.pieces) == 24 + 1
@@ -185,9 +186,9 @@ def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
     """All samples of a source, put together, are its epoch: no token but the rest at the end is
     left out.
     """
-    megatron = lake.partition("megatron", "2023-06").require()
+    megatron = lake.partition("megatron_rows", "2023-06").require()
     covered = 0
-    for number in range(lake.partition("mixes", "by-tokens").require().receipt.counts.kept):
+    for number in range(lake.partition("blended_mix", "by-tokens").require().receipt.counts.kept):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
         if sample.snapshot == "2023-06":
             covered += sum(piece.stop - piece.start for piece in sample.pieces) - 1
@@ -201,7 +202,7 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
     included.
     """
     forward: dict[tuple[str, str], list[int]] = {}
-    for mix, published in lake.published("mixes").items():
+    for mix, published in lake.published("blended_mix").items():
         for number in range(published.receipt.counts.kept):
             for identity in {
                 piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces
@@ -212,7 +213,7 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
         (found,) = whereabouts.find_id(lake, row.id)
         assert (found.row, found.position) == (row, position)
         assert {mix: list(samples) for mix, samples in found.samples.items()} == {
-            mix: forward.get((row.id, mix), []) for mix in lake.published("mixes")
+            mix: forward.get((row.id, mix), []) for mix in lake.published("blended_mix")
         }
 
 
@@ -237,7 +238,7 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     are gone, without.
     """
     lake = Lake(shutil.copytree(published_lake.root, tmp_path / "lake"))
-    grids = list(lake.published("grid").values())
+    grids = list(lake.published("token_grid").values())
     places = [
         (grid, split, row)
         for grid in grids
@@ -256,7 +257,7 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     )
     by_index = [whereabouts.rows_by(lake, kind, value) for kind, value in asked]
     assert all(found for found in by_index)
-    shutil.rmtree(lake.root / "lineage")
+    shutil.rmtree(lake.root / "row_lineage")
     assert [whereabouts.rows_by(lake, kind, value) for kind, value in asked] == by_index
     assert [tracing.find_row(lake, *place) for place in places] == rows
     for look_up in (tracing.find_row, lambda _, *place: tracing.row_of_grid(*place)):
@@ -277,7 +278,7 @@ def test_a_domain_is_all_rows_of_all_hosts_below_it(lake):
 def test_samples_of_several_documents_are_those_of_each(lake):
     """One pass over an index for many documents gives the union of what each gives."""
     mixes = whereabouts.mixes_of(lake)
-    for grid in lake.published("grid").values():
+    for grid in lake.published("token_grid").values():
         rows = [
             row
             for of, row in whereabouts.rows_by(lake, "domain", "example.org")
@@ -294,7 +295,7 @@ def test_every_value_that_a_document_was_judged_by_is_told(lake):
     """As it stands in the filtered table, for every row."""
     for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
         filtered = (
-            lake.partition("filtered", row.snapshot).require().folder
+            lake.partition("filtered_documents", row.snapshot).require().folder
             / f"{row.shard.name}.documents.parquet"
         )
         (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
@@ -317,10 +318,10 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     before = histories.values_judged(context.lake, row)
     filtering = msgspec.structs.replace(context.recipe.filtering, min_words=80)
     stricter = replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
-    for stage in ("filtered", "keys"):
+    for stage in ("filtered_documents", "document_keys"):
         step(stage).verb(stricter, row.snapshot)
     assert histories.values_judged(context.lake, row) == before != {}
-    partition = context.lake.partition("keys", row.snapshot)
+    partition = context.lake.partition("document_keys", row.snapshot)
     current = partition.require().version
     for name in partition.version_names():
         if name != current:
@@ -333,7 +334,7 @@ def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
     lake = lake_with_copies.lake
     removed = [
         line
-        for published in lake.published("removals").values()
+        for published in lake.published("removed_documents").values()
         for line in pq.read_table(published.folder / "removals.parquet").to_pylist()
     ]
     assert removed
@@ -351,10 +352,10 @@ def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
 @pytest.mark.parametrize(
     ("line", "stage", "reason", "value"),
     [
-        (N_LONG, "tokens", "too few tokens", 51),
-        (N_LONG + 1, "filtered", "long_enough", 14),
-        (N_LONG + 2, "filtered", "symbols", None),
-        (N_LONG + 3, "filtered", "duplicate", 1),
+        (N_LONG, "token_documents", "too few tokens", 51),
+        (N_LONG + 1, "filtered_documents", "long_enough", 14),
+        (N_LONG + 2, "filtered_documents", "symbols", None),
+        (N_LONG + 3, "filtered_documents", "duplicate", 1),
     ],
 )
 def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reason, value):
@@ -387,9 +388,9 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
         tracing.row_of_order(lake, "test", 0)
     with pytest.raises(BadInput, match="it has 0 to 59"):
         tracing.sample_of_mix(lake, "one-sided", 60)
-    with pytest.raises(BadInput, match="no train row 999 in grid/2023-06"):
-        tracing.row_of_grid(lake.partition("grid", "2023-06").require(), "train", 999)
-    with pytest.raises(NotPublished, match="mixes/none"):
+    with pytest.raises(BadInput, match="no train row 999 in token_grid/2023-06"):
+        tracing.row_of_grid(lake.partition("token_grid", "2023-06").require(), "train", 999)
+    with pytest.raises(NotPublished, match="blended_mix/none"):
         tracing.sample_of_mix(lake, "none", 0)
     with pytest.raises(NotPublished, match="longcrawl/all"):
         tracing.row_of_order(Lake(tmp_path), "train", 0)

@@ -39,7 +39,7 @@ def workshop(request, published_lake, tmp_path_factory):
     mine = published_lake.context
     packing = msgspec.structs.replace(mine.recipe.packing, megatron=request.param)
     lake = type(mine.lake)(root)
-    shutil.rmtree(root / "mixes")
+    shutil.rmtree(root / "blended_mix")
     for snapshot in SNAPSHOTS:
         pack_snapshot(
             dataclasses.replace(
@@ -51,7 +51,7 @@ def workshop(request, published_lake, tmp_path_factory):
     recipe = msgspec.structs.replace(
         mine.recipe,
         packing=whole,
-        mixes={MIX: MixSettings(parts={"megatron": 1, "packed": 3}, samples=60)},
+        mixes={MIX: MixSettings(parts={"megatron_rows": 1, "packed_rows": 3}, samples=60)},
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(blending, "require_whole_rows", lambda *_: None)
@@ -62,7 +62,7 @@ def workshop(request, published_lake, tmp_path_factory):
 @pytest.fixture(scope="module")
 def samples(workshop):
     """Every sample of the mix, as it is traced."""
-    mix = read_mix(workshop.lake.partition("mixes", MIX).require().folder)
+    mix = read_mix(workshop.lake.partition("blended_mix", MIX).require().folder)
     return [tracing.sample_of_mix(workshop.lake, MIX, number) for number in range(mix.n_samples)]
 
 
@@ -70,7 +70,7 @@ def ids_of_sample(lake, number):
     """A sample's tokens as Megatron would read them: by the mix's arrays, the GPT index and the
     ``.bin``.
     """
-    folder = lake.partition("mixes", MIX).require().folder
+    folder = lake.partition("blended_mix", MIX).require().folder
     mix = read_mix(folder)
     source = mix.sources[int(read_npy(folder / "dataset_index.npy")[number])]
     index, reader = read_gpt_index(folder / source.name), MegatronReader(lake.root / source.prefix)
@@ -126,7 +126,7 @@ def document_of(store, stretch):
 
 def test_a_row_is_its_stretches_and_padding(workshop):
     for snapshot in SNAPSHOTS:
-        packed = workshop.lake.partition("packed", snapshot).require()
+        packed = workshop.lake.partition("packed_rows", snapshot).require()
         table = read_table(packed.folder / SPANS_FILE).to_pylist()
         for split in SPLITS:
             n_rows = packed_tracing.spans_of(packed, split).n_rows
@@ -148,7 +148,9 @@ def test_a_row_is_its_stretches_and_padding(workshop):
 def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
     lake = workshop.lake
     tables = {
-        key: read_table(lake.partition("packed", key).require().folder / SPANS_FILE).to_pylist()
+        key: read_table(
+            lake.partition("packed_rows", key).require().folder / SPANS_FILE
+        ).to_pylist()
         for key in SNAPSHOTS
     }
     for wanted in tables[SNAPSHOT][:: 3 if kind != "domain" else 1000]:
@@ -171,7 +173,7 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
     lake, mixes = workshop.lake, whereabouts.mixes_of(workshop.lake)
     n_found = 0
     for snapshot in SNAPSHOTS:
-        packed = lake.partition("packed", snapshot).require()
+        packed = lake.partition("packed_rows", snapshot).require()
         lines = range(len(packed_tracing.spans_of(packed, "train").stop))
         for stretch in packed_tracing.stretches(packed, "train", lines):
             expected = tuple(
@@ -189,7 +191,7 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
 
 
 def test_what_is_not_there_is_refused(workshop):
-    packed = workshop.lake.partition("packed", SNAPSHOT).require()
+    packed = workshop.lake.partition("packed_rows", SNAPSHOT).require()
     for split, row in (("train", 10**6), ("train", -1), ("test", 0)):
         with pytest.raises(BadInput, match=r"no train row|split"):
             packed_tracing.stretches_of_row(packed, split, row)
@@ -219,16 +221,16 @@ def test_the_command_follows_both_ways(workshop, samples):
     sample = next(
         found
         for found in samples
-        if found.snapshot == f"packed/{SNAPSHOT}" and found.pieces[0].row.id
+        if found.snapshot == f"packed_rows/{SNAPSHOT}" and found.pieces[0].row.id
     )
     stretch, start = sample.pieces[0].row, sample.pieces[0].start
     told = said("--mix", MIX, "--sample", sample.sample, "--position", 0)
-    assert f"of packed/{SNAPSHOT}" in told
+    assert f"of packed_rows/{SNAPSHOT}" in told
     assert f"position 0 is column {start} of train row {stretch.row}" in told
     assert f"column {start} is token {stretch.token_at(start)} of the document" in told
     told = said("--row", stretch.row, "--snapshot", SNAPSHOT, "--packed", "--column", start)
     assert f"column {start} is token {stretch.token_at(start)} of the document" in told
     for words in (("--id", stretch.id), ("--url", stretch.url)):
         told = said(*words)
-        assert f"train row {stretch.row} of packed/{SNAPSHOT}" in told
-        assert re.search(rf"mixes/{MIX} \d+ samples: .*\b{sample.sample}\b", told)
+        assert f"train row {stretch.row} of packed_rows/{SNAPSHOT}" in told
+        assert re.search(rf"blended_mix/{MIX} \d+ samples: .*\b{sample.sample}\b", told)

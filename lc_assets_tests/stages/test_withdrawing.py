@@ -41,21 +41,31 @@ from lc_assets_tests.withdrawing import (
     withdrawing_lake,
 )
 
-OF_ALL = {"longcrawl/all", "flat/all", "card/all", "mixes/by-tokens", "mixes/one-sided"}
-LOOKED_UP = {"withdrawn/all", "withdrawals/2023-06", "withdrawals/2023-14"}
+OF_ALL = {
+    "longcrawl/all",
+    "longcrawl_flat/all",
+    "data_set_card/all",
+    "blended_mix/by-tokens",
+    "blended_mix/one-sided",
+}
+LOOKED_UP = {
+    "withdrawn_documents/all",
+    "snapshot_withdrawals/2023-06",
+    "snapshot_withdrawals/2023-14",
+}
 
 
 def of_snapshot(snapshot):
     return {
         f"{stage}/{snapshot}"
         for stage in (
-            "removals",
-            "tokens",
-            "grid",
-            "lineage",
-            "megatron",
+            "removed_documents",
+            "token_documents",
+            "token_grid",
+            "row_lineage",
+            "megatron_rows",
             "packing_tokens",
-            "packed",
+            "packed_rows",
         )
     }
 
@@ -71,14 +81,14 @@ def lake(whole, tmp_path):
 
 
 def withdrawn(lake):
-    return {line["id"]: line for line in withdrawn_lines(lake.published("withdrawn/all"))}
+    return {line["id"]: line for line in withdrawn_lines(lake.published("withdrawn_documents/all"))}
 
 
 def test_the_lake_is_what_these_tests_take_it_for(whole):
     """Copies are removed in the stead of the old texts; what one snapshot has alone is served;
     nothing is withdrawn.
     """
-    gone = removed_ids(whole.published(f"removals/{NEW}").folder)
+    gone = removed_ids(whole.published(f"removed_documents/{NEW}").folder)
     assert {id_of(NEW, COPIED), id_of(NEW, COPIED + 1)} <= gone.keys()
     assert set(gone.values()) == {"near duplicate"}
     assert {id_of(OLD, COPIED), id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW)} <= whole.served()
@@ -102,7 +112,7 @@ def test_a_document_goes_and_nothing_else_moves(whole, lake):
             (row.shift, row.split) for row in before if row.id != name
         ]
         arrays = [
-            GridReader(found.published(f"grid/{OLD}").folder / f"{split}.zarr").read()
+            GridReader(found.published(f"token_grid/{OLD}").folder / f"{split}.zarr").read()
             for found in (whole, lake)
         ]
         kept = [row.row for row in grid_rows(whole, OLD, split) if row.id != name]
@@ -115,7 +125,7 @@ def order_of(lake, split):
 
 
 def grid_rows(lake, snapshot, split):
-    grid = lake.published(f"grid/{snapshot}")
+    grid = lake.published(f"token_grid/{snapshot}")
     return [
         tracing.find_row(lake.lake, grid, split, row)
         for row in range(grid.receipt.counts.extra[f"{split} rows"])
@@ -143,8 +153,11 @@ def test_only_partitions_that_hold_a_match_are_built(lake):
 def test_what_is_found_nowhere_builds_nothing(lake, entry):
     """The list is looked up; its table says nothing new, and nothing behind it is touched."""
     lake.say(entry)
-    assert lake.rebuilt() == {"withdrawn/all"}
-    assert lake.published("withdrawn/all").receipt.counts.extra["entries that find nothing"] == 1
+    assert lake.rebuilt() == {"withdrawn_documents/all"}
+    assert (
+        lake.published("withdrawn_documents/all").receipt.counts.extra["entries that find nothing"]
+        == 1
+    )
 
 
 def test_what_was_removed_for_it_does_not_come_back(whole, lake):
@@ -154,7 +167,7 @@ def test_what_was_removed_for_it_does_not_come_back(whole, lake):
     old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
     lake.say(("document", old))
     assert lake.rebuilt() == LOOKED_UP | of_snapshot(OLD) | OF_ALL | {
-        f"removals/{NEW}"
+        f"removed_documents/{NEW}"
     }  # with the bytes it had: no more of the new
     assert withdrawn(lake)[new]["how"] == "near duplicate"
     assert withdrawn(lake)[new]["for_id"] == old
@@ -177,7 +190,7 @@ def test_the_same_content_elsewhere_goes_too(whole, lake):
     )
     assert lines[old]["similarity"] >= 0.8
     assert whole.served() - lake.served() == {old}
-    reasons = removed_ids(lake.published(f"removals/{OLD}").folder)
+    reasons = removed_ids(lake.published(f"removed_documents/{OLD}").folder)
     assert reasons[old] == "withdrawn"
 
 
@@ -233,7 +246,7 @@ def test_every_kind_finds_its_documents(whole, lake):
     wanted = {id_of(snapshot, 4, tag) for snapshot in SNAPSHOTS for tag in TAGS}
     assert whole.served() - lake.served() == wanted & whole.served()
     lake.say(("domain", "example.org"))
-    step("withdrawn").verb(lake.context, "all")
+    step("withdrawn_documents").verb(lake.context, "all")
     assert withdrawn(lake).keys() >= whole.served()
 
 
@@ -290,16 +303,20 @@ def test_the_planner_names_the_list_and_then_only_what_holds_a_match(lake):
         for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS)
         if made.status != "current"
     }
-    assert {name for name, status in found.items() if status == "stale"} == {"withdrawn/all"}
-    step("withdrawn").verb(lake.context, "all")
+    assert {name for name, status in found.items() if status == "stale"} == {
+        "withdrawn_documents/all"
+    }
+    step("withdrawn_documents").verb(lake.context, "all")
     for snapshot in SNAPSHOTS:
-        step("withdrawals").verb(lake.context, snapshot)
+        step("snapshot_withdrawals").verb(lake.context, snapshot)
     found = {
         made.name: made.status
         for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS)
         if made.status != "current"
     }
-    assert {name for name, status in found.items() if status == "stale"} == {f"removals/{NEW}"}
+    assert {name for name, status in found.items() if status == "stale"} == {
+        f"removed_documents/{NEW}"
+    }
     assert not {name for name in found if name.endswith(OLD)}
 
 
@@ -319,7 +336,7 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
     """Its row's tokens stand in the Megatron file before, and in none after."""
     name = id_of(OLD, ALONE_OLD)
     row = next(row for split in SPLITS for row in grid_rows(whole, OLD, split) if row.id == name)
-    tokens = GridReader(whole.published(f"grid/{OLD}").folder / f"{row.split}.zarr").read(
+    tokens = GridReader(whole.published(f"token_grid/{OLD}").folder / f"{row.split}.zarr").read(
         slice(row.row, row.row + 1)
     )[0]
     lake.say(("document", name))
@@ -327,7 +344,7 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
     found = [
         [
             np.array_equal(ids, tokens)
-            for ids in MegatronReader(of.published(f"megatron/{OLD}").folder / row.split)
+            for ids in MegatronReader(of.published(f"megatron_rows/{OLD}").folder / row.split)
         ]
         for of in (whole, lake)
     ]
@@ -337,7 +354,7 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
 def test_a_list_that_cannot_be_read_stops_everything(lake):
     lake.list_file.write_text("kind,value,reason,date\nplanet,Earth,why not,2026-03-01\n")
     with pytest.raises(BadInput, match="line 2: no kind 'planet'"):
-        step("withdrawn").verb(lake.context, "all")
+        step("withdrawn_documents").verb(lake.context, "all")
     lake.list_file.unlink()
     with pytest.raises(BadInput, match="no such list"):
         plan(lake.lake, lake.context.recipe, SNAPSHOTS)
@@ -353,7 +370,7 @@ def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
 
     monkeypatch.setattr(withdrawing, "read_withdrawals", reading)
     with pytest.raises(Mismatch, match="changed while it was read"):
-        step("withdrawn").verb(lake.context, "all")
+        step("withdrawn_documents").verb(lake.context, "all")
 
 
 def test_rows_wait_for_the_look_up(tmp_path):
@@ -362,19 +379,19 @@ def test_rows_wait_for_the_look_up(tmp_path):
     """
     context = tiny_context(tmp_path)
     for stage in (
-        "raw",
-        "filtered",
-        "keys",
-        "signatures",
-        "signature_bands",
-        "near_pairs",
-        "contamination",
+        "raw_snapshot",
+        "filtered_documents",
+        "document_keys",
+        "document_signatures",
+        "signature_index",
+        "near_duplicate_pairs",
+        "contaminated_documents",
     ):
         step(stage).verb(context, OLD)
     with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
-        step("withdrawals").verb(context, OLD)
+        step("snapshot_withdrawals").verb(context, OLD)
     with pytest.raises(NotPublished, match="materialize `snapshot_withdrawals` first"):
-        step("removals").verb(context, OLD)
+        step("removed_documents").verb(context, OLD)
 
 
 @pytest.fixture(scope="module")

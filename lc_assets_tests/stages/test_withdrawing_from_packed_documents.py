@@ -23,13 +23,13 @@ from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, publish_links
 
 CHAIN = (
-    "withdrawn",
-    "withdrawals",
-    "removals",
+    "withdrawn_documents",
+    "snapshot_withdrawals",
+    "removed_documents",
     "link_claims",
-    "longpack",
+    "longpack_documents",
     "packing_tokens",
-    "packed",
+    "packed_rows",
 )
 LONGPACK = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
 PACKING = PackingSettings(
@@ -56,7 +56,7 @@ def made(tmp_path_factory):
         longpack=LONGPACK,
         packing=PACKING,
         withdrawals=WithdrawalSettings(lists=(str(path),)),
-        mixes={"packed": MixSettings(parts={"packed": 1.0})},
+        mixes={"packed_rows": MixSettings(parts={"packed": 1.0})},
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     publish_links(context.lake)
@@ -66,11 +66,11 @@ def made(tmp_path_factory):
 
 def build(context):
     built = build_snapshot(context, OLD, CHAIN)
-    return built | {"mixes": step("mixes").verb(context, "packed")}
+    return built | {"blended_mix": step("blended_mix").verb(context, "packed_rows")}
 
 
 def spans_of(context):
-    folder = context.lake.partition("longpack", OLD).require().folder
+    folder = context.lake.partition("longpack_documents", OLD).require().folder
     return [
         line for path in longpack.spans_files(folder) for line in pq.read_table(path).to_pylist()
     ]
@@ -78,9 +78,9 @@ def spans_of(context):
 
 def packed_ids(context):
     return set(
-        pq.read_table(context.lake.partition("packed", OLD).require().folder / "spans.parquet")[
-            "id"
-        ].to_pylist()
+        pq.read_table(
+            context.lake.partition("packed_rows", OLD).require().folder / "spans.parquet"
+        )["id"].to_pylist()
     )
 
 
@@ -120,7 +120,7 @@ def test_whoever_is_in_a_packed_document_is_on_its_roster(made):
     natural = packed_ids(context) - {span["id"] for span in spans_of(context)}
     assert within
     assert natural
-    for stage, wanted in (("longpack", within), ("packed", within | natural)):
+    for stage, wanted in (("longpack_documents", within), ("packed_rows", within | natural)):
         rosters = list(
             ROSTERS_OF[stage](context.lake, context.lake.partition(stage, OLD).require())
         )
@@ -145,11 +145,11 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
     append_withdrawal(
         path, Withdrawal(kind="document", value=name, reason="asked for", date="2026-03-01")
     )
-    step("withdrawn").verb(context, "all")
+    step("withdrawn_documents").verb(context, "all")
     places = [
-        ("packed", OLD),
-        ("mixes", "packed"),
-        *([] if role == "natural" else [("longpack", OLD)]),
+        ("packed_rows", OLD),
+        ("blended_mix", "packed_rows"),
+        *([] if role == "natural" else [("longpack_documents", OLD)]),
     ]
     for stage, key in places:
         found = served(context, stage, key)
@@ -163,13 +163,13 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
         for one in versions_with(context.lake, [name])
         if not one.is_current
     }
-    assert held >= {"packing_tokens", "packed", "mixes"} | (
-        {"longpack"} if role != "natural" else set()
+    assert held >= {"packing_tokens", "packed_rows", "blended_mix"} | (
+        {"longpack_documents"} if role != "natural" else set()
     )
     carry_out(context.lake, plan_purge(context.lake, [name]))
     assert {
         one.published.name.partition("/")[0] for one in versions_with(context.lake, [name])
-    } == {"filtered", "keys"}
+    } == {"filtered_documents", "document_keys"}
 
 
 def test_a_roster_does_without_longpack(made, tmp_path):
@@ -178,9 +178,15 @@ def test_a_roster_does_without_longpack(made, tmp_path):
     packing = msgspec.structs.replace(PACKING, documents="natural")
     recipe = msgspec.structs.replace(context.recipe, packing=packing)
     other = replace(context, recipe=recipe)
-    for stage in ("packing_tokens", "packed"):
+    for stage in ("packing_tokens", "packed_rows"):
         step(stage).verb(other, OLD)
     assert (
-        len(list(ROSTERS_OF["packed"](other.lake, other.lake.partition("packed", OLD).require())))
+        len(
+            list(
+                ROSTERS_OF["packed_rows"](
+                    other.lake, other.lake.partition("packed_rows", OLD).require()
+                )
+            )
+        )
         == 1
     )

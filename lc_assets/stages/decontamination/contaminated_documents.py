@@ -102,7 +102,7 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings = context.recipe.decontamination
 
     def fill(staging: StagingFolder) -> Counts:
-        filtered = staging.inputs[f"filtered/{snapshot}"]
+        filtered = staging.inputs[f"filtered_documents/{snapshot}"]
         if not settings.against:
             n_documents = filtered.receipt.counts.kept
             return Counts(seen=n_documents, kept=n_documents)
@@ -134,7 +134,9 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents; the settings hold the digests of the evaluation sets."""
     return {
         name: (read,)
-        for name, read in documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX).items()
+        for name, read in documents_read(
+            inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX
+        ).items()
     }
 
 
@@ -207,7 +209,7 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
     lines = list(evidence_lines(check_input.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
     n_counted = check_input.counts.dropped.get(CONTAMINATED, 0)
-    filtered = check_input.only_input("filtered").folder
+    filtered = check_input.only_input("filtered_documents").folder
     known = (
         {
             name
@@ -252,7 +254,7 @@ def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, 
     weigh = _Weighing.opened(check_input.folder, params["mode"], params["threshold"])
     return [
         line["id"]
-        for path in documents_files(check_input.only_input("filtered").folder)
+        for path in documents_files(check_input.only_input("filtered_documents").folder)
         for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
         if line["id"] in chosen
         and weigh.evidence(line["id"], find_grams(line["raw_content"], weigh.index))
@@ -268,12 +270,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="contamination",
+    name="contaminated_documents",
     code_version="2",
-    upstream=("filtered",),
+    upstream=("filtered_documents",),
     params=_params,
     claims=(
-        all_that_was_kept_came_in("filtered"),
+        all_that_was_kept_came_in("filtered_documents"),
         evidence_is_as_it_says,
         the_text_holds_what_the_evidence_says,
         the_shards_add_up,

@@ -1,9 +1,9 @@
-"""What `signature_bands` published of a snapshot, for those who ask: which files, who stands at a
+"""What `signature_index` published of a snapshot, for those who ask: which files, who stands at a
 place, where a text lies.
 
 ::
 
-    signature_bands/{snapshot}/{version}/
+    signature_index/{snapshot}/{version}/
       bands.json                 signature scheme, number and width of bands, documents of each file
       bands/00000/               keys, places and first rows (`lc_assets.stages.deduplication.index`)
       documents/00000.parquet    id, digest and date of each document, by place
@@ -82,9 +82,9 @@ def bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
     Raises:
         NotPublished: when there are none of this snapshot.
     """
-    if (bands := inputs.get(f"signature_bands/{snapshot}")) is None:
+    if (bands := inputs.get(f"signature_index/{snapshot}")) is None:
         raise NotPublished(
-            f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: "
+            f"signature_index/{snapshot} has not been published, filtered_documents/{snapshot} has: "
             "materialize it first"
         )
     return bands

@@ -1,4 +1,4 @@
-"""`signatures`: a MinHash signature for every filtered document, published ones where there are
+"""`document_signatures`: a MinHash signature for every filtered document, published ones where there are
 any.
 
 RedPajama-V2's signatures are read as they are and joined by id; what they lack is computed, bit for
@@ -123,7 +123,7 @@ def sign_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     scheme = FAST if settings.signatures == "fast" else RPV2
 
     def fill(staging: StagingFolder) -> Counts:
-        manifest = read_manifest(staging.inputs[f"raw/{snapshot}"])
+        manifest = read_manifest(staging.inputs[f"raw_snapshot/{snapshot}"])
         published = {files.shard.name: files.parts.get("minhash") for files in manifest}
         wanted = published if settings.signatures == "published_or_computed" else {}
         tasks = [
@@ -134,7 +134,7 @@ def sign_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
                 published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
                 scheme=scheme.label,
             )
-            for path in documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
+            for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
         ]
         return run_shards(context, staging, sign_shard, tasks, what=f"sign {snapshot}")
 
@@ -145,9 +145,9 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents, and its published signatures where there are any."""
     published = {
         files.shard.name: files.parts.get("minhash")
-        for files in read_manifest(inputs[f"raw/{key}"])
+        for files in read_manifest(inputs[f"raw_snapshot/{key}"])
     }
-    documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
+    documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
     return {name: (read, _minhash_read(published.get(name))) for name, read in documents.items()}
 
 
@@ -310,7 +310,7 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     words; bands agree.
     """
     wrong, n_signed, n_short = [], 0, 0
-    for path in documents_files(check_input.only_input("filtered").folder):
+    for path in documents_files(check_input.only_input("filtered_documents").folder):
         file = check_input.folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
         ids: list[str] = []
         for part in read_signatures(file, where=str(file)):
@@ -372,15 +372,15 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
 
 
 STAGE = Stage(
-    name="signatures",
+    name="document_signatures",
     code_version="1",
-    upstream=("raw", "filtered"),
+    upstream=("raw_snapshot", "filtered_documents"),
     params=lambda recipe, _: {
         "signatures": plain(recipe.deduplication)["signatures"],
         "schemes": [RPV2.label, FAST.label],
     },
     claims=(
-        all_that_was_kept_came_in("filtered"),
+        all_that_was_kept_came_in("filtered_documents"),
         every_document_is_signed_or_short,
         one_scheme_signed_all,
         the_published_signatures_are_ours,

@@ -1,4 +1,4 @@
-"""`near_pairs`: which documents of a snapshot are nearly the same as others of it, or of an older
+"""`near_duplicate_pairs`: which documents of a snapshot are nearly the same as others of it, or of an older
 one.
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
@@ -56,7 +56,7 @@ from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 NEAR_PAIRS: Final = pa.schema(
     [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
 )
-"""`near_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true
+"""`near_duplicate_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true
 Jaccard index.
 """
 
@@ -143,7 +143,7 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
     """
     found, schemes = list[BandedFile](), dict[str, str]()
     for snapshot in sorted(
-        name.partition("/")[2] for name in inputs if name.startswith("filtered/")
+        name.partition("/")[2] for name in inputs if name.startswith("filtered_documents/")
     ):
         folder = _bands_of_what_stands(inputs, snapshot).folder
         manifest = read_bands_manifest(folder)
@@ -158,17 +158,17 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
         raise Mismatch(
             f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of "
             f"{max(schemes)} by {newest}, and the two do not "
-            "compare: materialize `signatures` and `signature_bands` of all snapshots by one recipe"
+            "compare: materialize `document_signatures` and `signature_index` of all snapshots by one recipe"
         )
     return found
 
 
 def _bands_of_what_stands(inputs: Mapping[str, Published], snapshot: str) -> Published:
-    bands, filtered = bands_of(inputs, snapshot), inputs[f"filtered/{snapshot}"]
+    bands, filtered = bands_of(inputs, snapshot), inputs[f"filtered_documents/{snapshot}"]
     if bands.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
         raise Mismatch(
             f"{bands.name}: is of other documents than {filtered.name} now has; materialize "
-            "`signature_bands` of this snapshot again"
+            "`signature_index` of this snapshot again"
         )
     return bands
 
@@ -182,7 +182,7 @@ def _texts_of(
     file = files[number]
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
-    folder = inputs[f"filtered/{file.snapshot}"].only(*names)
+    folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
     parts = tuple(
         FilePart(
             path=str(folder / name),
@@ -284,7 +284,7 @@ def _texts(check_input: CheckInput, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for shard in sorted({shard for shard in map(_shard_of, ids) if shard is not None}):
         filtered, name = (
-            check_input.inputs.get(f"filtered/{shard.snapshot}"),
+            check_input.inputs.get(f"filtered_documents/{shard.snapshot}"),
             f"{shard.name}{DOCUMENTS_SUFFIX}",
         )
         if filtered is not None and (path := filtered.only(name) / name).is_file():
@@ -312,13 +312,13 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="near_pairs",
+    name="near_duplicate_pairs",
     code_version="2",
-    upstream=("filtered", "signature_bands"),
+    upstream=("filtered_documents", "signature_index"),
     params=_params,
     claims=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
     global_upstream=True,
-    by_head=("filtered",),
+    by_head=("filtered_documents",),
     reads=lambda _recipe, key, upstream_key: upstream_key <= key,
 )
 """Near duplicates of a snapshot, among itself and the older ones."""

@@ -54,9 +54,9 @@ def gather_families(
 
     Args:
         asked: an open connection.
-        inputs: `filtered` and `signature_bands` of all snapshots that are read.
+        inputs: `filtered_documents` and `signature_index` of all snapshots that are read.
         snapshot: the one at hand.
-        pairs: `near_pairs` of these.
+        pairs: `near_duplicate_pairs` of these.
         work: where ``facts.parquet`` and the pairs go.
         lengths: whether texts are measured; they are read for it.
     """
@@ -64,7 +64,7 @@ def gather_families(
     _join(asked, snapshot)
     with publish(work / MEMBERS_FILE) as draft, pq.ParquetWriter(draft, MEMBERS) as writer:
         for key in sorted(
-            name.partition("/")[2] for name in inputs if name.startswith("filtered/")
+            name.partition("/")[2] for name in inputs if name.startswith("filtered_documents/")
         ):
             writer.write_table(_members(asked, inputs, key, lengths=lengths))
     asked.do(f"""CREATE OR REPLACE TABLE documents AS
@@ -120,7 +120,7 @@ def _members(
     )
     dates = pc.binary_join_element_wise(pa.scalar(key), found["date_download"], " ")
     n_chars = (
-        _lengths(asked, inputs[f"filtered/{key}"], found["id"])
+        _lengths(asked, inputs[f"filtered_documents/{key}"], found["id"])
         if lengths
         else pa.repeat(0, found.num_rows)
     )

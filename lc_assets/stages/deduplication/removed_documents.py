@@ -1,4 +1,4 @@
-"""`removals`: which filtered documents of a snapshot do not go on, and why. No text is read or
+"""`removed_documents`: which filtered documents of a snapshot do not go on, and why. No text is read or
 changed.
 
 ===================  ==================================================================================================
@@ -71,7 +71,7 @@ REMOVALS: Final = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""`removals`: a document that does not go on; which document or item that is for; which one stays;
+"""`removed_documents`: a document that does not go on; which document or item that is for; which one stays;
 how alike they are; why.
 """
 
@@ -89,7 +89,7 @@ def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        work = staging.folder / SCRATCH / "removals"
+        work = staging.folder / SCRATCH / "removed_documents"
         shutil.rmtree(work, ignore_errors=True)
         with queries(work / "duckdb", Means().memory // 2) as asked:
             lines = _removals(asked, staging, context.recipe, work, snapshot)
@@ -97,7 +97,7 @@ def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
             lines += more(staging, snapshot, {line["id"] for line in lines})
         lines.sort(key=lambda line: line["id"])
         write_in_groups(staging.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
-        n_seen = staging.inputs[f"filtered/{snapshot}"].receipt.counts.kept
+        n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept
         dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
         return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
 
@@ -124,7 +124,7 @@ def _removals(
     pairs = [
         published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
         for name, published in staging.inputs.items()
-        if name.startswith("near_pairs/")
+        if name.startswith("near_duplicate_pairs/")
     ]
     if not settings.near or not any(count_lines(path) for path in pairs):
         return []
@@ -143,7 +143,7 @@ def _contaminated(
     staging: StagingFolder, snapshot: str, gone: Collection[str]
 ) -> list[dict[str, Any]]:
     """Documents of the snapshot that would stay, but hold too much of an evaluation item."""
-    published = staging.inputs.get(f"contamination/{snapshot}")
+    published = staging.inputs.get(f"contaminated_documents/{snapshot}")
     found = contaminated_ids(published.folder) if published else {}
     return [
         {
@@ -163,10 +163,10 @@ def _withdrawn(
     staging: StagingFolder, snapshot: str, gone: Collection[str]
 ) -> list[dict[str, Any]]:
     """Documents of the snapshot that would stay, but must not be served."""
-    published = staging.inputs.get(f"withdrawals/{snapshot}")
+    published = staging.inputs.get(f"snapshot_withdrawals/{snapshot}")
     if published is None:
         raise NotPublished(
-            f"withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` "
+            f"snapshot_withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` "
             "first"
         )
     return [
@@ -234,7 +234,7 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
     table = read_table(check_input.folder / TABLE, ["id", "reason"])
     ids = table["id"].to_pylist()
     found = dict(Counter(table["reason"].to_pylist()))
-    filtered = check_input.inputs.get(f"filtered/{check_input.fingerprint.key}")
+    filtered = check_input.inputs.get(f"filtered_documents/{check_input.fingerprint.key}")
     known = (
         {
             name
@@ -285,7 +285,9 @@ def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
     """No withdrawn document of the snapshot goes on, and none goes as withdrawn that is not."""
     withdrawn = {
         line["id"]
-        for line in withdrawals_in(_own(check_input, "withdrawals").only(WITHDRAWALS_TABLE))
+        for line in withdrawals_in(
+            _own(check_input, "snapshot_withdrawals").only(WITHDRAWALS_TABLE)
+        )
     }
     reasons = removed_ids(check_input.folder)
     wrong = sorted(
@@ -323,14 +325,20 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="removals",
+    name="removed_documents",
     code_version="2",
-    upstream=("filtered", "signature_bands", "near_pairs", "contamination", "withdrawals"),
+    upstream=(
+        "filtered_documents",
+        "signature_index",
+        "near_duplicate_pairs",
+        "contaminated_documents",
+        "snapshot_withdrawals",
+    ),
     params=_params,
     claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
     global_upstream=True,
-    own_only=("contamination", "withdrawals"),
-    by_head=("filtered",),
+    own_only=("contaminated_documents", "snapshot_withdrawals"),
+    by_head=("filtered_documents",),
     reads=lambda recipe, key, upstream_key: (
         upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",)
     ),

@@ -1,4 +1,4 @@
-"""`signature_bands`: a snapshot's signatures cut into bands and sorted, once, for itself and for
+"""`signature_index`: a snapshot's signatures cut into bands and sorted, once, for itself and for
 every newer snapshot.
 
 Whoever looks for near duplicates of a newer snapshot reads these in one pass, and opens neither the
@@ -185,7 +185,7 @@ def _cut(documents: Path, signatures: Path) -> Cut:
         ids += part.ids
     if ids != table["id"].to_pylist():
         raise Mismatch(
-            f"{signatures}: is of other documents than {documents}; materialize `signatures` of "
+            f"{signatures}: is of other documents than {documents}; materialize `document_signatures` of "
             "this snapshot again"
         )
     return Cut(documents=table, keys=np.concatenate(keys), signed=np.concatenate(signed))
@@ -209,7 +209,7 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
             wrong.append(f"file {number}: {sorted(found)} documents, of {wanted}")
         n_documents += wanted
     before = (
-        check_input.only_input("filtered").receipt.counts.kept
+        check_input.only_input("filtered_documents").receipt.counts.kept
         if check_input.fingerprint.params["near"]
         else 0
     )
@@ -312,9 +312,9 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="signature_bands",
+    name="signature_index",
     code_version="1",
-    upstream=("filtered", "signatures"),
+    upstream=("filtered_documents", "document_signatures"),
     params=_params,
     claims=(every_document_has_its_place, bands_ascend, bands_are_those_of_the_signatures),
 )

@@ -1,4 +1,4 @@
-"""`keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what
+"""`document_keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what
 was judged of each.
 
 Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is
@@ -100,7 +100,7 @@ def key_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        files = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
+        files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
         tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
         counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
         schema = schema_of(read_schema(files[0])) if files else KEYED
@@ -200,7 +200,7 @@ def documents_of(keys: Published) -> KeyedTable:
 
 def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
     """The index of a snapshot's filtered documents, when it stands published."""
-    published = lake.partition("keys", snapshot).current_summary()
+    published = lake.partition("document_keys", snapshot).current_summary()
     return None if published is None else documents_of(published)
 
 
@@ -217,7 +217,7 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     """The index lists every filtered document once and as it stands filtered; some texts are read
     again for their digests.
     """
-    filtered = check_input.only_input("filtered").folder
+    filtered = check_input.only_input("filtered_documents").folder
     names = [name for name, _ in IDENTITY]
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered)
     n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
@@ -272,12 +272,12 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 
 STAGE = Stage(
-    name="keys",
+    name="document_keys",
     code_version="1",
-    upstream=("filtered",),
+    upstream=("filtered_documents",),
     params=lambda _, __: {},
     claims=(
-        all_that_was_kept_came_in("filtered"),
+        all_that_was_kept_came_in("filtered_documents"),
         the_documents_are_those_filtered,
         every_document_is_found_by_its_keys,
     ),

@@ -6,7 +6,7 @@ asked of           what is known
 =================  =======================================================================================================
 a plain corpus     the text, so everything that a text can give
 stored values      what was stored
-a lake             what `filtered` kept of it, or why it or `tokens` dropped it; all published signals too when upstream is
+a lake             what `filtered_documents` kept of it, or why it or `token_documents` dropped it; all published signals too when upstream is
                    at hand
 =================  =======================================================================================================
 
@@ -53,7 +53,7 @@ from lc_assets.text.signal_names import SCALARS
 from lc_assets.vocabulary import parse_document_id
 
 Values = Mapping[str, float | None]
-FILTERED_STAGE: Final = "filtered"
+FILTERED_STAGE: Final = "filtered_documents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Explained:
 
 
 def is_lake(source: Path) -> bool:
-    """Whether a folder is a lake that `filtered` was published in."""
+    """Whether a folder is a lake that `filtered_documents` was published in."""
     return (source / FILTERED_STAGE).is_dir()
 
 
@@ -218,7 +218,7 @@ def explain_in_lake(
 
 
 def rules_of_version(filtered: Published) -> RuleSet:
-    """The rules that a version of `filtered` was made by, as its receipt states them."""
+    """The rules that a version of `filtered_documents` was made by, as its receipt states them."""
     return msgspec.convert(filtered.receipt.fingerprint.params["rules"], RuleSet)
 
 

@@ -1,4 +1,4 @@
-"""`filtered`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
+"""`filtered_documents`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
 
 A shard's signals are read first; they decide every document's fate without its text. Then its
 documents stream by, and only the survivors' lines are cut out and decoded. Documents, signals and
@@ -102,7 +102,7 @@ def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
                 rules=rules,
                 settings=context.recipe.filtering,
             )
-            for files in read_manifest(staging.inputs[f"raw/{snapshot}"])
+            for files in read_manifest(staging.inputs[f"raw_snapshot/{snapshot}"])
         ]
         return run_shards(context, staging, filter_shard, tasks, what=f"filter {snapshot}")
 
@@ -245,7 +245,7 @@ def _writers(stack: contextlib.ExitStack, task: FilterTask) -> tuple[TableWriter
 
 
 def schema_of(rules: RuleSet) -> pa.Schema:
-    """Columns of `filtered`: who and what a document is, and a float64 column per judged signal."""
+    """Columns of `filtered_documents`: who and what a document is, and a float64 column per judged signal."""
     signals = sorted(rules.columns)
     return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
 
@@ -272,7 +272,7 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
     """No shard was left out, and none went without its list of duplicates, because a file upstream
     is missing or broken.
     """
-    shards = [files.shard for files in read_manifest(check_input.only_input("raw"))]
+    shards = [files.shard for files in read_manifest(check_input.only_input("raw_snapshot"))]
     done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(check_input.folder)}
     lost = [shard.tag for shard in shards if shard.name not in done]
     why = [
@@ -315,9 +315,9 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="filtered",
+    name="filtered_documents",
     code_version="2",
-    upstream=("raw",),
+    upstream=("raw_snapshot",),
     params=_params,
     claims=(
         counts_add_up,

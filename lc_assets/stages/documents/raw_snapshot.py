@@ -1,4 +1,4 @@
-"""`raw`: state what a snapshot is upstream, without copying it.
+"""`raw_snapshot`: state what a snapshot is upstream, without copying it.
 
 One manifest line per file that RedPajama-V2 lists for the snapshot: path, size, and what identifies
 its content. The manifest's digest is the data version, so everything downstream is stale exactly
@@ -240,7 +240,7 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings of `raw`; in what order languages, buckets and shards are named, and whether
+    """The settings of `raw_snapshot`; in what order languages, buckets and shards are named, and whether
     twice, means nothing.
     """
     asked = recipe.raw
@@ -254,7 +254,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="raw",
+    name="raw_snapshot",
     code_version="1",
     upstream=(),
     params=_params,

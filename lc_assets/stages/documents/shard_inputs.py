@@ -80,7 +80,7 @@ def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Read
     """What filtering reads of each shard: its files upstream, as the manifest has them."""
     return {
         files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
-        for files in read_manifest(inputs[f"raw/{key}"])
+        for files in read_manifest(inputs[f"raw_snapshot/{key}"])
     }
 
 
@@ -224,7 +224,7 @@ def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
     if now != file:
         raise Mismatch(
             f"{upstream.root}/{file.path} has changed since the manifest was made: materialize "
-            "`raw` of this snapshot again"
+            "`raw_snapshot` of this snapshot again"
         )
 
 

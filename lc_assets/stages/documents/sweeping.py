@@ -1,4 +1,4 @@
-"""How many documents each threshold would keep: a small table per shard of `filtered`, and their
+"""How many documents each threshold would keep: a small table per shard of `filtered_documents`, and their
 sum.
 
 Counted over the documents that have signals and were met in the shard's file. Where rules ask for

@@ -24,7 +24,7 @@ from lc_assets.stages.tables import KEYED
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 
-STAGES_THAT_DROP = ("filtered", "tokens")
+STAGES_THAT_DROP = ("filtered_documents", "token_documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,15 @@ def values_judged(lake: Lake, row: Row) -> dict[str, float]:
 
 def _keyed_behind(lake: Lake, row: Row) -> KeyedTable | None:
     """The index of the very documents that a row's grid was made of."""
-    grid = lake.partition("grid", row.snapshot).at(row.grid.name)
-    tokens = _input(lake, grid, f"tokens/{row.snapshot}")
-    wanted = tokens.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") if tokens else None
-    for published in lake.partition("keys", row.snapshot).versions():
-        if published.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") == wanted:
+    grid = lake.partition("token_grid", row.snapshot).at(row.grid.name)
+    tokens = _input(lake, grid, f"token_documents/{row.snapshot}")
+    wanted = (
+        tokens.receipt.fingerprint.inputs.get(f"filtered_documents/{row.snapshot}")
+        if tokens
+        else None
+    )
+    for published in lake.partition("document_keys", row.snapshot).versions():
+        if published.receipt.fingerprint.inputs.get(f"filtered_documents/{row.snapshot}") == wanted:
             return documents_of(published)
     return None
 
@@ -94,8 +98,8 @@ def _input(lake: Lake, published: Published, name: str) -> Published | None:
 def went_instead(lake: Lake, identity: str) -> list[Removed]:
     """The documents of every snapshot that were removed because this one stays, by id."""
     found = []
-    for key in lake.keys("lineage"):
-        published = lake.partition("lineage", key).current_summary()
+    for key in lake.keys("row_lineage"):
+        published = lake.partition("row_lineage", key).current_summary()
         index = RowIndex(published) if published else None
         lines = index.removal_lines("kept_id", identity) if index else []
         if index and lines:
@@ -108,7 +112,7 @@ def went_instead(lake: Lake, identity: str) -> list[Removed]:
 
 def _removals(lake: Lake, index: RowIndex, lines: Sequence[int]) -> list[dict[str, Any]]:
     key = index.published.receipt.fingerprint.key
-    removals = _input(lake, index.published, f"removals/{key}")
+    removals = _input(lake, index.published, f"removed_documents/{key}")
     return (
         [] if removals is None else read_some(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, lines)
     )
@@ -145,7 +149,7 @@ def removed_for(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, s
     """For which document or item one was removed, how alike the two are, and why; None when it was
     not removed.
     """
-    published = lake.partition("removals", snapshot).current()
+    published = lake.partition("removed_documents", snapshot).current()
     if published is None:
         return None
     lines = lines_where(published.only(REMOVALS_TABLE) / REMOVALS_TABLE, pc.field("id") == identity)
@@ -159,6 +163,8 @@ def documents_by(lake: Lake, kind: Kind, value: str) -> list[Mapping[str, Any]]:
     """The filtered documents that are found by a value, of every snapshot: lines of `tables.KEYED`
     with the values judged.
     """
-    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("keys")
+    keys = (
+        [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("document_keys")
+    )
     indexes = (keyed_documents(lake, key) for key in keys)
     return [line for index in indexes if index is not None for line in index.find(kind, value)]

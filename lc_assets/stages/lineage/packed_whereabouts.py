@@ -61,8 +61,8 @@ def packed_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Stret
     ):
         ids.setdefault(parse_document_id(name)[0].snapshot, set()).add(name)
     found = []
-    for key in lake.keys("packed"):
-        packed = lake.partition("packed", key).require()
+    for key in lake.keys("packed_rows"):
+        packed = lake.partition("packed_rows", key).require()
         wanted = ids.get(key, set()) | _holding(lake, packed, kind, value)
         found += [(packed, stretch) for stretch in stretches_of(packed, wanted)] if wanted else []
     return found
@@ -95,7 +95,9 @@ def pages_within(lake: Lake, stretch: Stretch) -> list[Page]:
     """
     if not stretch.token_shard.startswith(LABEL):
         return []
-    longpack = _longpack(lake, lake.partition("packed", stretch.snapshot).at(stretch.packed.name))
+    longpack = _longpack(
+        lake, lake.partition("packed_rows", stretch.snapshot).at(stretch.packed.name)
+    )
     if longpack is None:
         return []
     name = f"{stretch.token_shard.removeprefix(LABEL)}{SPANS_SUFFIX}"
@@ -116,8 +118,8 @@ def _longpack(lake: Lake, packed: Published) -> Published | None:
     try:
         store = behind(lake, packed, f"packing_tokens/{key}")
         return (
-            behind(lake, store, f"longpack/{key}")
-            if f"longpack/{key}" in store.receipt.fingerprint.inputs
+            behind(lake, store, f"longpack_documents/{key}")
+            if f"longpack_documents/{key}" in store.receipt.fingerprint.inputs
             else None
         )
     except LcError:

@@ -1,4 +1,4 @@
-"""`lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds
+"""`row_lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds
 where each document is.
 
 ======================  ==========================================================================================
@@ -74,9 +74,11 @@ def index_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        rows = read_table(staging.inputs[f"grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS)
+        rows = read_table(
+            staging.inputs[f"token_grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS
+        )
         removed = read_table(
-            staging.inputs[f"removals/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
+            staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
             REMOVALS.names,
         )
         return write_index(staging.folder, rows, removed)
@@ -158,7 +160,7 @@ class RowIndex:
 
 def row_index(lake: Lake, grid: Published) -> RowIndex | None:
     """The index of this very grid; None when none was made, or it is gone."""
-    name, place = grid.name, lake.partition("lineage", grid.receipt.fingerprint.key)
+    name, place = grid.name, lake.partition("row_lineage", grid.receipt.fingerprint.key)
     for published in place.versions():
         if published.receipt.fingerprint.inputs.get(name) == grid.digest:
             return RowIndex(published)
@@ -170,13 +172,13 @@ def current_index(lake: Lake, snapshot: str) -> RowIndex | None:
     of that very grid.
     """
     index, pointer = (
-        lake.partition("lineage", snapshot).current_summary(),
-        lake.partition("grid", snapshot).pointer(),
+        lake.partition("row_lineage", snapshot).current_summary(),
+        lake.partition("token_grid", snapshot).pointer(),
     )
     if (
         index is None
         or pointer is None
-        or index.receipt.fingerprint.inputs.get(f"grid/{snapshot}") != pointer.digest
+        or index.receipt.fingerprint.inputs.get(f"token_grid/{snapshot}") != pointer.digest
     ):
         return None
     return RowIndex(index)
@@ -185,7 +187,7 @@ def current_index(lake: Lake, snapshot: str) -> RowIndex | None:
 def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     """The records are the grid's row table, line by line."""
     records = read_table(check_input.folder / RECORDS_FILE, RECORDS)
-    grid = check_input.only_input("grid")
+    grid = check_input.only_input("token_grid")
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
     right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
@@ -201,7 +203,7 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are those of the rows' documents and of the removals, all of them and no other, and
     each leads to its line.
     """
-    removals = check_input.only_input("removals")
+    removals = check_input.only_input("removed_documents")
     wanted = {
         ROW_INDEX: keys_of_documents(
             _keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))
@@ -226,9 +228,9 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 
 STAGE = Stage(
-    name="lineage",
+    name="row_lineage",
     code_version="1",
-    upstream=("grid", "removals"),
+    upstream=("token_grid", "removed_documents"),
     params=lambda _, __: {},
     claims=(every_row_is_recorded, every_row_is_found_by_its_keys),
 )

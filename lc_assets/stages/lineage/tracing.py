@@ -207,7 +207,7 @@ def row_of_array(array: str, position: int) -> Row | None:
     split, found = name.removesuffix(".zarr"), located(folder)
     if split not in SPLITS or found is None or not found.version:
         return None
-    if found.stage == "grid":
+    if found.stage == "token_grid":
         return find_row(found.lake, found.published, split, position)
     return _row_in_order(found.lake, order_behind(found.lake, found.published), split, position)
 
@@ -229,7 +229,7 @@ def _row_in_order(lake: Lake, published: Published, split: str, position: int) -
     source = order.sources[number]
     return find_row(
         lake,
-        lake.partition("grid", source.snapshot).at(source.version),
+        lake.partition("token_grid", source.snapshot).at(source.version),
         split,
         int(order.row[position]),
     )
@@ -242,7 +242,7 @@ def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
         NotPublished: when there is no such mix, or what it was made from is gone.
         BadInput: when there is no such sample.
     """
-    published = lake.partition("mixes", mix).require()
+    published = lake.partition("blended_mix", mix).require()
     described = read_mix(published.only(MIX_FILE))
     if not 0 <= sample < described.n_samples:
         raise BadInput(
@@ -310,7 +310,7 @@ def grid_behind(lake: Lake, megatron: Published) -> Published:
     Raises:
         NotPublished: when that version is gone.
     """
-    name = f"grid/{megatron.receipt.fingerprint.key}"
+    name = f"token_grid/{megatron.receipt.fingerprint.key}"
     grid = lake.partition(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
     if grid is None:
         raise NotPublished(f"{megatron.home}: the grid it was made from is gone from the lake")

@@ -104,14 +104,14 @@ def rows_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Row]]:
     """All rows of the documents that are found by a value, with the grid each is in; by snapshot,
     split and row.
     """
-    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("grid")
+    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("token_grid")
     found = []
     for key in keys:
         index = current_index(lake, key)
         lines = index.rows.find(kind, value) if index else None
         if lines == []:
             continue
-        grid = lake.partition("grid", key).current()
+        grid = lake.partition("token_grid", key).current()
         if grid is not None:
             found += [
                 (grid, row_from(grid, line))
@@ -151,7 +151,7 @@ def mixes_of(lake: Lake) -> dict[str, tuple[Published, Mix]]:
     """The published mixes by name, with what each is made of."""
     return {
         name: (published, read_mix(published.only("mix.json")))
-        for name, published in lake.published("mixes").items()
+        for name, published in lake.published("blended_mix").items()
     }
 
 

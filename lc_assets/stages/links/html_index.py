@@ -163,7 +163,7 @@ def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
     kind = kind_that_is_read(context.recipe.web)
-    documents = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
+    documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     notes = [
         DocumentsTask(documents=path, number=number, folder=staging.folder)
         for number, path in enumerate(documents)
@@ -265,7 +265,10 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
     """The tables fit their schema; every document is a filtered one, once; every archive is the
     crawl's; places and page keys can be.
     """
-    paths, filtered = index_files(check_input.folder), check_input.only_input("filtered").folder
+    paths, filtered = (
+        index_files(check_input.folder),
+        check_input.only_input("filtered_documents").folder,
+    )
     wrong = complaints_about(paths, HTML_INDEX, unique="id")
     archives = {path for kind in ("warc", "wat") for path in paths_of(check_input.folder, kind)}
     for path in paths:
@@ -328,10 +331,10 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="html_index",
     code_version="1",
-    upstream=("filtered",),
+    upstream=("filtered_documents",),
     params=_params,
     claims=(
-        all_that_was_kept_came_in("filtered"),
+        all_that_was_kept_came_in("filtered_documents"),
         the_index_adds_up,
         every_place_is_in_the_crawl,
         records_hold_the_pages_they_should,

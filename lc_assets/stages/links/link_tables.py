@@ -95,5 +95,5 @@ SPANS = pa.schema(
         ("n_tokens", pa.int64()),
     ]
 )
-"""`longpack`: the parts of each packed document, in their order; ``start`` and ``stop`` in
+"""`longpack_documents`: the parts of each packed document, in their order; ``start`` and ``stop`` in
 characters, of the part with its anchor line; ``role`` is ``child`` or ``root``."""

@@ -59,7 +59,7 @@ def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings, web = context.recipe.longpack, context.recipe.web
 
     def fill(staging: StagingFolder) -> Counts:
-        documents = staging.inputs[f"filtered/{snapshot}"].folder
+        documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
         tasks = [
             LinksTask(
                 crawl=crawl_of(context),
@@ -194,7 +194,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="page_links",
     code_version="1",
-    upstream=("html_index", "filtered"),
+    upstream=("html_index", "filtered_documents"),
     params=_params,
     claims=(
         all_that_was_kept_came_in("html_index"),

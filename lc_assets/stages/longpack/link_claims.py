@@ -2,10 +2,10 @@
 which words.
 
 Roots are drawn by a keyed hash of their page keys; the first by that hash keeps a page that several
-point at (docs/longpack.md). What is removed (`removals`) takes no part, and nothing crosses from
+point at (docs/longpack.md). What is removed (`removed_documents`) takes no part, and nothing crosses from
 what is trained on to what is held out, of the grid's split or of packed rows': a root and its
 children are on one side of both. Tokens are counted of the pages that are needed, by the recipe's
-tokenizer. Not here: finding the links (`page_links`), putting texts together (`longpack`).
+tokenizer. Not here: finding the links (`page_links`), putting texts together (`longpack_documents`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
@@ -54,9 +54,9 @@ def claim_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         recipe = context.recipe
         return claim_links(
             Claims(
-                documents=documents_files(staging.inputs[f"filtered/{snapshot}"].folder),
+                documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
                 links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
-                removed=[staging.inputs[f"removals/{snapshot}"].folder / REMOVALS_TABLE],
+                removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
                 folder=staging.folder,
                 out=staging.folder / TABLE,
                 settings=recipe.longpack,
@@ -93,7 +93,8 @@ def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
 def _asking(check_input: CheckInput) -> AbstractContextManager[Queries]:
     """Questions to a version, and to the documents that it was made of."""
     filtered, removals = (
-        check_input.only_input(stage).folder for stage in ("filtered", "removals")
+        check_input.only_input(stage).folder
+        for stage in ("filtered_documents", "removed_documents")
     )
     return asking(
         check_input.folder / TABLE, documents_files(filtered), [removals / REMOVALS_TABLE]
@@ -265,7 +266,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="link_claims",
     code_version="1",
-    upstream=("page_links", "filtered", "removals"),
+    upstream=("page_links", "filtered_documents", "removed_documents"),
     params=_params,
     claims=(
         the_claims_add_up,

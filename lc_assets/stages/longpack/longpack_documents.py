@@ -1,4 +1,4 @@
-"""`longpack`: one snapshot's packed documents, each a root behind what it points at, with a span
+"""`longpack_documents`: one snapshot's packed documents, each a root behind what it points at, with a span
 per part.
 
 A packed document bears its root's id, address and digest, and lies in a file called like its root's
@@ -67,7 +67,7 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     def fill(staging: StagingFolder) -> Counts:
         packing = Packing(
             claims=staging.inputs[f"link_claims/{snapshot}"].folder / link_claims.TABLE,
-            documents=documents_files(staging.inputs[f"filtered/{snapshot}"].folder),
+            documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             folder=staging.folder,
             paper_exact=context.recipe.longpack.paper_exact,
             run=functools.partial(run_shards, context, staging),
@@ -173,7 +173,7 @@ def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
     """
     exact, filtered = (
         check_input.fingerprint.params["paper_exact"],
-        check_input.only_input("filtered").folder,
+        check_input.only_input("filtered_documents").folder,
     )
     n_parts = n_wrong = 0
     first = ""
@@ -290,9 +290,9 @@ def _text_of(filtered: Path, document_id: str) -> str | None:
 
 
 STAGE = Stage(
-    name="longpack",
+    name="longpack_documents",
     code_version="2",
-    upstream=("link_claims", "filtered"),
+    upstream=("link_claims", "filtered_documents"),
     params=lambda recipe, _: _params(recipe),
     claims=(
         tables_fit(FILTERED),

@@ -1,4 +1,4 @@
-"""`megatron`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would
+"""`megatron_rows`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would
 build over them.
 
 Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no end-of-document
@@ -49,7 +49,7 @@ def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings = context.recipe.megatron
 
     def fill(staging: StagingFolder) -> Counts:
-        grid = staging.inputs[f"grid/{snapshot}"].folder
+        grid = staging.inputs[f"token_grid/{snapshot}"].folder
         copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
         if (staging.folder / "train.idx").is_file():
             index_train(staging.folder, settings)
@@ -120,7 +120,7 @@ def samples_of(megatron: Published) -> int:
 
 def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
     """Each data set has the grid's rows, row by row, each exactly full."""
-    grid = check_input.only_input("grid").folder
+    grid = check_input.only_input("token_grid").folder
     wrong: list[str] = []
     n_rows = 0
     for split in SPLITS:
@@ -179,9 +179,9 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
 
 
 STAGE = Stage(
-    name="megatron",
+    name="megatron_rows",
     code_version="1",
-    upstream=("grid",),
+    upstream=("token_grid",),
     params=lambda recipe, _: plain(recipe.megatron),
     claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
 )

@@ -1,4 +1,4 @@
-"""`mixes`: a weighted blend of snapshots, and of packed rows beside those of one document, as
+"""`blended_mix`: a weighted blend of snapshots, and of packed rows beside those of one document, as
 Megatron's ``dataset_index`` and ``dataset_sample_index``.
 
 A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with
@@ -60,7 +60,7 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
         available: samples of one epoch.
         used: samples that the mix takes; more than ``available`` means more than one epoch.
         kept: how many of them stand in the part that is kept.
-        part: kind of its rows, where that is not ``megatron``.
+        part: kind of its rows, where that is not ``megatron_rows``.
     """
 
     snapshot: str
@@ -74,7 +74,7 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Name of the source, and what its index is called in the mix's folder: its snapshot, or
-        ``packed/`` and that.
+        ``packed_rows/`` and that.
         """
         return source_name(PLAIN if self.part is msgspec.UNSET else self.part, self.snapshot)
 
@@ -287,9 +287,9 @@ class MixStage(Stage):
 
 
 STAGE = MixStage(
-    name="mixes",
+    name="blended_mix",
     code_version="2",
-    upstream=("megatron", "packed"),
+    upstream=("megatron_rows", "packed_rows"),
     params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron)},
     claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
     partitioned_by="mix",

@@ -28,8 +28,8 @@ NO_SAMPLES = (
     "without training samples (no training row, or fewer tokens in all rows together "
     "than megatron.sequence_length)"
 )
-PLAIN: Part = "megatron"
-"""The kind of rows whose sources are named by their snapshot alone; others are ``packed/2023-06``.
+PLAIN: Part = "megatron_rows"
+"""The kind of rows whose sources are named by their snapshot alone; others are ``packed_rows/2023-06``.
 """
 TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
@@ -97,8 +97,8 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
 def source_name(part: str, snapshot: str) -> str:
     """Name of a source: a kind of rows of one snapshot.
 
-    >>> source_name("megatron", "2023-06"), source_name("packed", "2023-06")
-    ('2023-06', 'packed/2023-06')
+    >>> source_name("megatron_rows", "2023-06"), source_name("packed_rows", "2023-06")
+    ('2023-06', 'packed_rows/2023-06')
     """
     return snapshot if part == PLAIN else f"{part}/{snapshot}"
 
@@ -106,8 +106,8 @@ def source_name(part: str, snapshot: str) -> str:
 def part_and_snapshot(source: str) -> tuple[str, str]:
     """What `source_name` was made of; a snapshot's name has no ``/``.
 
-    >>> part_and_snapshot("2023-06"), part_and_snapshot("packed/2023-06")
-    (('megatron', '2023-06'), ('packed', '2023-06'))
+    >>> part_and_snapshot("2023-06"), part_and_snapshot("packed_rows/2023-06")
+    (('megatron_rows', '2023-06'), ('packed_rows', '2023-06'))
     """
     part, _, snapshot = source.rpartition("/")
     return part or PLAIN, snapshot
@@ -234,7 +234,7 @@ def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> 
     if not named:
         if settings.parts:
             raise BadInput(
-                f"the mix has a share of {part} rows, and no published `{part}` has samples: "
+                f"the mix has a share of {part}, and no published `{part}` has samples: "
                 "build it, or take it out of the parts"
             )
         nothing = (

@@ -1,4 +1,4 @@
-"""`packed`: rows of a fixed length, filled with documents of any length, with every span of theirs
+"""`packed_rows`: rows of a fixed length, filled with documents of any length, with every span of theirs
 known.
 
 Published are rows as a token grid, the same pieces as Megatron's documents, and the spans, as
@@ -212,7 +212,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="packed",
+    name="packed_rows",
     code_version="1",
     upstream=("packing_tokens",),
     params=_params,

@@ -1,8 +1,8 @@
-"""Any corpus into packed rows: what `packing_tokens` and `packed` do in a lake, for files and
+"""Any corpus into packed rows: what `packing_tokens` and `packed_rows` do in a lake, for files and
 folders of documents.
 
 Each file is tokenized in a process of its own, then all documents are planned together, then rows
-are written by groups. What comes of it is laid out as a version of `packed` is, with all rows in
+are written by groups. What comes of it is laid out as a version of `packed_rows` is, with all rows in
 ``train``, and the rows' texts beside them; nothing is written into a folder that holds something
 already. Ids of a corpus may repeat, so documents are drawn for by file and number.
 

@@ -25,7 +25,7 @@ PACKED_SPANS: Final = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`packed`: a line per piece, train first, rows in order, the pieces of a row in theirs.
+"""`packed_rows`: a line per piece, train first, rows in order, the pieces of a row in theirs.
 ``n_tokens`` is of the document, without the end of text that stands behind it when documents are
 ended: that is token ``n_tokens``.
 """

@@ -50,14 +50,16 @@ class DataSet:
         Raises:
             NotPublished: when that version is gone.
         """
-        pin = self.release.pins.get(f"grid/{snapshot}")
-        return None if pin is None else self.lake.partition("grid", snapshot).at(pin.version)
+        pin = self.release.pins.get(f"token_grid/{snapshot}")
+        return None if pin is None else self.lake.partition("token_grid", snapshot).at(pin.version)
 
     @property
     def snapshots(self) -> set[str]:
         """Those whose grids are in it."""
         return {
-            name.removeprefix("grid/") for name in self.release.pins if name.startswith("grid/")
+            name.removeprefix("token_grid/")
+            for name in self.release.pins
+            if name.startswith("token_grid/")
         }
 
 
@@ -142,7 +144,11 @@ def compare(before: DataSet, after: DataSet) -> Difference:
         NotPublished: when a version that has to be looked into is gone.
     """
     both = [
-        (name, before.release.pins.get(f"grid/{name}"), after.release.pins.get(f"grid/{name}"))
+        (
+            name,
+            before.release.pins.get(f"token_grid/{name}"),
+            after.release.pins.get(f"token_grid/{name}"),
+        )
         for name in _sorted(before, after)
     ]
     differ = [
@@ -287,7 +293,7 @@ def _flat(value: Any, stem: str) -> Iterator[tuple[str, Any]]:
 def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
     for name in sorted(
-        of for of in before.pins.keys() | after.pins.keys() if of.startswith("mixes/")
+        of for of in before.pins.keys() | after.pins.keys() if of.startswith("blended_mix/")
     ):
         old, new = before.pins.get(name), after.pins.get(name)
         if old is None or new is None:

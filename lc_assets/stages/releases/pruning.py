@@ -219,13 +219,13 @@ def _read_through(lake: Lake, published: Published) -> list[Published]:
     try:
         if stage == "longcrawl":
             return grids_of_order(lake, published)
-        if stage == "flat":
+        if stage == "longcrawl_flat":
             return [order_behind(lake, published)]
-        if stage == "megatron":
+        if stage == "megatron_rows":
             return [grid_behind(lake, published)]
-        if stage == "mixes":
+        if stage == "blended_mix":
             return sources_of(lake, published)
-        if stage == "packed":
+        if stage == "packed_rows":
             return [behind(lake, published, f"packing_tokens/{published.receipt.fingerprint.key}")]
     except LcError:
         pass  # what is gone already needs no protection

@@ -30,7 +30,7 @@ from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.releases.serving import sources_of
 from lc_assets.vocabulary import SPLITS
 
-OF_OTHERS: Final = ("packed",)
+OF_OTHERS: Final = ("packed_rows",)
 """Stages beside the grids whose published partitions are pinned as they stand; another one that is
 served is added here.
 """
@@ -62,15 +62,15 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
     order = lake.partition("longcrawl").require()
     grids = {grid.name: grid for grid in grids_of_order(lake, order)}
     found = {order.name: order, **grids}
-    flat = lake.partition("flat").current()
+    flat = lake.partition("longcrawl_flat").current()
     if flat is not None and order_behind(lake, flat).digest == order.digest:
         found[flat.name] = flat
-    for mix in lake.published("mixes").values():
+    for mix in lake.published("blended_mix").values():
         found[mix.name] = mix
         found |= {source.name: source for source in _sources_of(lake, mix, grids, strict=strict)}
-    for megatron in lake.published("megatron").values():
+    for megatron in lake.published("megatron_rows").values():
         if grid_behind(lake, megatron).digest == _digest(
-            grids, f"grid/{megatron.receipt.fingerprint.key}"
+            grids, f"token_grid/{megatron.receipt.fingerprint.key}"
         ):
             found.setdefault(megatron.name, megatron)
     indexes = (row_index(lake, grid) for grid in grids.values())
@@ -86,7 +86,10 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
 def grids_of_order(lake: Lake, order: Published) -> list[Published]:
     """The very grids that a global order is over."""
     opened = GlobalOrder.open(order.only("*.json", "train_*.npy"), "train", pass_over=False)
-    return [lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources]
+    return [
+        lake.partition("token_grid", source.snapshot).at(source.version)
+        for source in opened.sources
+    ]
 
 
 def _sources_of(
@@ -94,8 +97,8 @@ def _sources_of(
 ) -> Iterator[Published]:
     for source in sources_of(lake, mix):
         key = source.receipt.fingerprint.key
-        if source.name.startswith("megatron/"):
-            late = grid_behind(lake, source).digest != _digest(grids, f"grid/{key}")
+        if source.name.startswith("megatron_rows/"):
+            late = grid_behind(lake, source).digest != _digest(grids, f"token_grid/{key}")
         else:
             current = lake.partition(*source.name.split("/")).current()
             late = current is None or current.digest != source.digest
@@ -166,7 +169,9 @@ def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
 
 
 def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
-    grids = [published.receipt for name, published in pinned.items() if name.startswith("grid/")]
+    grids = [
+        published.receipt for name, published in pinned.items() if name.startswith("token_grid/")
+    ]
     counts = {
         f"{split} rows": sum(grid.counts.extra[f"{split} rows"] for grid in grids)
         for split in SPLITS

@@ -127,7 +127,8 @@ class GridRoster:
 def _of_order(lake: Lake, order: Published) -> Iterator[Published]:
     opened = GlobalOrder.open(order.folder, "train")
     yield from (
-        lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources
+        lake.partition("token_grid", source.snapshot).at(source.version)
+        for source in opened.sources
     )
 
 
@@ -135,7 +136,7 @@ def _of_mix(lake: Lake, mix: Published) -> Iterator[Published]:
     yield from (
         grid_behind(lake, source)
         for source in sources_of(lake, mix)
-        if source.name.startswith("megatron/")
+        if source.name.startswith("megatron_rows/")
     )
 
 
@@ -153,11 +154,11 @@ def sources_of(lake: Lake, mix: Published) -> list[Published]:
 
 
 GRIDS_OF: Mapping[str, Callable[[Lake, Published], Iterator[Published]]] = {
-    "grid": lambda _, grid: iter([grid]),
-    "megatron": lambda lake, megatron: iter([grid_behind(lake, megatron)]),
+    "token_grid": lambda _, grid: iter([grid]),
+    "megatron_rows": lambda lake, megatron: iter([grid_behind(lake, megatron)]),
     "longcrawl": _of_order,
-    "flat": lambda lake, flat: _of_order(lake, order_behind(lake, flat)),
-    "mixes": _of_mix,
+    "longcrawl_flat": lambda lake, flat: _of_order(lake, order_behind(lake, flat)),
+    "blended_mix": _of_mix,
 }
 """Stage → the very grids whose rows one of its versions serves."""
 
@@ -182,8 +183,8 @@ def _rosters_of_packed(lake: Lake, packed: Published) -> Iterator[Roster]:
     table = read_table(packed.only(SPANS_FILE) / SPANS_FILE, ["id", "url", "digest"])
     yield TableRoster(f"{packed.name}/{packed.version}", key, table)
     store = behind(lake, packed, f"packing_tokens/{key}")
-    if f"longpack/{key}" in store.receipt.fingerprint.inputs:
-        yield from _rosters_of_longpack(lake, behind(lake, store, f"longpack/{key}"))
+    if f"longpack_documents/{key}" in store.receipt.fingerprint.inputs:
+        yield from _rosters_of_longpack(lake, behind(lake, store, f"longpack_documents/{key}"))
 
 
 def behind(lake: Lake, published: Published, name: str) -> Published:
@@ -204,15 +205,15 @@ def behind(lake: Lake, published: Published, name: str) -> Published:
 def _rosters_of_mix(lake: Lake, mix: Published) -> Iterator[Roster]:
     for source in sources_of(lake, mix):
         yield from (
-            _rosters_of_grids if source.name.startswith("megatron/") else _rosters_of_packed
+            _rosters_of_grids if source.name.startswith("megatron_rows/") else _rosters_of_packed
         )(lake, source)
 
 
 ROSTERS_OF: Mapping[str, Callable[[Lake, Published], Iterator[Roster]]] = {
     **dict.fromkeys(GRIDS_OF, _rosters_of_grids),
-    "longpack": _rosters_of_longpack,
-    "packed": _rosters_of_packed,
-    "mixes": _rosters_of_mix,
+    "longpack_documents": _rosters_of_longpack,
+    "packed_rows": _rosters_of_packed,
+    "blended_mix": _rosters_of_mix,
 }
 """Stage → the rosters of one of its versions."""
 
@@ -224,7 +225,7 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
     entries = entries_of(recipe.withdrawals)
     if not entries:
         return _finding([], "no list names anything", n_documents=0)
-    withdrawn = lake.partition("withdrawn").current()
+    withdrawn = lake.partition("withdrawn_documents").current()
     if withdrawn is None:
         return _finding(["`withdrawn_documents` was never materialized"], "")
     said = withdrawn.receipt.fingerprint.params

@@ -1,4 +1,4 @@
-"""`card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one
+"""`data_set_card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one
 page of HTML.
 
 =================  ==================================================================================
@@ -80,7 +80,9 @@ def write_card(context: BuildContext) -> Built:
 
     def fill(staging: StagingFolder) -> Counts:
         mixes = [
-            version for name, version in sorted(staging.inputs.items()) if name.startswith("mixes/")
+            version
+            for name, version in sorted(staging.inputs.items())
+            if name.startswith("blended_mix/")
         ]
         order = (
             staging.inputs.get(f"longcrawl/{GLOBAL}")
@@ -300,9 +302,9 @@ def _params(recipe: Any, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="card",
+    name="data_set_card",
     code_version="2",
-    upstream=("longcrawl", "mixes"),
+    upstream=("longcrawl", "blended_mix"),
     params=_params,
     claims=(the_card_says_what_stands, the_card_is_complete),
     partitioned_by="nothing",

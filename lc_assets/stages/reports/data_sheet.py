@@ -130,13 +130,14 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
     """
     opened = GlobalOrder.open(order.folder, "train")
     grids = [
-        lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources
+        lake.partition("token_grid", source.snapshot).at(source.version)
+        for source in opened.sources
     ]
     chains = [_chain(lake, grid) for grid in grids]
     newest = chains[-1] if chains else {}
     settings = {stage: version.receipt.fingerprint.params for stage, version in newest.items()}
     lines = [_snapshot(chain) for chain in chains]
-    tokenizer = str(settings.get("tokens", {}).get("tokenizer", "gpt2"))
+    tokenizer = str(settings.get("token_documents", {}).get("tokenizer", "gpt2"))
     return Sheet(
         version=order.version,
         digest=order.digest,
@@ -146,13 +147,13 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
         snapshots=lines,
         mixes=[_mix(mix) for mix in mixes],
         reasons=_reasons(chains),
-        rules=list(settings.get("filtered", {}).get("rules", {}).get("rules", [])),
+        rules=list(settings.get("filtered_documents", {}).get("rules", {}).get("rules", [])),
         settings={
             stage: {name: value for name, value in params.items() if name != "rules"}
             for stage, params in settings.items()
         },
         code={stage: version.receipt.fingerprint.code_version for stage, version in newest.items()},
-        libraries=newest["grid"].receipt.libraries if newest else {},
+        libraries=newest["token_grid"].receipt.libraries if newest else {},
         randomness={
             f"{stage}: {name}": how
             for stage, version in newest.items()
@@ -163,19 +164,25 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
     )
 
 
-STAGES = ("raw", "filtered", "removals", "tokens", "grid")
+STAGES = (
+    "raw_snapshot",
+    "filtered_documents",
+    "removed_documents",
+    "token_documents",
+    "token_grid",
+)
 
 
 def _chain(lake: Lake, grid: Published) -> dict[str, Published]:
     """The versions behind a grid, each the very one that the next was made of, as far as they are
     still there.
     """
-    found = {"grid": grid}
+    found = {"token_grid": grid}
     for stage, made in (
-        ("tokens", "grid"),
-        ("removals", "tokens"),
-        ("filtered", "tokens"),
-        ("raw", "filtered"),
+        ("token_documents", "token_grid"),
+        ("removed_documents", "token_documents"),
+        ("filtered_documents", "token_documents"),
+        ("raw_snapshot", "filtered_documents"),
     ):
         version = _input(lake, found[made], stage) if made in found else None
         if version is not None:
@@ -190,10 +197,11 @@ def _input(lake: Lake, made: Published, stage: str) -> Published | None:
 
 
 def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
-    grid = chain["grid"]
+    grid = chain["token_grid"]
     all_counts = {stage: version.receipt.counts for stage, version in chain.items()}
     filtered, removals, tokens = (
-        all_counts.get(stage) for stage in ("filtered", "removals", "tokens")
+        all_counts.get(stage)
+        for stage in ("filtered_documents", "removed_documents", "token_documents")
     )
     languages = (
         read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
@@ -207,8 +215,8 @@ def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
         filtered=None if filtered is None else filtered.kept,
         removed=None if removals is None else removals.seen - removals.kept,
         tokens=None if tokens is None else tokens.extra.get("tokens", 0),
-        train_rows=all_counts["grid"].extra["train rows"],
-        heldout_rows=all_counts["grid"].extra["heldout rows"],
+        train_rows=all_counts["token_grid"].extra["train rows"],
+        heldout_rows=all_counts["token_grid"].extra["heldout rows"],
         stored_bytes=sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path),
         languages={line["values"]: line["counts"] for line in languages},
     )
@@ -227,7 +235,7 @@ def _mix(mix: Published) -> MixSheet:
 
 
 def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
-    """By stage and first reason, each document once: `tokens` counts those again that `removals`
+    """By stage and first reason, each document once: `token_documents` counts those again that `removed_documents`
     took out before it.
     """
     found: dict[str, Counter[str]] = {}
@@ -236,7 +244,7 @@ def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
             stage: Counter(version.receipt.counts.dropped) for stage, version in chain.items()
         }
         if "tokens" in dropped:
-            dropped["tokens"] -= dropped.get("removals", Counter())
+            dropped["tokens"] -= dropped.get("removed_documents", Counter())
         for stage, counted in dropped.items():
             found.setdefault(stage, Counter()).update(counted)
     return {

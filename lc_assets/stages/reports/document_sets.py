@@ -35,16 +35,20 @@ LONGPACK: Final = "longpack"
 PACKED: Final = "packed"
 SETS: Final = (NATURAL, LONGPACK, PACKED)
 
-STAGE_OF_SET: Final = {NATURAL: "filtered", LONGPACK: "longpack", PACKED: "packed"}
+STAGE_OF_SET: Final = {
+    NATURAL: "filtered_documents",
+    LONGPACK: "longpack_documents",
+    PACKED: "packed_rows",
+}
 
 
 def needs(recipe: Recipe, stage: str) -> bool:
     """Whether reports of this recipe read a stage: those of sets that it does not want are passed
     over.
     """
-    if stage in ("longpack", "link_claims"):
+    if stage in ("longpack_documents", "link_claims"):
         return recipe.longpack.wanted
-    return recipe.packing.wanted if stage == "packed" else True
+    return recipe.packing.wanted if stage == "packed_rows" else True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

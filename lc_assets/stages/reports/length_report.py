@@ -1,4 +1,4 @@
-"""`lengths`: how long the documents of a snapshot's sets are, in tokens: natural ones, LongPack's,
+"""`length_report`: how long the documents of a snapshot's sets are, in tokens: natural ones, LongPack's,
 pieces of packed rows.
 
 Published are a table per set and shard, one of all sets by groups of lengths, and how roots grew by
@@ -87,7 +87,7 @@ def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings = context.recipe.tokenizing
 
     def fill(staging: StagingFolder) -> Counts:
-        removed = removed_by_shard(staging.inputs[f"removals/{snapshot}"].folder)
+        removed = removed_by_shard(staging.inputs[f"removed_documents/{snapshot}"].folder)
         tasks = [
             LengthTask(
                 shard=shard,
@@ -166,7 +166,7 @@ def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int
 def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
     """How roots grew: one line, or none when nothing was packed along links."""
     packed, claims = (
-        staging.inputs.get(f"longpack/{snapshot}"),
+        staging.inputs.get(f"longpack_documents/{snapshot}"),
         staging.inputs.get(f"link_claims/{snapshot}"),
     )
     if packed is None or claims is None:
@@ -200,9 +200,15 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="lengths",
+    name="length_report",
     code_version="1",
-    upstream=("filtered", "removals", "longpack", "link_claims", "packed"),
+    upstream=(
+        "filtered_documents",
+        "removed_documents",
+        "longpack_documents",
+        "link_claims",
+        "packed_rows",
+    ),
     params=_params,
     claims=(
         every_document_has_a_length,

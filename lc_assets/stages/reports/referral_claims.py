@@ -121,7 +121,7 @@ def every_sample_is_as_asked(check_input: CheckInput) -> CheckResult:
     """
     most, lengths = (
         check_input.fingerprint.params["sample"],
-        check_input.only_input("lengths").folder,
+        check_input.only_input("length_report").folder,
     )
     wrong, n_measured = [], 0
     for document_set in SETS:

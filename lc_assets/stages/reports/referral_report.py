@@ -1,4 +1,4 @@
-"""`referrals`: how densely the documents of a snapshot's sets come back to what they said before,
+"""`referral_report`: how densely the documents of a snapshot's sets come back to what they said before,
 beside the LongPack paper's tables.
 
 Of each set and group of lengths a sample is measured, chosen by a keyed hash of the documents' ids.
@@ -112,7 +112,10 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        reports, lengths = context.recipe.reports, staging.inputs[f"lengths/{snapshot}"].folder
+        reports, lengths = (
+            context.recipe.reports,
+            staging.inputs[f"length_report/{snapshot}"].folder,
+        )
         settings = measuring_of(context.recipe)
         shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
         background = _background(context, staging, shards, lengths)
@@ -272,9 +275,9 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="referrals",
+    name="referral_report",
     code_version="1",
-    upstream=("lengths", "filtered", "longpack", "packed"),
+    upstream=("length_report", "filtered_documents", "longpack_documents", "packed_rows"),
     params=_params,
     claims=(
         every_sample_is_as_asked,

@@ -14,7 +14,7 @@ LENGTHS: Final = pa.schema(
         ("n_chars", pa.int64()),
     ]
 )
-"""`lengths`: one line per document of a set; ``n_chars`` is null where only ids are known."""
+"""`length_report`: one line per document of a set; ``n_chars`` is null where only ids are known."""
 
 LENGTH_SHARES: Final = pa.schema(
     [
@@ -30,7 +30,7 @@ LENGTH_SHARES: Final = pa.schema(
         ("token_share_from", pa.float64()),
     ]
 )
-"""`lengths`: each set by groups of lengths, and what is as long as the group or longer."""
+"""`length_report`: each set by groups of lengths, and what is as long as the group or longer."""
 
 GROWTH: Final = pa.schema(
     [
@@ -42,7 +42,7 @@ GROWTH: Final = pa.schema(
         ("median_ratio", pa.float64()),
     ]
 )
-"""`lengths`: how roots grew by packing; a line when there are packed documents, see
+"""`length_report`: how roots grew by packing; a line when there are packed documents, see
 `lc_assets.packing.growth`.
 """
 
@@ -76,13 +76,13 @@ DENSITIES: Final = pa.schema(
         ("paper", pa.float64()),
     ]
 )
-"""`referrals`: means over the measured documents of a set and a group; ``paper`` is what the
+"""`referral_report`: means over the measured documents of a set and a group; ``paper`` is what the
 LongPack paper prints there, or null.
 """
 
 COMMON_WORDS: Final = pa.schema(
     [("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())]
 )
-"""`referrals`: words that are no concepts, because so many pieces of the natural documents hold
+"""`referral_report`: words that are no concepts, because so many pieces of the natural documents hold
 them.
 """

@@ -80,7 +80,7 @@ def order_snapshots(context: BuildContext) -> Built:
 
 def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
     """The grids of a stage's inputs, in the order that numbers them."""
-    return [inputs[name] for name in sorted(inputs) if name.startswith("grid/")]
+    return [inputs[name] for name in sorted(inputs) if name.startswith("token_grid/")]
 
 
 def row_tokens_of(grids: list[Published]) -> int:
@@ -189,10 +189,10 @@ def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
 
 
 def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> NDArray[np.uint64]:
-    grid = check_input.inputs.get(f"grid/{source.snapshot}")
+    grid = check_input.inputs.get(f"token_grid/{source.snapshot}")
     if grid is None:
         raise Mismatch(
-            f"the order is over grid/{source.snapshot}, of which it was not made, or whose "
+            f"the order is over token_grid/{source.snapshot}, of which it was not made, or whose "
             "version is gone"
         )
     return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
@@ -211,7 +211,7 @@ def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[
 STAGE = Stage(
     name="longcrawl",
     code_version="1",
-    upstream=("grid",),
+    upstream=("token_grid",),
     params=lambda _, __: {},
     claims=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
     partitioned_by="nothing",

@@ -1,4 +1,4 @@
-"""`flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
+"""`longcrawl_flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
 
 A copy of everything, for readers that know only that layout. The riffled grids hold the same rows
 for the price of an index (`lc_assets.stages.rows.longcrawl`); this is made on request.
@@ -131,13 +131,13 @@ def bring_grids(lake: Lake, order: Path) -> None:
     read.
     """
     for source in GlobalOrder.open(order, "train").sources:
-        lake.partition("grid", source.snapshot).at(source.version).only("*.zarr/*")
+        lake.partition("token_grid", source.snapshot).at(source.version).only("*.zarr/*")
 
 
 def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
     """Open the rows of one split in the global order."""
     opened = GlobalOrder.open(order, split)
-    folders = (root / "grid" / source.snapshot / source.version for source in opened.sources)
+    folders = (root / "token_grid" / source.snapshot / source.version for source in opened.sources)
     return RiffledReader(opened, [GridReader(folder / f"{split}.zarr") for folder in folders])
 
 
@@ -182,7 +182,7 @@ def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list
 
 
 STAGE = Stage(
-    name="flat",
+    name="longcrawl_flat",
     code_version="1",
     upstream=("longcrawl",),
     params=lambda recipe, _: plain(recipe.flattening),

@@ -28,7 +28,7 @@ are 10 GB.
 """
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Part = Literal["megatron", "packed"]
+Part = Literal["megatron_rows", "packed_rows"]
 """Kinds of rows that a mix takes from: one document each, or packed with several."""
 
 
@@ -151,7 +151,7 @@ class MixSettings(Settings, frozen=True, kw_only=True):
         epochs: instead of weights: how often each snapshot is to be gone through, to the nearest
             sample.
         samples: size of the blend; none means the most that repeats no sample of any source.
-        parts: shares of samples by kind of rows, such as ``{megatron = 0.34, packed = 0.66}``: rows
+        parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows = 0.66}``: rows
             of one document beside packed rows; within each part the weights hold. None means rows
             of one document alone.
         seed: of the indices; none means ``megatron.seed``.
@@ -186,7 +186,7 @@ class MixSettings(Settings, frozen=True, kw_only=True):
     @property
     def kinds(self) -> tuple[Part, ...]:
         """The kinds of rows it takes from, sorted."""
-        return tuple(sorted(self.parts)) or ("megatron",)
+        return tuple(sorted(self.parts)) or ("megatron_rows",)
 
     @property
     def named(self) -> frozenset[str] | None:

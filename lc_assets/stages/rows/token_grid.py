@@ -1,4 +1,4 @@
-"""`grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written
+"""`token_grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written
 as Zarr.
 
 The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the doing is a loop
@@ -86,8 +86,8 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings = context.recipe.gridding
 
     def fill(staging: StagingFolder) -> Counts:
-        tokens = staging.inputs[f"tokens/{snapshot}"].folder
-        _require_long_enough(staging.inputs[f"tokens/{snapshot}"], settings)
+        tokens = staging.inputs[f"token_documents/{snapshot}"].folder
+        _require_long_enough(staging.inputs[f"token_documents/{snapshot}"], settings)
         documents = _documents(tokens)
         rows = plan_rows(documents, settings)
         write_table(staging.folder / ROWS_FILE, rows)
@@ -95,7 +95,7 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
             task
             for split in SPLITS
             for task in _bands(
-                staging.inputs[f"tokens/{snapshot}"], staging.folder, split, rows, settings
+                staging.inputs[f"token_documents/{snapshot}"], staging.folder, split, rows, settings
             )
         ]
         written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
@@ -284,7 +284,7 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     """Rows read back from the Zarr, unrolled, are their documents' tokens: all rows, or an even 256
     of each split.
     """
-    tokens = check_input.only_input("tokens").folder
+    tokens = check_input.only_input("token_documents").folder
     n_checked, wrong = 0, []
     for split in SPLITS:
         plan = rows_of(check_input.folder, split)
@@ -370,12 +370,12 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
 
 
 STAGE = Stage(
-    name="grid",
+    name="token_grid",
     code_version="3",
-    upstream=("tokens",),
+    upstream=("token_documents",),
     params=lambda recipe, _: plain(recipe.gridding),
     claims=(
-        all_that_was_kept_came_in("tokens"),
+        all_that_was_kept_came_in("token_documents"),
         every_row_is_planned_once,
         rows_unroll_to_their_documents,
         train_and_heldout_share_nothing,

@@ -1,10 +1,10 @@
 """`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in
-the files that `tokens` writes.
+the files that `token_documents` writes.
 
 ===============  =================================================================================================
 ``documents``    what is read
 ===============  =================================================================================================
-``natural``      filtered documents, but those that `removals` takes out
+``natural``      filtered documents, but those that `removed_documents` takes out
 ``longpack``     LongPack's documents
 ``both``         LongPack's, and the natural ones of which nothing is in one of these: neither a root nor a child
 ===============  =================================================================================================
@@ -49,10 +49,10 @@ from lc_assets.stages.tokens.token_documents import (
 )
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
-FILTERED: Final = "filtered"
-REMOVALS: Final = "removals"
+FILTERED: Final = "filtered_documents"
+REMOVALS: Final = "removed_documents"
 CLAIMS: Final = "link_claims"
-LONGPACK: Final = "longpack"
+LONGPACK: Final = "longpack_documents"
 LABEL: Final = "longpack-"
 """Begins the names of LongPack's shards."""
 
@@ -97,7 +97,7 @@ def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def settings_of(recipe: Recipe) -> TokenizingSettings:
-    """How text becomes ids here: as in `tokens`, but whole documents of any length."""
+    """How text becomes ids here: as in `token_documents`, but whole documents of any length."""
     return msgspec.structs.replace(
         recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None
     )

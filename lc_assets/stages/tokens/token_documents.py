@@ -1,4 +1,4 @@
-"""`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no
+"""`token_documents`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no
 end-of-text token.
 
 The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every
@@ -120,8 +120,8 @@ def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        source = staging.inputs[f"filtered/{snapshot}"].folder
-        removed = removed_by_shard(staging.inputs[f"removals/{snapshot}"].folder)
+        source = staging.inputs[f"filtered_documents/{snapshot}"].folder
+        removed = removed_by_shard(staging.inputs[f"removed_documents/{snapshot}"].folder)
         tasks = tasks_of(
             source,
             staging.folder,
@@ -159,8 +159,8 @@ def tasks_of(
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents, and which of them do not go on."""
-    removed = removed_by_shard(inputs[f"removals/{key}"].only(REMOVALS_TABLE))
-    documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
+    removed = removed_by_shard(inputs[f"removed_documents/{key}"].only(REMOVALS_TABLE))
+    documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
     return {
         name: (read, Read("removed", digest_of(removed.get(name, {}))))
         for name, read in documents.items()
@@ -391,13 +391,13 @@ def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[st
 
 
 STAGE = Stage(
-    name="tokens",
+    name="token_documents",
     code_version="2",
-    upstream=("filtered", "removals"),
+    upstream=("filtered_documents", "removed_documents"),
     params=lambda recipe, _: params_of(recipe.tokenizing, recipe.privacy),
     claims=(
         counts_add_up,
-        all_that_was_kept_came_in("filtered"),
+        all_that_was_kept_came_in("filtered_documents"),
         tables_fit(TOKENIZED),
         every_document_is_named_once,
         the_ids_are_where_the_table_says,

@@ -31,20 +31,20 @@ from lc_assets.stages.tables import read_table
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 
-WORKING_MATERIAL: Final = ("filtered", "keys")
+WORKING_MATERIAL: Final = ("filtered_documents", "document_keys")
 """Made of what is upstream, and read by the stages that find out what must go; not served."""
 HOLDERS: Final = (
     *WORKING_MATERIAL,
-    "longpack",
-    "tokens",
-    "grid",
-    "lineage",
-    "megatron",
+    "longpack_documents",
+    "token_documents",
+    "token_grid",
+    "row_lineage",
+    "megatron_rows",
     "longcrawl",
-    "flat",
+    "longcrawl_flat",
     "packing_tokens",
-    "packed",
-    "mixes",
+    "packed_rows",
+    "blended_mix",
 )
 
 
@@ -149,18 +149,18 @@ class _Asked:
     def in_store(self, store: Published) -> int | None:
         """Of packed documents' tokens: by name, and by what LongPack's documents hold."""
         key = store.receipt.fingerprint.key
-        if f"longpack/{key}" not in store.receipt.fingerprint.inputs:
+        if f"longpack_documents/{key}" not in store.receipt.fingerprint.inputs:
             return self.in_documents(store)
         try:
-            within = self.in_rosters(behind(self.lake, store, f"longpack/{key}"))
+            within = self.in_rosters(behind(self.lake, store, f"longpack_documents/{key}"))
         except LcError:
             return None
         return None if within is None else max(within, self.in_documents(store))
 
     def in_indexed(self, lineage: Published) -> int | None:
         key = lineage.receipt.fingerprint.key
-        grid = self.lake.partition("grid", key).with_digest(
-            lineage.receipt.fingerprint.inputs.get(f"grid/{key}", "")
+        grid = self.lake.partition("token_grid", key).with_digest(
+            lineage.receipt.fingerprint.inputs.get(f"token_grid/{key}", "")
         )
         return None if grid is None else self.in_rows(grid)
 
@@ -172,16 +172,16 @@ class _Asked:
 
 
 _COUNTS: Mapping[str, Callable[[_Asked, Published], int | None]] = {
-    "filtered": _Asked.of_snapshot,
-    "keys": _Asked.of_snapshot,
-    "tokens": _Asked.in_documents,
-    "grid": _Asked.in_rows,
-    "lineage": _Asked.in_indexed,
-    "megatron": _Asked.in_grids,
+    "filtered_documents": _Asked.of_snapshot,
+    "document_keys": _Asked.of_snapshot,
+    "token_documents": _Asked.in_documents,
+    "token_grid": _Asked.in_rows,
+    "row_lineage": _Asked.in_indexed,
+    "megatron_rows": _Asked.in_grids,
     "longcrawl": _Asked.in_grids,
-    "flat": _Asked.in_grids,
-    "longpack": _Asked.in_rosters,
+    "longcrawl_flat": _Asked.in_grids,
+    "longpack_documents": _Asked.in_rosters,
     "packing_tokens": _Asked.in_store,
-    "packed": _Asked.in_rosters,
-    "mixes": _Asked.in_rosters,
+    "packed_rows": _Asked.in_rosters,
+    "blended_mix": _Asked.in_rosters,
 }

@@ -93,7 +93,7 @@ def _rows(
     """Rows and tokens of each document by the newest grid that has it; and the documents that
     published grids have.
     """
-    grids = [one for one in held if one.published.receipt.fingerprint.stage == "grid"]
+    grids = [one for one in held if one.published.receipt.fingerprint.stage == "token_grid"]
     rows: dict[str, tuple[int, int]] = {}
     served: set[str] = set()
     for one in sorted(grids, key=lambda one: _finished(lake, one.published)):
@@ -105,7 +105,7 @@ def _rows(
 
 
 def _finished(lake: Lake, grid: Published) -> float:
-    kept = lake.partition("grid", grid.receipt.fingerprint.key).folders().get(grid.version)
+    kept = lake.partition("token_grid", grid.receipt.fingerprint.key).folders().get(grid.version)
     return (kept.finished if kept else None) or 0.0
 
 

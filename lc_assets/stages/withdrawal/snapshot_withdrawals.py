@@ -1,8 +1,8 @@
-"""`withdrawals`: one snapshot's part of `withdrawn`: which of its documents go, and nothing that
+"""`snapshot_withdrawals`: one snapshot's part of `withdrawn_documents`: which of its documents go, and nothing that
 says why.
 
 Made again, in milliseconds, whenever a list changes; where no document of the snapshot comes or
-goes it has the same bytes, and nothing behind it is built. Reasons and dates stand in `withdrawn`
+goes it has the same bytes, and nothing behind it is built. Reasons and dates stand in `withdrawn_documents`
 alone, so that another wording builds nothing.
 """
 
@@ -32,7 +32,7 @@ from lc_assets.vocabulary import SnapshotId
 TABLE: Final = "withdrawals.parquet"
 COLUMNS: Final = ("id", "how", "for_id", "similarity")
 WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
-"""`withdrawals`: a document that goes, how it was found, and for a document of the same content
+"""`snapshot_withdrawals`: a document that goes, how it was found, and for a document of the same content
 which listed one that is.
 """
 
@@ -41,18 +41,18 @@ def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot are withdrawn.
 
     Raises:
-        NotPublished: when `withdrawn` is not, or the snapshot was not indexed yet and so not looked
+        NotPublished: when `withdrawn_documents` is not, or the snapshot was not indexed yet and so not looked
             through.
     """
 
     def fill(staging: StagingFolder) -> Counts:
         for name, asset in (
-            (f"keys/{snapshot}", "document_keys"),
-            (f"withdrawn/{GLOBAL}", "withdrawn_documents"),
+            (f"document_keys/{snapshot}", "document_keys"),
+            (f"withdrawn_documents/{GLOBAL}", "withdrawn_documents"),
         ):
             if name not in staging.inputs:
                 raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
-        lines = part_of(staging.inputs[f"withdrawn/{GLOBAL}"], snapshot)
+        lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], snapshot)
         write_table(staging.folder / TABLE, lines)
         return Counts(seen=lines.num_rows, kept=lines.num_rows)
 
@@ -72,27 +72,27 @@ def withdrawals_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
-    """The table holds what `withdrawn` has of this snapshot: all of it, and nothing else."""
+    """The table holds what `withdrawn_documents` has of this snapshot: all of it, and nothing else."""
     ours = read_table(check_input.folder / TABLE, COLUMNS)
-    theirs = part_of(check_input.only_input("withdrawn"), check_input.fingerprint.key)
+    theirs = part_of(check_input.only_input("withdrawn_documents"), check_input.fingerprint.key)
     right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
         claim="the_part_is_this_snapshots",
         passed=right,
-        words=f"{ours.num_rows:,} documents, `withdrawn` has {theirs.num_rows:,} of this snapshot"
+        words=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of this snapshot"
         + ("" if right else ": they are not the same"),
         numbers={"documents": ours.num_rows},
     )
 
 
 STAGE = Stage(
-    name="withdrawals",
+    name="snapshot_withdrawals",
     code_version="1",
-    upstream=("withdrawn", "keys"),
+    upstream=("withdrawn_documents", "document_keys"),
     params=lambda _, __: {},
     claims=(the_part_is_this_snapshots,),
     global_upstream=True,
-    own_only=("withdrawn", "keys"),
+    own_only=("withdrawn_documents", "document_keys"),
     sieve=True,
 )
 """Withdrawn documents of one snapshot."""

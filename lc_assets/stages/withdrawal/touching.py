@@ -21,11 +21,19 @@ from lc_assets.stages.mixes.blended_mix import Mix
 from lc_assets.vocabulary import parse_document_id
 
 OF_A_SNAPSHOT = (
-    *("removals", "link_claims", "longpack", "tokens", "grid", "lineage", "megatron"),
-    *("packing_tokens", "packed", "lengths", "referrals"),
+    *(
+        "removed_documents",
+        "link_claims",
+        "longpack_documents",
+        "token_documents",
+        "token_grid",
+        "row_lineage",
+        "megatron_rows",
+    ),
+    *("packing_tokens", "packed_rows", "length_report", "referral_report"),
 )
 """What is made again of a snapshot of which a document goes, where it stands published."""
-OF_ALL = ("longcrawl", "flat", "card")
+OF_ALL = ("longcrawl", "longcrawl_flat", "data_set_card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,7 @@ def touch(lake: Lake, lines: Sequence[dict[str, Any]]) -> Touched:
 
 
 def _rows_of(lake: Lake, snapshot: str, ids: Sequence[str]) -> list[tuple[Published, Row]]:
-    grid = lake.partition("grid", snapshot).current()
+    grid = lake.partition("token_grid", snapshot).current()
     if grid is None:
         return []
     index = row_index(lake, grid)
@@ -85,7 +93,7 @@ def _rows_of(lake: Lake, snapshot: str, ids: Sequence[str]) -> list[tuple[Publis
 
 
 def _any_goes_on(lake: Lake, snapshot: str, ids: Sequence[str]) -> bool:
-    removals = lake.partition("removals", snapshot).current()
+    removals = lake.partition("removed_documents", snapshot).current()
     return (
         removals is not None and not set(ids) <= removed_ids(removals.only(REMOVALS_TABLE)).keys()
     )
@@ -149,13 +157,15 @@ def partitions(lake: Lake, touched: Touched) -> list[str]:
     of_snapshots = [f"{stage}/{key}" for key in touched.going for stage in OF_A_SNAPSHOT]
     with_rows = {grid.receipt.fingerprint.key for grid, _ in touched.rows}
     of_all = [f"{stage}/{GLOBAL}" for stage in OF_ALL] if with_rows else []
-    changed = with_rows | {f"packed/{key}" for key in touched.going}
+    changed = with_rows | {f"packed_rows/{key}" for key in touched.going}
     mixes = [
-        f"mixes/{name}"
+        f"blended_mix/{name}"
         for name, (_, mix) in mixes_of(lake).items()
         if changed & {source.name for source in mix.sources}
     ]
     published = {
-        f"{stage}/{key}" for stage in (*OF_A_SNAPSHOT, *OF_ALL, "mixes") for key in lake.keys(stage)
+        f"{stage}/{key}"
+        for stage in (*OF_A_SNAPSHOT, *OF_ALL, "blended_mix")
+        for key in lake.keys(stage)
     }
     return [name for name in (*of_snapshots, *of_all, *mixes) if name in published]

@@ -1,4 +1,4 @@
-"""`withdrawn`: which documents must no longer be served, of all snapshots: those that the lists
+"""`withdrawn_documents`: which documents must no longer be served, of all snapshots: those that the lists
 name, and what is the same content.
 
 ====================  =================================================================================================
@@ -112,15 +112,15 @@ def resolve(
 
     Args:
         entries: what is listed.
-        inputs: indices and pairs of near duplicates, by names such as ``keys/2023-06`` and
-            ``near_pairs/2023-06``.
+        inputs: indices and pairs of near duplicates, by names such as ``document_keys/2023-06`` and
+            ``near_duplicate_pairs/2023-06``.
         recipe: says what counts as the same content, and whether it goes.
 
     Returns:
         Lines of `tables.WITHDRAWN`, by id; no id twice.
     """
     indexes = (
-        [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("keys/")]
+        [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("document_keys/")]
         if entries
         else []
     )
@@ -132,7 +132,9 @@ def resolve(
                 line["id"],
                 _line(line["id"], SAME_DIGEST, found[source]["entry"], entries, source=source),
             )
-        pairs = [inputs[name] for name in sorted(inputs) if name.startswith("near_pairs/")]
+        pairs = [
+            inputs[name] for name in sorted(inputs) if name.startswith("near_duplicate_pairs/")
+        ]
         nearest = _near(set(found), pairs, recipe.deduplication.threshold)
         for name, (similarity, source) in sorted(nearest.items()):
             found[name] = _line(
@@ -280,7 +282,7 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
     indexes = [
         documents_of(published)
         for name, published in check_input.inputs.items()
-        if name.startswith("keys/")
+        if name.startswith("document_keys/")
     ]
     listed = [line for line in lines if line["how"] == LISTED]
     entries = sorted({(line["kind"], line["value"]) for line in listed})
@@ -318,9 +320,9 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 STAGE = Stage(
-    name="withdrawn",
+    name="withdrawn_documents",
     code_version="1",
-    upstream=("keys", "near_pairs"),
+    upstream=("document_keys", "near_duplicate_pairs"),
     params=_params,
     claims=(the_withdrawn_add_up, every_entry_finds_its_documents),
     partitioned_by="nothing",

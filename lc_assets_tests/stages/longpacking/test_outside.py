@@ -230,7 +230,7 @@ def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
     for name, changes in {
         "1": {"repetitions": 1},
         "all": {},
-        "filtered": {"portals": "drop"},
+        "filtered_documents": {"portals": "drop"},
         "consume": {"mode": "consume", "repetitions": 1},
     }.items():
         settings = msgspec.structs.replace(
@@ -247,8 +247,8 @@ def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
         )
     hits = {name: outcome.growth.hit_rate for name, outcome in found.items()}
     assert hits["1"] <= hits["all"]
-    assert hits["filtered"] < hits["all"]
-    assert found["filtered"].links.kept < found["all"].links.kept
+    assert hits["filtered_documents"] < hits["all"]
+    assert found["filtered_documents"].links.kept < found["all"].links.kept
     assert found["1"].growth.mean_of_ratios > found["1"].growth.ratio_of_sums > 1
     consumed = found["consume"]
     assert sum(count.n_tokens for count in consumed.together) == sum(
