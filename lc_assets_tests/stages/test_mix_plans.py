@@ -102,7 +102,10 @@ def test_a_mix_depends_on_the_mixes_it_continues():
         ("[mixes.m]\ntokens = {a = 1}\nepochs = {a = 1}", "only one of them"),
         ("[mixes.m]\ntokens = {a = 1}\nsamples = 3", "only one of them"),
         ("[mixes.m]\nepochs = {a = 0}", "Expected `float` > 0.0"),
-        ("[mixes.m]\nepochs = {d = 1}", "the mix names d, of which no `megatron_rows` is published"),
+        (
+            "[mixes.m]\nepochs = {d = 1}",
+            "the mix names d, of which no `megatron_rows` is published",
+        ),
         ("[mixes.m]\ntokens = {c = 9_000_000_000}", "more than 1,000 epochs"),
         ("[mixes.m]\ntemperature = 0", "Expected `float` > 0.0"),
     ],
