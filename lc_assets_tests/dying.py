@@ -29,7 +29,7 @@ FORKING = """
 import ctypes, gc, json, os, signal, sys, time
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
-import lc_assets.packing.kernels.fitting
+import numba
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.errors import LcError
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer

@@ -12,7 +12,7 @@ from lc_assets.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lc_assets.packing.length_buckets import BucketCount
+    from lc_assets.packing.lengths import BucketCount
     from lc_assets.stages.packing.joined_texts import Packed
 
 Sources = Annotated[
@@ -53,12 +53,12 @@ def pack_similar(
             "--path", help="One path through nearest neighbours instead, as in-context pretraining."
         ),
     ] = False,
-    least_alike: Annotated[
-        float, typer.Option("--least-alike", help="Cosine below which a page is no neighbour.")
+    min_similarity: Annotated[
+        float, typer.Option("--min-similarity", help="Cosine below which a page is no neighbour.")
     ] = 0.0,
-    most_alike: Annotated[
+    max_similarity: Annotated[
         float,
-        typer.Option("--most-alike", help="Cosine above which it is the same page over again."),
+        typer.Option("--max-similarity", help="Cosine above which it is the same page over again."),
     ] = 0.95,
     seed: Annotated[
         int, typer.Option("--seed", help="Of the order in which pages begin packs.")
@@ -76,17 +76,20 @@ def pack_similar(
     Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """
     from lc_assets.cli.sample import executor_of
-    from lc_assets.packing.similarity import Likeness
+    from lc_assets.packing.similarity import Similarity
     from lc_assets.stages.packing.similar_packing import SimilarSettings
     from lc_assets.stages.packing.similar_packing import pack_similar as run
 
     *inputs, out = _named(sources, "lc pack-similar IN OUT --max-tokens 49152")
-    likeness = Likeness(
-        neighbours=neighbours, path=path, least_alike=least_alike, most_alike=most_alike
+    similarity = Similarity(
+        neighbours=neighbours,
+        path=path,
+        min_similarity=min_similarity,
+        max_similarity=max_similarity,
     )
     settings = SimilarSettings(
         max_tokens=max_tokens,
-        likeness=likeness,
+        similarity=similarity,
         seed=seed,
         tokenizer=tokenizer,
         text_field=text_field,
@@ -113,7 +116,7 @@ def buckets(
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
     from lc_assets.cli.sample import executor_of
-    from lc_assets.packing.length_buckets import EDGES
+    from lc_assets.packing.lengths import EDGES
     from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
     wanted = EDGES if edges is None else numbers_of(edges)

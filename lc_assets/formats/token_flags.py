@@ -1,7 +1,7 @@
 """What the texts of a vocabulary's ids say of sentences and lines: a flag per id, found out when an
 id first turns up.
 
-Here: ids to texts. Not here: what a text says (`lc_assets.packing.ends`), vocabularies
+Here: ids to texts. Not here: what a text says (`lc_assets.packing.cutting`), vocabularies
     (`lc_assets.formats.named_tokenizers`).
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.packing.ends import flags_of
+from lc_assets.packing.cutting import flags_of
 
 UNKNOWN = 255
 

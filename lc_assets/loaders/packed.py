@@ -75,7 +75,7 @@ class PackedBatch(NamedTuple):
     @property
     def mask(self) -> NDArray[np.bool_]:
         """(row, token), which targets are to be learnt: no padding, and no span's first token."""
-        return told.learnt(self.lengths, self.owners, self._shape)
+        return told.loss_mask(self.lengths, self.owners, self._shape)
 
     @property
     def documents(self) -> NDArray[np.int32]:
@@ -266,7 +266,7 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         stop, owner = (
             np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document)
         )
-        return told.tiled(first, stop, owner, left=tokens.start, width=len(tokens))
+        return told.covering(first, stop, owner, left=tokens.start, width=len(tokens))
 
     @property
     def first_token(self) -> int:

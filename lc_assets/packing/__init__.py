@@ -1,3 +1,1 @@
-"""Making long sequences out of shorter documents: along their links, by best fit, by similarity.
-Pure: values in, values out.
-"""
+"""Packing documents into rows, and pages into documents: arrays in, arrays out."""

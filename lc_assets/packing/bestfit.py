@@ -1,25 +1,18 @@
-"""Best-fit decreasing: documents whole in rows, so that nothing is cut that a row could hold, and
-hardly anything is padding.
+"""Best-fit decreasing: documents stay whole if a row can hold them, with next to no padding.
 
-Pieces come by falling length; each goes into the fullest row that has room for it, else into a new
-one. Of rows with equally much room it is the one that came to it last. Documents longer than a row
-are first cut into full rows and a remainder. Which rows have how much room is known from a binary
-tree over all lengths up to a row's: a piece costs as many steps as that tree has levels, O(n log L)
-in all.
+Pieces are placed by descending length, each into the fullest row that has room for it, else into a
+new row. Of rows with equal room, the last one to reach that room is taken. Documents longer than a
+row are first cut into full rows and a remainder. A binary tree over all lengths up to that of a
+row finds the row: O(n log L) in all.
 
-Here: which row a piece goes to. Not here: the order of the rows, which is by their first piece's
-    length (shuffle them before
-training).
+Rows are in the order of their first piece's length: shuffle them before training.
 Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section 3 and appendix A.
 """
-
-import bisect
-from collections import defaultdict
 
 import numpy as np
 from jaxtyping import Int64, Integer
 
-from lc_assets.compiling import COMPILED
+from lc_assets.compiling import compiled
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
     Packing,
@@ -29,66 +22,110 @@ from lc_assets.packing.pieces import (
     whole,
 )
 
-COMPILED_FROM = 20_000
-"""Pieces from which compiled code is worth loading: numba takes half a second to import, the plain
-twin 3 µs a piece.
-"""
-
 
 def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
-    """Pack documents into rows; the pieces of a row stand in the order of their documents.
+    """Pack documents into rows; within a row, pieces are in the order of their documents.
 
     >>> packed = best_fit(np.array([3, 9, 5, 1]), row_tokens=8)
     >>> packed.row.tolist(), packed.pieces.document.tolist(), packed.padding
     ([0, 1, 1, 2, 2], [1, 0, 2, 1, 3], 6)
 
     Args:
-        lengths: tokens of each document; one without a token is in no row.
+        lengths: tokens of each document; an empty document is in no row.
         row_tokens: length of a row.
 
     Raises:
-        BadInput: when a length is negative, or a row has no token or more than `MOST_ROW_TOKENS`.
+        BadInput: if a length is negative, or a row has no token or more than `MOST_ROW_TOKENS`.
     """
     require_tokens(row_tokens, "a row", MOST_ROW_TOKENS)
     pieces = cut_evenly(whole(require_lengths(lengths)), row_tokens)
-    plain = not COMPILED or len(pieces) < COMPILED_FROM
-    row, n_rows = (plain_fit if plain else compiled_fit)(pieces.lengths, row_tokens)
+    row = np.empty(len(pieces), np.int64)
+    n_rows = int(_fit(pieces.lengths, row_tokens, row))
     return Packing.of(pieces, row, row_tokens=row_tokens, n_rows=n_rows)
 
 
-def compiled_fit(
-    lengths: Int64[np.ndarray, " piece"], row_tokens: int
-) -> tuple[Int64[np.ndarray, " piece"], int]:
-    """Row of each piece, and how many rows there are; lengths are 1 to ``row_tokens``."""
-    # Numba takes half a second to import.
-    from lc_assets.packing.kernels.fitting import fit  # noqa: PLC0415
-
-    row = np.empty(len(lengths), np.int64)
-    return row, int(fit(lengths, row_tokens, row))
-
-
-def plain_fit(
-    lengths: Int64[np.ndarray, " piece"], row_tokens: int
-) -> tuple[Int64[np.ndarray, " piece"], int]:
-    """`compiled_fit` with a sorted list of the rooms that there are and, for each, its rows."""
-    row = np.empty(len(lengths), np.int64)
-    rooms: list[int] = []
-    rows_with: dict[int, list[int]] = defaultdict(list)
+@compiled
+def _fit(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.ndarray, " piece"]
+) -> int:
+    """Write the row of each piece into ``row``, and return the number of rows."""
+    size = 1
+    while size <= row_tokens:
+        size *= 2
+    # Node size + c is set if any row has room for exactly c tokens; an inner node if a child is.
+    tree = np.zeros(2 * size, np.bool_)
+    last_with = np.full(row_tokens + 1, -1, np.int64)  # the last row to reach this room
+    before = np.empty(len(lengths), np.int64)  # the row that reached the same room before it
     n_rows = 0
-    for piece in np.argsort(-lengths, kind="stable").tolist():
-        length = int(lengths[piece])
-        at = bisect.bisect_left(rooms, length)
-        if at < len(rooms):
-            room = rooms[at]
-            chosen = rows_with[room].pop()
-            if not rows_with[room]:
-                del rooms[at]
+    for piece in _longest_first(lengths, row_tokens):
+        length = lengths[piece]
+        room = _least_room(tree, size, length)
+        if room < 0:
+            chosen, left = n_rows, row_tokens - length
+            n_rows += 1
         else:
-            room, chosen, n_rows = row_tokens, n_rows, n_rows + 1
+            chosen, left = last_with[room], room - length
+            last_with[room] = before[chosen]
+            if last_with[room] < 0:
+                _clear(tree, size + room)
         row[piece] = chosen
-        left = room - length
         if left:
-            if not rows_with[left]:
-                bisect.insort(rooms, left)
-            rows_with[left].append(chosen)
-    return row, n_rows
+            before[chosen] = last_with[left]
+            if last_with[left] < 0:
+                _mark(tree, size + left)
+            last_with[left] = chosen
+    return n_rows
+
+
+@compiled
+def _longest_first(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int
+) -> Int64[np.ndarray, " piece"]:
+    """Pieces by descending length; ties keep their order."""
+    place = np.zeros(row_tokens + 2, np.int64)
+    for length in lengths:
+        place[length] += 1
+    total = 0
+    for length in range(row_tokens, -1, -1):
+        count = place[length]
+        place[length] = total
+        total += count
+    order = np.empty(len(lengths), np.int64)
+    for piece in range(len(lengths)):
+        order[place[lengths[piece]]] = piece
+        place[lengths[piece]] += 1
+    return order
+
+
+@compiled
+def _least_room(tree: np.ndarray, size: int, length: int) -> int:
+    """The smallest room of any row that holds ``length`` tokens; -1 if there is none."""
+    node = size + length
+    while not tree[node]:
+        # From a right child, or the root, the next larger room hangs from further up.
+        while node & 1:
+            node >>= 1
+        if not node:
+            return -1
+        node += 1
+    while node < size:
+        node *= 2
+        if not tree[node]:
+            node += 1
+    return node - size
+
+
+@compiled
+def _mark(tree: np.ndarray, node: int) -> None:
+    while node and not tree[node]:
+        tree[node] = True
+        node >>= 1
+
+
+@compiled
+def _clear(tree: np.ndarray, node: int) -> None:
+    tree[node] = False
+    node >>= 1
+    while node and not (tree[2 * node] or tree[2 * node + 1]):
+        tree[node] = False
+        node >>= 1

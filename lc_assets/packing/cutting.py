@@ -1,42 +1,63 @@
-"""Segments: pieces cut every so many tokens, or a little before, where a sentence or a paragraph
-ends.
+"""Cut pieces into segments, where sentences or lines end.
 
-A model should not be asked to go on from a torn sentence. So a segment ends at the last end that
-leaves it at least half as long as it may be; where there is none, it is as long as it may be.
+A segment ends at the last end of a sentence that leaves it at least half of its maximum length; if
+there is none, it has the maximum length.
 
-Here: the cuts, given the ends. Not here: finding ends in ids (`lc_assets.packing.ends`), where
-    segments go
-(`lc_assets.packing.segments`).
-Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so that torn borders teach
-    nothing.
+Ends are found in ids, by flags of each id's text: whether a sentence may end with it, whether a
+line ends with it, whether it begins with whitespace. A sentence ends after a flagged id that
+whitespace follows, so not within 3.14. Of every few ids at most one end is kept: a line's rather
+than a sentence's, the last rather than the first. A segment then has about sixteen to choose from.
+
+The texts of ids come from files: `lc_assets.formats.token_flags`.
+Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so that cuts do not
+    matter for training.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int64, Integer
+from jaxtyping import Int64, Integer, UInt8
 
-from lc_assets.compiling import COMPILED
+from lc_assets.compiling import compiled
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_tokens
 
-COMPILED_FROM = 20_000
-"""Pieces from which compiled code is worth loading."""
+ENDS_SENTENCE: Final = 1
+ENDS_LINE: Final = 2
+BEGINS_BLANK: Final = 4
+
+KEPT_OF: Final = 64
+"""At most one end is kept of so many ids: an eighth of a byte per id."""
+CHOICES: Final = 16
+"""Ends for a segment to choose from, if there are as many."""
+
+_CLOSING = " \t\"'”’»)]*_"
+_STOPS = (".", "!", "?", "…", "。", "！", "？", "؟", "।")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
-    """Where sentences or paragraphs of documents end, in tokens of the document.
+    """Where sentences or lines of documents end, in tokens of the document.
 
     Attributes:
-        first: of each document, its first end among all; then how many there are.
-        token: the token behind each end, rising within a document.
+        first: index of each document's first end; then the number of ends.
+        token: the token after each end, ascending within a document.
     """
 
     first: Int64[np.ndarray, " boundary"]
     token: Int64[np.ndarray, " end"]
 
+    @classmethod
+    def joined(cls, found: Iterable[Integer[np.ndarray, " end"]]) -> "Ends":
+        """Put the ends of each document together."""
+        parts: list[Any] = list(found)
+        first = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=first[1:])
+        return cls(first=first, token=np.concatenate([np.empty(0, np.int64), *parts]))
+
     def of_documents(self, order: Integer[np.ndarray, " place"]) -> "Ends":
-        """Ends of the documents that stand at the places of an order."""
+        """Ends of the documents that ``order`` names, in that order."""
         counts = np.diff(self.first)[order]
         place, nth = numbered(counts)
         return Ends(
@@ -45,49 +66,126 @@ class Ends:
         )
 
 
+def flags_of(text: str) -> int:
+    r"""Flags of an id, by its text.
+
+    >>> [flags_of(text) for text in (".", '."', " the", ".\n", "3")]
+    [1, 1, 4, 3, 0]
+    """
+    sentence = ENDS_SENTENCE if text.rstrip(_CLOSING + "\r\n").endswith(_STOPS) else 0
+    line = ENDS_LINE if text.endswith("\n") else 0
+    return sentence | line | (BEGINS_BLANK if text[:1].isspace() else 0)
+
+
+def spacing(segment_tokens: int) -> int:
+    """Number of ids of which one end is kept, for segments of at most ``segment_tokens``.
+
+    >>> spacing(4096), spacing(100)
+    (64, 6)
+    """
+    return min(KEPT_OF, max(segment_tokens // CHOICES, 1))
+
+
+def ends_in(
+    ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF
+) -> Int64[np.ndarray, " end"]:
+    """Where sentences and lines of one document end: the token after each.
+
+    At most one end of ``every`` ids is kept, and never that of the last id.
+
+    >>> flags = np.array([0, ENDS_SENTENCE, BEGINS_BLANK, ENDS_LINE], np.uint8)
+    >>> ends_in(np.array([0, 1, 2, 0, 1, 0] + [0] * 60 + [3, 2, 1, 2]), flags).tolist()
+    [2, 67]
+    """
+    if len(ids) < 2:
+        return np.empty(0, np.int64)
+    own, after = flags[ids[:-1]], flags[ids[1:]]
+    strength = np.where(
+        own & ENDS_LINE, 2, ((own & ENDS_SENTENCE) > 0) & ((after & BEGINS_BLANK) > 0)
+    ).astype(np.int64)
+    n_blocks = -(-len(strength) // every)
+    padded = np.zeros(n_blocks * every, np.int64)
+    padded[: len(strength)] = np.where(
+        strength > 0, strength * every + np.arange(len(strength)) % every, 0
+    )
+    blocks = padded.reshape(n_blocks, every)
+    best = blocks.argmax(axis=1)
+    found = np.take_along_axis(blocks, best[:, None], axis=1)[:, 0] > 0
+    return np.asarray(np.flatnonzero(found) * every + best[found] + 1)
+
+
 def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = None) -> Pieces:
-    """Cut pieces into segments of at most ``segment_tokens``, at ends where these are given.
+    """Cut pieces into segments of at most ``segment_tokens``, at ``ends`` if given.
 
     >>> ends = Ends(first=np.array([0, 3]), token=np.array([2, 3, 9]))
     >>> cut_into_segments(Pieces(*np.array([[0], [0], [10]])), 4, ends).stop.tolist()
     [3, 7, 10]
 
     Raises:
-        BadInput: when a segment could not hold a token.
+        BadInput: if ``segment_tokens`` is below 1.
     """
     if ends is None:
         return cut_evenly(pieces, segment_tokens)
     require_tokens(segment_tokens, "a segment")
-    cut = plain_cut if not COMPILED or len(pieces) < COMPILED_FROM else compiled_cut
-    return cut(pieces, segment_tokens, ends)
-
-
-def compiled_cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
-    """`cut_into_segments` in compiled code."""
-    # Numba takes half a second to import.
-    from lc_assets.packing.kernels.cutting import count_segments, write_segments  # noqa: PLC0415
-
     given = (pieces.document, pieces.start, pieces.stop, segment_tokens, ends.first, ends.token)
     counts = np.empty(len(pieces), np.int64)
-    cut = np.empty((2, count_segments(*given, counts)), np.int64)
-    write_segments(*given, cut[0], cut[1])
+    cut = np.empty((2, _count_segments(*given, counts)), np.int64)
+    _write_segments(*given, cut[0], cut[1])
     return Pieces(np.repeat(pieces.document, counts), cut[0], cut[1])
 
 
-def plain_cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
-    """`cut_into_segments`, piece by piece."""
-    cut: list[tuple[int, int, int]] = []
-    for document, start, stop in zip(
-        pieces.document.tolist(), pieces.start.tolist(), pieces.stop.tolist(), strict=True
-    ):
-        own = ends.token[ends.first[document] : ends.first[document + 1]].tolist()
-        at = start
-        while stop - at > segment_tokens:
-            fitting = [
-                end for end in own if at + -(-segment_tokens // 2) <= end <= at + segment_tokens
-            ]
-            until = max(fitting, default=at + segment_tokens)
-            cut.append((document, at, until))
+@compiled
+def _count_segments(
+    document: Int64[np.ndarray, " piece"],
+    start: Int64[np.ndarray, " piece"],
+    stop: Int64[np.ndarray, " piece"],
+    segment_tokens: int,
+    first: Int64[np.ndarray, " boundary"],
+    token: Int64[np.ndarray, " end"],
+    counts: Int64[np.ndarray, " piece"],
+) -> int:
+    """Write the number of segments of each piece into ``counts``, and return their sum."""
+    total = 0
+    for piece in range(len(document)):
+        own = token[first[document[piece]] : first[document[piece] + 1]]
+        at, n_segments = start[piece], 1
+        while stop[piece] - at > segment_tokens:
+            at = _segment_stop(own, at, segment_tokens)
+            n_segments += 1
+        counts[piece] = n_segments
+        total += n_segments
+    return total
+
+
+@compiled
+def _write_segments(
+    document: Int64[np.ndarray, " piece"],
+    start: Int64[np.ndarray, " piece"],
+    stop: Int64[np.ndarray, " piece"],
+    segment_tokens: int,
+    first: Int64[np.ndarray, " boundary"],
+    token: Int64[np.ndarray, " end"],
+    starts: Int64[np.ndarray, " segment"],
+    stops: Int64[np.ndarray, " segment"],
+) -> None:
+    """Write where each segment begins and ends."""
+    place = 0
+    for piece in range(len(document)):
+        own = token[first[document[piece]] : first[document[piece] + 1]]
+        at = start[piece]
+        while stop[piece] - at > segment_tokens:
+            until = _segment_stop(own, at, segment_tokens)
+            starts[place], stops[place] = at, until
             at = until
-        cut.append((document, at, stop))
-    return Pieces(*np.array(cut, np.int64).reshape(-1, 3).T)
+            place += 1
+        starts[place], stops[place] = at, stop[piece]
+        place += 1
+
+
+@compiled
+def _segment_stop(own: Int64[np.ndarray, " end"], at: int, segment_tokens: int) -> int:
+    """End of a segment that begins at ``at`` and is shorter than the rest of its piece."""
+    below = np.searchsorted(own, at + segment_tokens, side="right")
+    if below and own[below - 1] >= at + (segment_tokens + 1) // 2:
+        return int(own[below - 1])
+    return at + segment_tokens

@@ -1,18 +1,15 @@
-"""Dataset decomposition: every document cut into pieces of 2^k tokens, as its length is written in
-binary.
+"""Dataset decomposition: cut every document into pieces of 2^k tokens, as its length is in binary.
 
-A piece lies within one document, so nothing is padded and no piece crosses a boundary. A document
-of 11 tokens gives pieces of 8, 2 and 1; where 4 is the longest that is wanted, 4, 4, 2 and 1; what
-is shorter than the shortest wanted is left over. Training then takes batches of one length at a
-time.
+A piece lies within one document, so there is no padding and no piece crosses a boundary. A document
+of 11 tokens gives pieces of 8, 2 and 1; with 4 as the longest, 4, 4, 2 and 1; what is shorter than
+the shortest piece is left over. Training then takes batches of one length at a time.
 
-The pieces of a document stand longest first; then short pieces are always ends of documents. With a
-seed, their order is drawn by a hash of the document's key, and what is left over still is its end.
+By default the pieces of a document are ordered longest first, so short pieces are always ends of
+documents. With keys, a hash draws their order; what is left over is still at the end.
 
-Here: where the pieces are. Not here: writing them (`lc_assets.stages.megatron.decomposing`).
 Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with variable sequence
-    length curriculum"; their
-pieces hold one token more, for the last target; one of 2^k tokens has 2^k - 1 targets.
+    length curriculum". Their pieces have one token more, for the last target; one of 2^k tokens has
+    2^k - 1 targets.
 """
 
 from collections.abc import Sequence
@@ -26,7 +23,7 @@ from lc_assets.errors import BadInput
 from lc_assets.randomness import keyed_u64
 
 MOST: Final = 30
-"""Largest exponent: Megatron states lengths as int32."""
+"""Largest exponent: Megatron stores lengths as int32."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,7 +32,7 @@ class Decomposition:
 
     Attributes:
         document: int64, shape ``(piece,)``: number of the document.
-        start: int64: its first token; it ends ``2**exponent`` tokens behind.
+        start: int64: its first token; it has ``2**exponent`` tokens.
         exponent: int8.
     """
 
@@ -65,28 +62,28 @@ def decomposed(
 
     Args:
         lengths: tokens of each document.
-        shortest: exponent of the shortest pieces; what is left of a document is shorter than one.
-        longest: exponent of the longest; a longer document has several.
-        keys: a name of each document, to draw the order of its pieces by; None: longest first.
-        seed: of that draw.
+        shortest: exponent of the shortest pieces; a shorter rest is left over.
+        longest: exponent of the longest pieces; a longer document has several.
+        keys: a name of each document, to draw the order of its pieces; None: longest first.
+        seed: seed of that draw.
 
     >>> pieces = decomposed(np.array([11, 3]), shortest=1, longest=2)
     >>> [(int(d), int(s), 2 ** int(k)) for d, s, k in zip(pieces.document, pieces.start, pieces.exponent)]
     [(0, 0, 4), (0, 4, 4), (0, 8, 2), (1, 0, 2)]
 
     Raises:
-        BadInput: when the exponents cannot be meant, a length is negative or there is not a key per
-            document.
+        BadInput: if the exponents are out of range, a length is negative or there is not one key
+            per document.
     """
     if not 0 <= shortest <= longest <= MOST:
         raise BadInput(
-            f"wanted exponents with 0 <= shortest <= longest <= {MOST}, got {shortest} and "
+            f"expected exponents with 0 <= shortest <= longest <= {MOST}, got {shortest} and "
             f"{longest}"
         )
     if (lengths < 0).any():
         raise BadInput(
-            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; wanted "
-            "at least 0"
+            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; "
+            "expected at least 0"
         )
     counts = np.stack(
         [
@@ -108,11 +105,9 @@ def decomposed(
 def _drawn(
     document: Int64[np.ndarray, " piece"], keys: Sequence[str], n_docs: int, seed: int
 ) -> Int64[np.ndarray, " piece"]:
-    """An order of the pieces that leaves each document's where they are, among themselves by a hash
-    of key and number.
-    """
+    """Order the pieces within each document by a hash of its key and their number."""
     if len(keys) != n_docs:
-        raise BadInput(f"wanted a key for each of {n_docs:,} documents, got {len(keys):,}")
+        raise BadInput(f"expected a key for each of {n_docs:,} documents, got {len(keys):,}")
     number = np.arange(len(document)) - np.searchsorted(document, document)
     names = (f"{n}/{keys[doc]}" for doc, n in zip(document.tolist(), number.tolist(), strict=True))
     order: Int64[np.ndarray, " piece"] = np.lexsort(

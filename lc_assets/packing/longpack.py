@@ -1,26 +1,25 @@
-r"""LongPack's documents: the pages that a page points at, each below its anchor texts, and the page
-itself at the end.
+r"""LongPack's documents: the pages that a page links to, each below its anchor texts, then the page
+itself.
 
 ::
 
-    generation, text generation          the anchor texts that point at a page, on one line
-    Generative artificial intelligence   the page's cleaned text, without white space at its ends,
+    generation, text generation          the anchor texts of the links to a page, on one line
+    Generative artificial intelligence   the page's cleaned text, stripped,
     is a subfield of ...                 and a blank line
 
     root :                               the root's line, and the root's text, never cut
     A large language model is ...
 
-Children stand in the order in which the root first points at them. What a child points at stands
-before the child, so a document of several rounds reads ``[children of c] c`` for every ``c``. Every
-part has a `Span`; spans touch, and together are the whole text.
+Children are in the order in which the root first links to them. What a child links to comes before
+the child, so a document of several rounds reads ``[children of c] c`` for every ``c``. Every part
+has a `Span`; spans are adjacent and cover the whole text.
 
 Choices where the paper is silent: parts end with a blank line (with ``paper_exact`` with nothing,
-byte for byte the paper's pseudo-code); white space within anchor texts is one space; a child is
-taken whole or not at all, and the root is never cut, because it stands last, where a limit would
-cut it first.
+byte for byte the paper's pseudo-code); whitespace within anchor texts is one space; a child is
+taken whole or not at all, and the root is never cut, because it is last, where a limit would cut it
+first.
 
-Here: one document. Not here: which root gets which page (`lc_assets.packing.turns`), links
-    (`lc_assets.text`), files.
+Which root gets which page: `lc_assets.packing.turns`.
 Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1.
 """
 
@@ -35,8 +34,8 @@ PART_END: Final = "\n\n"
 Role = Literal["child", "root"]
 
 PART_TOKENS: Final = 8
-"""Tokens set aside per part for line ends, the root's line, and tokens that fall otherwise where
-parts meet; four are the most that GPT-2's vocabulary needs."""
+"""Tokens reserved per part for line ends, the root's line, and text that is tokenized differently
+where parts meet; GPT-2's vocabulary needs at most four."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +43,11 @@ class Part:
     """A page, cleaned.
 
     Attributes:
-        url: its address.
-        text: its cleaned text.
-        cluster: names its content; pages of one cluster hold the same words. Empty: the address
-            stands for the content.
-        n_tokens: of the text.
+        url: address.
+        text: cleaned text.
+        cluster: name of the content; pages of one cluster have the same words. If empty, the
+            address identifies the content.
+        n_tokens: tokens of the text.
     """
 
     url: str
@@ -58,13 +57,13 @@ class Part:
 
     @property
     def content(self) -> str:
-        """What no document holds twice."""
+        """Identifies the content; no document holds the same content twice."""
         return self.cluster or self.url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A page that is pointed at, by which anchor texts, and what it points at itself."""
+    """A page that is linked to, the anchor texts of the links, and the pages it links to itself."""
 
     page: Part
     keys: str
@@ -73,7 +72,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A child as it is to be written, ``depth`` links away from the root."""
+    """A child that will be written, ``depth`` links away from the root."""
 
     page: Part
     keys: str
@@ -87,13 +86,13 @@ class Span:
 
     Attributes:
         role: ``child`` or ``root``.
-        url: of the page.
+        url: address of the page.
         keys: the anchor texts as written; empty for the root.
-        cluster: the page's.
+        cluster: cluster of the page.
         depth: links between root and page; 0 for the root.
         start: first character.
-        stop: one after the last.
-        n_tokens: of the page's text alone.
+        stop: one after the last character.
+        n_tokens: tokens of the page's text alone.
     """
 
     role: Role
@@ -108,7 +107,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedDocument:
-    """A text, and what each stretch of it is."""
+    """A text, and the spans of its parts."""
 
     text: str
     spans: tuple[Span, ...]
@@ -121,19 +120,18 @@ def pack(
     max_tokens: int | None = None,
     paper_exact: bool = False,
 ) -> PackedDocument:
-    r"""Pack a root with what it points at.
+    r"""Pack a root with the pages it links to.
 
-    Pages are admitted round by round, in the order in which they are pointed at: whole while
-    `part_cost` of all parts is within ``max_tokens``, none whose content the document holds already
-    (which ends cycles). What a page that was not admitted points at is not looked at.
+    Pages are admitted round by round, in the order of the links, while `part_cost` of all parts is
+    within ``max_tokens``; a content that the document already holds is skipped, which ends cycles.
+    Links of a page that was not admitted are not followed.
 
     Args:
-        root: the page that stands last.
-        children: what it points at, in order of appearance.
-        max_tokens: of the document; None means any number. A root that is longer stands alone, and
-            whole.
-        paper_exact: write exactly what is given as the paper's pseudo-code does, contents that
-            repeat included.
+        root: the page that comes last.
+        children: pages it links to, in order of appearance.
+        max_tokens: maximum length of the document; None means no limit. A longer root stays alone,
+            and whole.
+        paper_exact: write exactly what the paper's pseudo-code does, including repeated contents.
 
     >>> page = Child(page=Part(url="b", text=" Bees fly. "), keys="bees,\ninsects")
     >>> packed = pack(Part(url="a", text="See bees."), [page])
@@ -149,7 +147,7 @@ def pack(
 
 
 def written(root: Part, children: Iterable[Placed], *, paper_exact: bool = False) -> PackedDocument:
-    """Write a document whose children are decided, in the order in which they come."""
+    """Write a document of these children, in order, and the root."""
     texts: list[str] = []
     spans: list[Span] = []
 
@@ -191,18 +189,8 @@ def part_text(keys: str, text: str, *, paper_exact: bool = False) -> str:
     return f"{keys}\n{text}" if paper_exact else f"{keys}\n{text.strip()}{PART_END}"
 
 
-def part_content(part: str, span: Span) -> str:
-    r"""The page's text within a part, without white space at its ends.
-
-    >>> part_content("bees\nBees fly.\n\n", Span(role="child", url="", keys="bees", cluster="", depth=1, start=0, stop=16))
-    'Bees fly.'
-    """
-    line = ROOT_LINE if span.role == "root" else f"{span.keys}\n"
-    return part[len(line) :].strip()
-
-
 def part_cost(n_tokens: int, keys: str) -> int:
-    """The most tokens that a part can take: a byte of the anchor line is a token at most.
+    """Upper bound of a part's tokens: every byte of the anchor line counts as one.
 
     >>> part_cost(100, "bees")
     112
@@ -220,9 +208,7 @@ def one_line(keys: str) -> str:
 
 
 class _Visit(NamedTuple):
-    """A child in the tree: how deep, the how manieth from above, and its parent's number (-1: the
-    root).
-    """
+    """A child in the tree: its depth, its number in preorder, and its parent's (-1: the root)."""
 
     depth: int
     number: int
@@ -254,7 +240,7 @@ def _post_order(children: Sequence[Child], admitted: set[int]) -> Iterator[Place
 
 
 def _visits(children: Sequence[Child]) -> Iterator[_Visit]:
-    """Every child, each after what it points at; however deep the tree is."""
+    """Every child, each after the pages it links to; without recursion, for trees of any depth."""
     waiting = [(1, -1, child) for child in reversed(children)]
     open_visits: list[tuple[_Visit, int]] = []
     n_seen = 0

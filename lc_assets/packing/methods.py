@@ -1,19 +1,18 @@
-"""Ways of packing, by name: documents of some lengths, in an order, become rows.
+"""Methods of packing, by name: documents of given lengths, in an order, become rows.
 
-===========  ===========================================================================================================
+===========  ======================================================================================
 name         what it does
-===========  ===========================================================================================================
-``bestfit``  whole documents, the longest first, each into the fullest row that holds it
-(`lc_assets.packing.bestfit`)
-``concat``   documents end to end, cut at the ends of rows (`lc_assets.packing.concat`)
-``segment``  segments of a document dealt out to different rows (`lc_assets.packing.segments`)
-``reorder``  ``concat``, and then the segments of each row in turns (`lc_assets.packing.segments`)
-===========  ===========================================================================================================
+===========  ======================================================================================
+``bestfit``  whole documents, the longest first, each into the fullest row that can hold it
+             (`lc_assets.packing.bestfit`)
+``concat``   documents end to end, cut at the ends of rows (`concatenate`)
+``segment``  segments of a document in different rows (`lc_assets.packing.segments.dispatch`)
+``reorder``  ``concat``, then the segments of each row in turns
+             (`lc_assets.packing.segments.interleave`)
+===========  ======================================================================================
 
-A way of choosing documents (sampling them by length, repeating them) is a function that returns an
-*order*: numbers of documents, some of them several times or not at all. Whatever packs takes it.
-
-Here: names and what they share. Not here: drawing an order, files.
+A way of choosing documents, such as sampling or repeating them, returns an *order*: numbers of
+documents, some of them several times or not at all. Every method takes one.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,20 +24,51 @@ from jaxtyping import Float64, Int64, Integer
 
 from lc_assets.errors import BadInput
 from lc_assets.packing.bestfit import best_fit
-from lc_assets.packing.concat import concatenate
 from lc_assets.packing.cutting import Ends
-from lc_assets.packing.pieces import Packing, Pieces, numbered, require_lengths
+from lc_assets.packing.pieces import (
+    MOST_ROW_TOKENS,
+    Packing,
+    Pieces,
+    numbered,
+    require_lengths,
+    require_tokens,
+)
 from lc_assets.packing.segments import dispatch, interleave
+
+
+def concatenate(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
+    """Put documents end to end, in their order, and cut them at the ends of rows.
+
+    Only the last row has padding. A separator is the last token of its document: include it in the
+    length.
+
+    >>> packed = concatenate(np.array([3, 0, 7]), row_tokens=4)
+    >>> packed.row.tolist(), packed.pieces.document.tolist(), packed.pieces.start.tolist(), packed.padding
+    ([0, 0, 1, 2], [0, 2, 2, 2], [0, 0, 1, 5], 2)
+
+    Raises:
+        BadInput: if a length is negative, or a row has no token or more than `MOST_ROW_TOKENS`.
+    """
+    require_tokens(row_tokens, "a row", MOST_ROW_TOKENS)
+    lengths = require_lengths(lengths)
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    first_row = begins // row_tokens
+    document, nth = numbered(np.where(lengths > 0, (ends - 1) // row_tokens - first_row + 1, 0))
+    row = first_row[document] + nth
+    start = np.maximum(row * row_tokens - begins[document], 0)
+    stop = np.minimum((row + 1) * row_tokens - begins[document], lengths[document])
+    return Packing(
+        row_tokens=row_tokens,
+        n_rows=int(row[-1]) + 1 if len(row) else 0,
+        row=row,
+        pieces=Pieces(document, start, stop),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How long rows and segments are.
-
-    Attributes:
-        row_tokens: of a row.
-        segment_tokens: of a segment at most; for the methods that cut documents into such.
-    """
+    """Length of rows, and maximum length of segments for the methods that cut them."""
 
     row_tokens: int
     segment_tokens: int = 4096
@@ -56,9 +86,8 @@ METHODS: Final[Mapping[str, Method]] = {
         concatenate(lengths, row_tokens=shape.row_tokens), shape.segment_tokens, ends
     ),
 }
-"""By name."""
 CUT_AT_ENDS: Final = ("segment", "reorder")
-"""Methods that cut documents of their own accord, so that ends of sentences are worth knowing."""
+"""Methods that cut documents into segments, so that ends of sentences are needed."""
 KEEP_ORDER: Final = ("bestfit", "concat")
 """Methods that keep a group of documents together and in order."""
 
@@ -78,18 +107,18 @@ def pack(
     ([1, 1, 0, 1, 1], [0, 1, 1, 2, 3])
 
     Args:
-        lengths: tokens of each document, a separator that stands behind it counted in.
+        lengths: tokens of each document, including a separator after it.
         method: one of `METHODS`.
         shape: of rows and segments.
-        ends: where segments had better end, of each document.
-        order: the documents that are packed, in the order that they come in; one that is named
-            twice is there twice. By default all in their own.
+        ends: where segments of each document should end, if possible.
+        order: numbers of the documents to pack, in order; a document may come several times. All
+            documents by default.
 
     Raises:
-        BadInput: when there is no such method, or a number cannot be meant.
+        BadInput: if there is no such method, or a number is out of range.
     """
     if method not in METHODS:
-        raise BadInput(f"no way of packing is called {method!r}; there are {', '.join(METHODS)}")
+        raise BadInput(f"no packing method {method!r}; expected one of {', '.join(METHODS)}")
     lengths = require_lengths(lengths)
     if order is None:
         return METHODS[method](lengths, shape, ends)

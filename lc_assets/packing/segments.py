@@ -1,23 +1,20 @@
-"""Segments dispatched to different rows, and segments of a row taken in turns: two ways to move
-referrals, for comparison.
+"""Move references between distant parts of documents, for comparison with plain packing.
 
-* `dispatch`: no two segments of a document stand in one row, so that nothing refers further than a
-  segment. What long documents are worth can be measured by taking their length away.
-* `interleave`: the first segments of all pieces of a row, then the second ones, and so on. No token
-  leaves its row, so every pair of mentions stays a pair; their distances grow.
+* `dispatch` deals the segments of a document to different rows, so that no reference is longer than
+  a segment. It measures what the length of documents is worth, by removing it.
+* `interleave` takes the first segments of all pieces of a row, then the second ones, and so on. No
+  token leaves its row, so no pair of mentions is lost; their distances grow.
 
-Here: where segments go. Not here: where they are cut (`lc_assets.packing.cutting`).
 Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interleaved 71.6. The latter
     is LongSkywork's "chunk interleave".
 """
 
-import heapq
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int64, Integer
 
-from lc_assets.compiling import COMPILED
+from lc_assets.compiling import compiled
 from lc_assets.packing.cutting import Ends, cut_into_segments
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
@@ -29,8 +26,6 @@ from lc_assets.packing.pieces import (
     whole,
 )
 
-COMPILED_FROM = 20_000
-"""Segments from which compiled code is worth loading."""
 MOST_TRIES: Final = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
 
@@ -42,13 +37,12 @@ def dispatch(
     segment_tokens: int,
     ends: Ends | None = None,
 ) -> Packing:
-    """Cut documents into segments and deal those of each document out to different rows.
+    """Cut documents into segments and deal those of each document to different rows.
 
-    Documents with the longest segments come first. Each takes the emptiest rows, as many as it has
-    segments, the longest segment into the emptiest row; where a segment does not fit there, into a
-    new row. So rows fill evenly, and what they lack in the end is a part of a segment; with how
-    many it begins, see `fewest_rows`. A document of more segments than there are rows makes new
-    rows, mostly padding.
+    Documents with the longest segments come first. Each takes the emptiest rows, one per segment,
+    the longest segment into the emptiest row; a segment that does not fit there gets a new row. So
+    rows fill evenly, and the padding of a row is less than a segment. A document with more segments
+    than there are rows adds rows, mostly padding.
 
     >>> packed = dispatch(np.array([8, 6]), row_tokens=8, segment_tokens=4)
     >>> packed.row.tolist(), packed.pieces.document.tolist(), packed.pieces.start.tolist()
@@ -57,34 +51,33 @@ def dispatch(
     Args:
         lengths: tokens of each document.
         row_tokens: length of a row.
-        segment_tokens: longest segment.
-        ends: where segments had better end.
+        segment_tokens: maximum length of a segment.
+        ends: where segments should end, if possible.
 
     Raises:
-        BadInput: when a length is negative, a row or a segment has no token, or a segment is longer
+        BadInput: if a length is negative, a row or a segment has no token, or a segment is longer
             than a row.
     """
     require_tokens(row_tokens, "a row", MOST_ROW_TOKENS)
     require_tokens(segment_tokens, "a segment", row_tokens)
     segments = cut_into_segments(whole(require_lengths(lengths)), segment_tokens, ends)
     order, first = _documents_with_long_segments_first(segments.document, segments.lengths)
-    dealt, n_rows = fewest_rows(segments.lengths[order], first, row_tokens)
+    dealt, n_rows = _fewest_rows(segments.lengths[order], first, row_tokens)
     row = np.empty(len(segments), np.int64)
     row[order] = dealt
     return Packing.of(segments, row, row_tokens=row_tokens, n_rows=n_rows)
 
 
 def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) -> Packing:
-    """Cut the pieces of every row into segments and take them in turns: all first ones, all second
-    ones, ...
+    """Cut the pieces of every row into segments, and take these in turns.
 
-    >>> from lc_assets.packing.concat import concatenate
+    >>> from lc_assets.packing.methods import concatenate
     >>> turns = interleave(concatenate(np.array([5, 3]), row_tokens=8), 2)
     >>> turns.pieces.document.tolist(), turns.pieces.start.tolist()
     ([0, 1, 0, 1, 0], [0, 0, 2, 2, 4])
 
     Raises:
-        BadInput: when a segment could not hold a token.
+        BadInput: if ``segment_tokens`` is below 1.
     """
     segments = cut_into_segments(packing.pieces, segment_tokens, ends)
     piece, turn = numbered(_segments_of(packing.pieces, segments))
@@ -99,7 +92,7 @@ def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) 
 
 
 def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"]:
-    """How many segments each piece gave: both are the same tokens in the same order."""
+    """Number of segments of each piece; both are the same tokens in the same order."""
     edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
     return np.diff(np.searchsorted(np.cumsum(segments.lengths), edges, side="right"))
 
@@ -107,8 +100,10 @@ def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"
 def _documents_with_long_segments_first(
     document: Int64[np.ndarray, " segment"], lengths: Int64[np.ndarray, " segment"]
 ) -> tuple[Int64[np.ndarray, " segment"], Int64[np.ndarray, " boundary"]]:
-    """Segments by falling longest segment of their document, a document's own by falling length;
-    and where documents begin.
+    """Order segments by the longest segment of their document, then by length, descending.
+
+    Returns:
+        The order, and where in it each document begins.
     """
     if not len(document):
         return np.empty(0, np.int64), np.zeros(1, np.int64)
@@ -116,72 +111,119 @@ def _documents_with_long_segments_first(
     counts = np.diff(np.concatenate([begins, [len(document)]]))
     longest = np.repeat(np.maximum.reduceat(lengths, begins), counts)
     order = np.lexsort((np.arange(len(document)), -lengths, document, -longest))
-    # Ties between documents are settled by their number, so a document's segments stay together.
+    # The document's number breaks ties, so that a document's segments stay together.
     changes = np.flatnonzero(document[order][1:] != document[order][:-1]) + 1
     return order, np.concatenate([[0], changes, [len(document)]])
 
 
-def fewest_rows(
+def _fewest_rows(
     lengths: Int64[np.ndarray, " segment"], first: Int64[np.ndarray, " boundary"], row_tokens: int
 ) -> tuple[Int64[np.ndarray, " segment"], int]:
-    """Deal segments into about as few rows as hold them; takes what `compiled_deal` takes.
+    """Deal segments into close to the fewest rows that hold them; see `_deal`.
 
-    Rows that fill evenly are full all at once, and then every further segment makes a row of its
-    own. So with how many rows to begin is found by halving the difference to the number that came
-    of it, `MOST_TRIES` times at most.
+    Rows that fill evenly are full all at once, and then every further segment adds a row of its
+    own. So the number of rows to begin with is found by bisection between it and the number of rows
+    in the end, with at most `MOST_TRIES` tries.
     """
-    deal = plain_deal if not COMPILED or len(lengths) < COMPILED_FROM else compiled_deal
+
+    def deal(n_rows: int) -> tuple[Int64[np.ndarray, " segment"], int]:
+        row = np.empty(len(lengths), np.int64)
+        return row, int(_deal(lengths, first, n_rows, row_tokens, row))
+
     too_few = -(-int(lengths.sum()) // row_tokens) - 1
-    best = deal(lengths, first, too_few + 1, row_tokens)
+    best = deal(too_few + 1)
     enough = best[1]
     for _ in range(MOST_TRIES):
         if enough - too_few <= 1:
             break
         begun = (too_few + enough) // 2
-        found = deal(lengths, first, begun, row_tokens)
+        found = deal(begun)
         best = min(best, found, key=lambda dealt: dealt[1])
         too_few, enough = (too_few, begun) if found[1] <= begun else (begun, min(enough, found[1]))
     return best
 
 
-def compiled_deal(
+@compiled
+def _deal(
     lengths: Int64[np.ndarray, " segment"],
     first: Int64[np.ndarray, " boundary"],
     n_rows: int,
     row_tokens: int,
-) -> tuple[Int64[np.ndarray, " segment"], int]:
-    """Row of each segment, and how many rows there are in the end; a document's segments stand
-    together, the longest first.
+    row: Int64[np.ndarray, " segment"],
+) -> int:
+    """Write the row of each segment.
+
+    Args:
+        lengths: tokens of each segment, 1 to ``row_tokens``; those of a document are adjacent, the
+            longest first.
+        first: index of each document's first segment; then the number of segments.
+        n_rows: rows to begin with.
+        row_tokens: length of a row.
+        row: filled in.
+
+    Returns:
+        The number of rows in the end.
     """
-    # Numba takes half a second to import.
-    from lc_assets.packing.kernels.dealing import deal  # noqa: PLC0415
-
-    row = np.empty(len(lengths), np.int64)
-    return row, int(deal(lengths, first, n_rows, row_tokens, row))
-
-
-def plain_deal(
-    lengths: Int64[np.ndarray, " segment"],
-    first: Int64[np.ndarray, " boundary"],
-    n_rows: int,
-    row_tokens: int,
-) -> tuple[Int64[np.ndarray, " segment"], int]:
-    """`compiled_deal` with the standard library's heap of rows, the emptiest on top, of equals the
-    first.
-    """
-    row = np.empty(len(lengths), np.int64)
-    rows = [(0, number) for number in range(n_rows)]
-    for start, stop in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
-        waiting = [heapq.heappop(rows) for _ in range(min(stop - start, len(rows)))][::-1]
-        taken: list[tuple[int, int]] = []
-        for segment in range(start, stop):
-            length = int(lengths[segment])
-            if waiting and waiting[-1][0] + length <= row_tokens:
-                used, chosen = waiting.pop()
+    used = np.zeros(n_rows + len(lengths), np.int64)
+    # A heap of row numbers, the emptiest on top. All are empty, so any order is a heap.
+    heap = np.arange(n_rows + len(lengths))
+    n_heap = n_rows
+    taken = np.empty(2 * len(lengths), np.int64)  # rows from the heap, then new ones
+    for document in range(len(first) - 1):
+        # Take as many of the emptiest rows as there are segments.
+        n_segments = first[document + 1] - first[document]
+        n_waiting = n_all = min(n_segments, n_heap)
+        for place in range(n_waiting):
+            taken[place] = _pop(heap, n_heap, used)
+            n_heap -= 1
+        # Give each segment the next of them, or a new row.
+        n_taken = 0
+        for segment in range(first[document], first[document + 1]):
+            if n_taken < n_waiting and used[taken[n_taken]] + lengths[segment] <= row_tokens:
+                chosen = taken[n_taken]
+                n_taken += 1
             else:
-                used, chosen, n_rows = 0, n_rows, n_rows + 1
-            taken.append((used + length, chosen))
+                chosen = n_rows
+                taken[n_all] = chosen
+                n_all += 1
+                n_rows += 1
             row[segment] = chosen
-        for each in (*waiting, *taken):
-            heapq.heappush(rows, each)
-    return row, n_rows
+            used[chosen] += lengths[segment]
+        # Put all of them back.
+        for place in range(n_all):
+            _push(heap, n_heap, used, taken[place])
+            n_heap += 1
+    return n_rows
+
+
+@compiled
+def _before(used: Int64[np.ndarray, " row"], one: int, other: int) -> bool:
+    """Whether one row is emptier than another, or as empty with a smaller number."""
+    return bool(used[one] < used[other] or (used[one] == used[other] and one < other))
+
+
+@compiled
+def _pop(heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"]) -> int:
+    top, moved = heap[0], heap[n_heap - 1]
+    place, n_left = 0, n_heap - 1
+    while 2 * place + 1 < n_left:
+        below = 2 * place + 1
+        if below + 1 < n_left and _before(used, heap[below + 1], heap[below]):
+            below += 1
+        if not _before(used, heap[below], moved):
+            break
+        heap[place] = heap[below]
+        place = below
+    heap[place] = moved
+    return int(top)
+
+
+@compiled
+def _push(
+    heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"], row: int
+) -> None:
+    place = n_heap
+    while place and _before(used, row, heap[(place - 1) // 2]):
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = row

@@ -1,31 +1,28 @@
-"""What a model is told of packed rows: where spans begin, positions, what is learnt, whose token
-each is.
+"""Spans of packed rows: boundaries, positions, loss masks, the document of each token.
 
-Spans tile a batch: every token of every row is in one, padding in spans of its own, whose owner is
-`PADDING`. So a batch is told by two short columns, the spans' lengths and owners; the rest is
-computed from them when it is asked for.
+Spans cover a batch: every token of every row is in one, padding in spans of its own, whose owner is
+`PADDING`. So two short columns describe a batch, the spans' lengths and owners; the rest is computed
+from them on request.
 
-Here: arithmetic on such columns. Not here: rows (`lc_assets.loaders.packed`).
 Source: flash-attention's ``flash_attn_varlen_func`` (``cu_seqlens`` is int32, ``max_seqlen`` bounds
-    every span);
-Megatron's ``get_ltor_masks_and_position_ids`` (resets, and no loss where a document is asked for
-the next one's beginning).
+    every span); Megatron's ``get_ltor_masks_and_position_ids`` (resets, and no loss where a document
+    would have to predict the beginning of the next).
 """
 
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64, Integer
+from jaxtyping import Bool, Int32, Integer
 
 from lc_assets.errors import BadInput
 
 PADDING: Final = -1
 """Owner of a span of padding."""
 MOST_MASK_BYTES: Final = 2**31
-"""A mask of 8 rows of 16,384 tokens; longer rows want ``cu_seqlens``."""
+"""A mask of 8 rows of 16,384 tokens; longer rows need ``cu_seqlens``."""
 
 
-def tiled(
+def covering(
     first: Integer[np.ndarray, " boundary"],
     stop: Integer[np.ndarray, " span"],
     owner: Integer[np.ndarray, " span"],
@@ -33,27 +30,26 @@ def tiled(
     left: int,
     width: int,
 ) -> tuple[Int32[np.ndarray, " span"], Int32[np.ndarray, " span"]]:
-    """Lengths and owners of the spans that tile some rows, or the same stretch of each; padding
-    among them.
+    """Lengths and owners of the spans that cover some rows, or the same columns of each, including
+    padding.
 
     >>> first, stop, owner = np.array([0, 2, 3]), np.array([3, 5, 8]), np.array([7, 4, 9])
-    >>> [column.tolist() for column in tiled(first, stop, owner, left=0, width=8)]
+    >>> [column.tolist() for column in covering(first, stop, owner, left=0, width=8)]
     [[3, 2, 3, 8], [7, 4, -1, 9]]
-    >>> [column.tolist() for column in tiled(first, stop, owner, left=4, width=4)]
+    >>> [column.tolist() for column in covering(first, stop, owner, left=4, width=4)]
     [[1, 3, 4], [4, -1, 9]]
 
     Args:
-        first: of each row, its first span; then the number of spans. Counted in the two columns
-            that follow.
-        stop: where in its row each span ends; a row's first begins at 0, each other where the one
+        first: index of each row's first span in ``stop`` and ``owner``; then the number of spans.
+        stop: end of each span in its row; a row's first span begins at 0, each other where the one
             before ends.
-        owner: whose tokens these are.
-        left: first token of the stretch.
-        width: its tokens.
+        owner: number of each span's document.
+        left: first column.
+        width: number of columns.
     """
     counts = np.diff(first)
     n_rows, n_spans = len(counts), len(stop)
-    # One more span a row, of what is left of it; a row of nothing else would be all padding.
+    # One more span per row for its padding.
     row = np.repeat(np.arange(n_rows), counts)
     place = np.arange(n_spans) + row
     ends = np.full(n_spans + n_rows, left + width, np.int64)
@@ -62,13 +58,13 @@ def tiled(
     rows = np.repeat(np.arange(n_rows), counts + 1)
     edges = rows * width + np.clip(ends, left, left + width) - left
     lengths = np.diff(edges, prepend=0)
-    there = lengths > 0
-    return lengths[there].astype(np.int32), owners[there]
+    kept = lengths > 0
+    return lengths[kept].astype(np.int32), owners[kept]
 
 
 def cumulative(lengths: Int32[np.ndarray, " span"]) -> Int32[np.ndarray, " boundary"]:
-    """``cu_seqlens``: the first token of each span, counted through the batch; then how many tokens
-    there are.
+    """``cu_seqlens``: the first token of each span in the flattened batch; then the number of
+    tokens.
 
     >>> cumulative(np.array([3, 2, 3], np.int32))
     array([0, 3, 5, 8], dtype=int32)
@@ -81,7 +77,7 @@ def cumulative(lengths: Int32[np.ndarray, " span"]) -> Int32[np.ndarray, " bound
 def positions(
     lengths: Int32[np.ndarray, " span"], shape: tuple[int, int]
 ) -> Int32[np.ndarray, "row token"]:
-    """Place of each token in its span, from 0.
+    """Position of each token in its span, from 0.
 
     >>> positions(np.array([3, 2, 3], np.int32), (1, 8)).tolist()
     [[0, 1, 2, 0, 1, 0, 1, 2]]
@@ -94,17 +90,16 @@ def positions(
 def owners_of_tokens(
     lengths: Int32[np.ndarray, " span"], owners: Int32[np.ndarray, " span"], shape: tuple[int, int]
 ) -> Int32[np.ndarray, "row token"]:
-    """Whose token each is; `PADDING` where it is nobody's."""
+    """Document of each token; `PADDING` for padding."""
     return np.repeat(owners, lengths).reshape(shape)
 
 
-def learnt(
+def loss_mask(
     lengths: Int32[np.ndarray, " span"], owners: Int32[np.ndarray, " span"], shape: tuple[int, int]
 ) -> Bool[np.ndarray, "row token"]:
-    """Which tokens are to be predicted: none of padding, and no span's first, before which stands
-    another document.
+    """Loss mask: no padding, and no first token of a span, which another document precedes.
 
-    >>> learnt(np.array([3, 2, 3], np.int32), np.array([7, 4, -1], np.int32), (1, 8)).tolist()
+    >>> loss_mask(np.array([3, 2, 3], np.int32), np.array([7, 4, -1], np.int32), (1, 8)).tolist()
     [[False, True, True, False, True, False, False, False]]
     """
     mask: Bool[np.ndarray, " token"] = np.repeat(owners != PADDING, lengths)
@@ -113,43 +108,26 @@ def learnt(
 
 
 def block_diagonal(owners: Integer[np.ndarray, "row token"]) -> Bool[np.ndarray, "row token token"]:
-    """Which token (the first of the two) may look at which: its own, and those before it of the
-    same owner in its row.
+    """Attention mask: whether a token (first axis) attends to another one (second axis).
 
-    Padding looks at itself alone, so that no softmax is over nothing. For small rows only: it grows
-    with their square.
+    It attends to itself and to earlier tokens of the same document in its row. Padding attends only
+    to itself, so that no softmax is empty. For short rows only: the mask grows with their square.
 
     >>> block_diagonal(np.array([[7, 7, 4, -1, -1]])).astype(int)[0].tolist()
     [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
 
     Raises:
-        BadInput: when the mask would take more than `MOST_MASK_BYTES`.
+        BadInput: if the mask would take more than `MOST_MASK_BYTES`.
     """
     n_rows, n_tokens = owners.shape
     if n_rows * n_tokens**2 > MOST_MASK_BYTES:
         raise BadInput(
             f"a mask of {n_rows:,} × {n_tokens:,} × {n_tokens:,} tokens takes more than "
-            f"{MOST_MASK_BYTES:,} bytes: "
-            "give cu_seqlens to an attention that takes spans instead, or shorter rows"
+            f"{MOST_MASK_BYTES:,} bytes: use cu_seqlens with variable-length attention, or shorter "
+            "rows"
         )
     same: Bool[np.ndarray, "row token token"] = owners[:, :, None] == owners[:, None, :]
     same &= (owners != PADDING)[:, :, None]
     same &= np.tri(n_tokens, dtype=np.bool_)
     same |= np.eye(n_tokens, dtype=np.bool_)
     return same
-
-
-def attention_cost(lengths: Integer[np.ndarray, " span"]) -> int:
-    """Sum of the squares of the spans' lengths: pairs of tokens, both ways, that attention within
-    spans looks at.
-
-    >>> attention_cost(np.array([3, 2, 3]))
-    22
-    """
-    wide: Int64[np.ndarray, " span"] = lengths.astype(np.int64)
-    top = int(wide.max(initial=0))
-    return (
-        int((wide**2).sum())
-        if top**2 * len(wide) < 2**63
-        else sum(length**2 for length in wide.tolist())
-    )

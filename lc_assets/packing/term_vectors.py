@@ -1,17 +1,14 @@
-"""Pages as vectors of their telling terms: TF-IDF of hashed words, cut to the heaviest, as whole
-numbers.
+"""Pages as TF-IDF vectors of hashed words, reduced to the heaviest terms, as integers.
 
-A term that stands ``c`` times in a page, and in ``d`` of ``n`` pages, weighs ``(1 + ln c) · ln(n /
-d)``. Terms of one page alone say nothing of another, and are left out. Of the rest the heaviest
-count, `MOST_TERMS` of them, and their weights are brought to length `UNIT` and rounded. So a
-similarity is a sum of products of whole numbers: the same in every order of adding and on every
-machine, and `UNIT` squared is the same page.
+A term that occurs ``c`` times in a page, and in ``d`` of ``n`` pages, weighs ``(1 + ln c) · ln(n /
+d)``. Terms of only one page are ignored, since they compare it to no other. Of the rest, the
+`MOST_TERMS` heaviest are kept, and their weights scaled to a vector of length `UNIT` and rounded. A
+similarity is then a sum of products of integers: the same in any order of summation and on any
+machine, and `UNIT` squared means the same page.
 
-Here: counts to vectors. Not here: words to terms (`lc_assets.text.term_counts`), neighbours
-    (`lc_assets.packing.similarity`).
-Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988; the heaviest terms alone
-    are ours: they bound memory
-(6 bytes each, twice) and work.
+Words to terms: `lc_assets.text.term_counts`.
+Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keeping only the
+    heaviest terms is ours: it bounds memory (6 bytes each, twice) and work.
 """
 
 import math
@@ -25,23 +22,23 @@ from jaxtyping import Int16, Int32, Int64
 from lc_assets.errors import BadInput
 
 TERM_BITS: Final = 20
-"""Bits of a term's number: a million terms; two words that share one are one word."""
+"""Bits of a term's number: a million terms; words with the same number are one term."""
 UNIT: Final = 1 << 14
 """Length of every vector."""
 MOST_TERMS: Final = 64
 _SCALE: Final = 1 << 10
-"""Logarithms are whole numbers of so many parts, so that no library's last bit decides."""
+"""Logarithms are integers in this unit, so that no library's last bit matters."""
 _MOST_COUNTED: Final = 1 << 12
-"""A term that occurs more often in a page weighs no more."""
+"""Further occurrences of a term in a page add no weight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TermCounts:
-    """How often which terms occur in which pages.
+    """Counts of terms in pages.
 
     Attributes:
-        begins: ``(pages + 1,)`` int64: where a page's terms begin.
-        terms: int32 below ``2**TERM_BITS``, ascending within a page, without repeats.
+        begins: ``(pages + 1,)`` int64: where each page's terms begin.
+        terms: int32 below ``2**TERM_BITS``, ascending within a page, unique.
         counts: int32, at least 1.
     """
 
@@ -65,9 +62,7 @@ class TermCounts:
         )
 
     def pages_with(self) -> Int64[np.ndarray, " term"]:
-        """In how many pages each term occurs, by the term's number; these add up over parts of a
-        corpus.
-        """
+        """Number of pages with each term; add these up over parts of a corpus."""
         return np.bincount(self.terms, minlength=1 << TERM_BITS).astype(np.int64, copy=False)
 
 
@@ -76,7 +71,7 @@ class TermVectors:
     """Pages as vectors.
 
     Attributes:
-        begins: ``(pages + 1,)`` int64: where a page's terms begin.
+        begins: ``(pages + 1,)`` int64: where each page's terms begin.
         terms: int32, ascending within a page.
         weights: int16, 1 to `UNIT`.
     """
@@ -122,10 +117,10 @@ def term_vectors(
     """Vectors of some pages of a corpus.
 
     Args:
-        counts: of these pages.
-        pages_with: in how many pages of the whole corpus each term occurs.
-        n_pages: of the whole corpus.
-        most_terms: terms that count, of a page.
+        counts: terms of these pages.
+        pages_with: number of pages of the whole corpus with each term.
+        n_pages: pages of the whole corpus.
+        most_terms: terms to keep per page.
 
     >>> pages = [np.array(terms, np.int32) for terms in ([1, 2], [1, 3], [4])]
     >>> counts = TermCounts.of((terms, np.ones_like(terms)) for terms in pages)
@@ -134,10 +129,10 @@ def term_vectors(
     ([0, 1, 2, 2], [1, 1], [16384, 16384])
 
     Raises:
-        BadInput: when no term is to count.
+        BadInput: if ``most_terms`` is below 1.
     """
     if most_terms < 1:
-        raise BadInput(f"at least 1 term of a page must count, got {most_terms}")
+        raise BadInput(f"most_terms must be at least 1, got {most_terms}")
     sizes = pages_with[counts.terms]
     often = _OFTEN[np.minimum(counts.counts, _MOST_COUNTED)]
     values = np.where(sizes > 1, often * _logarithms(sizes, n_pages), 0)
@@ -156,8 +151,7 @@ def _vector(
     terms: Int32[np.ndarray, " entry"], values: Int64[np.ndarray, " entry"], most_terms: int
 ) -> tuple[Int32[np.ndarray, " term"], Int16[np.ndarray, " term"]]:
     if len(terms) > most_terms:
-        # No two keys are equal, so which terms are the heaviest is no sorting's choice: of equal
-        # ones the smaller number.
+        # Keys are unique, so the result does not depend on the sort: the smaller number wins ties.
         keys = (values << TERM_BITS) - terms
         chosen = np.sort(np.argpartition(keys, len(keys) - most_terms)[len(keys) - most_terms :])
         terms, values = terms[chosen], values[chosen]
@@ -171,8 +165,8 @@ def _vector(
 
 
 def _logarithms(sizes: Int64[np.ndarray, " entry"], n_pages: int) -> Int64[np.ndarray, " entry"]:
-    """Of the corpus over each size, by `math.log`: NumPy's own differs between processors in the
-    last bit.
+    """Logarithm of the corpus over each size, by `math.log`: NumPy's differs between processors in
+    the last bit.
     """
     of_size = np.zeros(int(sizes.max(initial=0)) + 1, np.int64)
     for size in np.flatnonzero(np.bincount(sizes)).tolist():

@@ -1,23 +1,26 @@
-"""Turns: which root holds which page, when many point at the same one.
+"""LongPack: which pages are roots, and which root gets which page if several link to it.
 
-Roots take their turns in the order of their rank, and take from what they point at, in order of
-appearance, whatever is free and fits whole. So the first root that points at a page keeps it, as in
-the paper; and what did not fit stays free for the next one, so a claim counts only for content that
-is written.
+A page's *rank* is the keyed hash of its page key. It depends on the page and the seed alone, so
+roots are the same in any order and on any number of machines, and adding or removing a page changes
+no other rank.
 
-* A content (the pages of one cluster) is held by at most ``repetitions`` roots; the paper holds it
-  once.
-* ``consume``: a page occurs once. A root that another one took is no root any more and has no turn;
-  a root that took something is nobody's child.
-* Without it, as in the paper, a root may be another one's child too.
+Roots take turns in the order of their rank. Each takes from its links, in order of appearance, the
+pages that are free and fit whole. So the first root that links to a page keeps it, as in the paper;
+a page that did not fit stays free for the next root.
 
-Of several rounds, each is a pass over all roots: what the pages of the round before point at, in
+* A content (the pages of one cluster) is held by at most ``repetitions`` roots; in the paper by
+  one.
+* ``consume``: a page occurs once. A root that another root took has no turn, and a root that took
+  something is nobody's child. Without it, as in the paper, a root may be a child of another.
+
+With several rounds, each is a pass over all roots: the links of the pages of the round before, in
 the same order of roots, within what is left of each root's room.
 
-Roots, pages and clusters are numbers; a root's number is its place among the roots by (rank, id),
-and its number as a page. This is the definition; `lc_assets.stages.longpacking` gives the same
-result for tables larger than memory, and hands small remainders to it. Source: LongPack (ICLR
-2025), section 4, "we only keep the hyper-link and its content in the first one".
+Roots, pages and clusters are numbers; a root's number is its position among the roots by (rank,
+id), and its number as a page. This module is the definition: `lc_assets.stages.longpack.dealing`
+gives the same result for tables larger than memory, and calls it for small remainders.
+Source: LongPack (ICLR 2025), section 4: it samples roots without saying how, and "we only keep the
+    hyper-link and its content in the first one".
 """
 
 import itertools
@@ -27,25 +30,60 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int64, UInt64
 
 from lc_assets.errors import BadInput
+from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 
 KEPT: Final = ""
 HELD: Final = "held already"
 NO_ROOM: Final = "no room"
 ROOT_GONE: Final = "its root is held by another"
 
+_PURPOSE: Final = "longpack root"
+
+
+def roots_drawn_by(seed: int) -> dict[str, str]:
+    """Algorithm of `root_ranks`, for receipts."""
+    return {"roots": f"{KEYED_ALGORITHM}, seed {seed}, purpose {_PURPOSE!r}, key page key"}
+
+
+def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page"]:
+    """Rank of every page, uniform on 64 bits; the smallest rank comes first.
+
+    >>> root_ranks(["example.org/a", "example.org/b"], seed=64)
+    array([2915196421650632722,  614795327093774056], dtype=uint64)
+    """
+    return keyed_u64(_PURPOSE, seed=seed, keys=page_keys)
+
+
+def are_roots(ranks: UInt64[np.ndarray, " page"], share: float) -> Bool[np.ndarray, " page"]:
+    """Whether each page is a root: its rank, as a fraction of 2⁶⁴, is below ``share``.
+
+    A larger share includes all the roots of a smaller one.
+
+    >>> are_roots(np.array([0, 2**62, 2**63], np.uint64), 0.5)
+    array([ True,  True, False])
+
+    Raises:
+        BadInput: if the share is not between 0 and 1.
+    """
+    if not 0 <= share <= 1:
+        raise BadInput(f"the share of roots must be 0 to 1, got {share}")
+    if share == 1:
+        return np.ones(len(ranks), np.bool_)
+    return ranks < np.uint64(int(share * 2**64))
+
 
 class Offer(NamedTuple):
-    """A page that a root points at, directly or through a page of the round before.
+    """A page that a root links to, directly or through a page of the round before.
 
     Attributes:
         root: number of the root.
-        place: orders the root's offers of this round.
+        place: position among the root's offers of this round.
         page: number of the page.
         cluster: number of its content.
-        cost: tokens that it takes in the document (`lc_assets.packing.longpack.part_cost`).
+        cost: tokens of the page in the document (`lc_assets.packing.longpack.part_cost`).
     """
 
     root: int
@@ -64,17 +102,17 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.repetitions < 1:
-            raise BadInput(f"a content is held at least once, got repetitions = {self.repetitions}")
+            raise BadInput(f"repetitions must be at least 1, got {self.repetitions}")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What has been taken so far; `take_turns` goes on from it and adds to it.
+class TurnState:
+    """What has been taken so far; `take_turns` continues from it and updates it.
 
     Attributes:
-        taken: how many roots hold a content, by cluster.
-        gone: pages that nobody may take: those that are held, and roots that hold something. Only
-            where pages are consumed.
+        taken: number of roots that hold a content, by cluster.
+        gone: pages that no root may take: pages that are held, and roots that hold something. Used
+            only with ``consume``.
     """
 
     taken: Counter[int] = field(default_factory=Counter)
@@ -85,7 +123,7 @@ def take_turns(
     offers: Iterable[Offer],
     rooms: Mapping[int, int],
     rules: Rules,
-    standing: Standing,
+    state: TurnState,
     *,
     first_round: bool = True,
 ) -> list[tuple[Offer, str]]:
@@ -93,46 +131,46 @@ def take_turns(
 
     Args:
         offers: of one round, in any order; a root has at most one of each content.
-        rooms: tokens that a root's children of this round may take together, by root.
+        rooms: maximum tokens of a root's children of this round, by root.
         rules: how pages are taken.
-        standing: what has been taken before; changed.
-        first_round: whether roots may still stop being roots.
+        state: what has been taken before; updated.
+        first_round: whether another root may still take a root.
 
     Returns:
-        Every offer by (root, place), with `KEPT` or why it was not.
+        Every offer by (root, place), with `KEPT` or the reason why it was not kept.
 
     >>> both = [Offer(0, 0, 7, 7, 5), Offer(1, 0, 7, 7, 5), Offer(1, 1, 8, 8, 9), Offer(2, 0, 8, 8, 9)]
-    >>> [why or "kept" for _, why in take_turns(both, {0: 9, 1: 8, 2: 9}, Rules(), Standing())]
+    >>> [why or "kept" for _, why in take_turns(both, {0: 9, 1: 8, 2: 9}, Rules(), TurnState())]
     ['kept', 'held already', 'no room', 'kept']
     """
-    told: list[tuple[Offer, str]] = []
+    outcomes: list[tuple[Offer, str]] = []
     for root, turn in itertools.groupby(sorted(offers), key=lambda offer: offer.root):
-        if first_round and root in standing.gone:
-            told += [(offer, ROOT_GONE) for offer in turn]
+        if first_round and root in state.gone:
+            outcomes += [(offer, ROOT_GONE) for offer in turn]
             continue
         room, n_kept = rooms[root], 0
         for offer in turn:
-            why = _why_not(offer, room, rules, standing)
-            told.append((offer, why))
+            why = _reason(offer, room, rules, state)
+            outcomes.append((offer, why))
             if why == KEPT:
                 room -= offer.cost
                 n_kept += 1
-                _hold(offer, rules, standing)
+                _hold(offer, rules, state)
         if rules.consume and n_kept:
-            standing.gone.add(root)
-    return told
+            state.gone.add(root)
+    return outcomes
 
 
-def _why_not(offer: Offer, room: int, rules: Rules, standing: Standing) -> str:
-    if offer.page in standing.gone or standing.taken[offer.cluster] >= rules.repetitions:
+def _reason(offer: Offer, room: int, rules: Rules, state: TurnState) -> str:
+    if offer.page in state.gone or state.taken[offer.cluster] >= rules.repetitions:
         return HELD
     return NO_ROOM if offer.cost > room else KEPT
 
 
-def _hold(offer: Offer, rules: Rules, standing: Standing) -> None:
-    standing.taken[offer.cluster] += 1
+def _hold(offer: Offer, rules: Rules, state: TurnState) -> None:
+    state.taken[offer.cluster] += 1
     if rules.consume:
-        standing.gone.add(offer.page)
+        state.gone.add(offer.page)
 
 
 def first_fit(
@@ -140,13 +178,12 @@ def first_fit(
     costs: Int64[np.ndarray, " offer"],
     rooms: Int64[np.ndarray, " offer"],
 ) -> Bool[np.ndarray, " offer"]:
-    """Which offers fit, taken in their order, each root's room for itself.
+    """Which offers fit, in their order, within the room of their root.
 
     Args:
-        roots: of each offer; those of one root stand together, in the order in which they are
-            tried.
-        costs: of each offer.
-        rooms: of each offer's root.
+        roots: root of each offer; those of one root are adjacent, in the order of its turn.
+        costs: tokens of each offer.
+        rooms: room of each offer's root.
 
     >>> first_fit(np.array([3, 3, 3, 4]), np.array([5, 9, 2, 9]), np.array([8, 8, 8, 9]))
     array([ True, False,  True,  True])

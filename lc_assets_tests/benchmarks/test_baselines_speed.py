@@ -13,7 +13,7 @@ import pytest
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.decomposition import decomposed
-from lc_assets.packing.similarity import Likeness, compiled_packs
+from lc_assets.packing.similarity import Similarity, _placed
 from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
@@ -154,8 +154,8 @@ def test_similar_pages_against_a_matrix_of_all_pairs(pages):
         lambda _: term_vectors(counts, counts.pages_with(), len(counts)), rounds=2
     )
     lengths = np.array([len(text) // 4 for text in texts], np.int64)
-    compiled_packs(vectors, lengths, 49_152, Likeness())
-    ours, packs = cpu_seconds(lambda _: compiled_packs(vectors, lengths, 49_152, Likeness()))
+    _placed(vectors, lengths, 49_152, Similarity())
+    ours, packs = cpu_seconds(lambda _: _placed(vectors, lengths, 49_152, Similarity()))
     matrix, other = cpu_seconds(lambda _: packed_by_matrix(vectors, lengths, 49_152), rounds=1)
     assert packs.order.tolist() == other
     say(
@@ -283,6 +283,6 @@ def test_a_hundred_thousand_pages(pages):
         )
     many = TermVectors.joined(parts)
     lengths = np.tile(np.array([len(text) // 4 for text in texts], np.int64), n_copies)
-    ours, packs = cpu_seconds(lambda _: compiled_packs(many, lengths, 49_152, Likeness()), rounds=1)
+    ours, packs = cpu_seconds(lambda _: _placed(many, lengths, 49_152, Similarity()), rounds=1)
     assert len(packs.order) == len(many) >= 100_000
     print(f"\nplacing {len(many):,} pages: {ours:.1f} CPU-seconds, {len(packs):,} packs")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.packing.longpack import PART_TOKENS, part_cost
-from lc_assets.packing.turns import KEPT, Offer, Rules, Standing, take_turns
+from lc_assets.packing.turns import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets_tests.benchmarks import millions_of_links as made
 from lc_assets_tests.benchmarks.timing import say
 
@@ -43,7 +43,7 @@ def plainly(consume):
     ]
     rooms = {int(number[root]): 131_072 - PART_TOKENS - tokens[root] for root in range(n_roots)}
     offers = [offer for offer in offers if offer.cost <= rooms[offer.root]]
-    told = take_turns(offers, rooms, Rules(consume=consume), Standing())
+    told = take_turns(offers, rooms, Rules(consume=consume), TurnState())
     names = made.ids_of(order).to_pylist()
     return {(names[offer.root], names[offer.page]) for offer, why in told if why == KEPT}
 

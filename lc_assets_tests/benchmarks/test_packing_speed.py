@@ -13,7 +13,7 @@ from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedBatch, PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
-from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
+from lc_assets.packing.bestfit import _fit, best_fit
 from lc_assets.packing.methods import METHODS, Shape, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
@@ -24,6 +24,7 @@ from lc_assets.stages.tables import TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows
+from lc_assets_tests.reference import packing as reference
 
 N_DOCS = 200_000
 N_ROWS = 128
@@ -37,23 +38,24 @@ def crawl_lengths(n_docs):
 
 @pytest.mark.parametrize("row_tokens", [8192, 65_536, 131_072])
 def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
-    """Documents per CPU-second, compiled and by the plain twin; padding and cuts beside those of
+    """Documents per CPU-second, compiled and by the reference implementation; padding and cuts beside those of
     concatenation.
     """
     lengths = crawl_lengths(N_DOCS)
     items = cut_evenly(whole(lengths), row_tokens).lengths
-    compiled_fit(items[:100], row_tokens)
-    fast, (row, n_rows) = cpu_seconds(lambda _: compiled_fit(items, row_tokens))
-    slow, (twins_row, twins_rows) = cpu_seconds(lambda _: plain_fit(items, row_tokens), rounds=1)
-    np.testing.assert_array_equal(row, twins_row)
-    assert n_rows == twins_rows
+    row = np.empty(len(items), np.int64)
+    _fit(items[:100], row_tokens, row)
+    fast, n_rows = cpu_seconds(lambda _: _fit(items, row_tokens, row))
+    slow, expected = cpu_seconds(lambda _: reference.fit(items, row_tokens), rounds=1)
+    np.testing.assert_array_equal(row, expected[0])
+    assert n_rows == expected[1]
     all_of_it, packing = cpu_seconds(lambda _: best_fit(lengths, row_tokens=row_tokens))
     say(
         f"best fit into {row_tokens:,}",
         N_DOCS / 1e6,
         "M documents",
         fast,
-        plain_twin=slow,
+        reference=slow,
         with_cutting_and_sorting=all_of_it,
     )
     joined = balance(pack(lengths, method="concat", shape=Shape(row_tokens=row_tokens)), lengths)

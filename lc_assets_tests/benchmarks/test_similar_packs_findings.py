@@ -12,7 +12,7 @@ import json
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.packing.similarity import Likeness
+from lc_assets.packing.similarity import Similarity
 from lc_assets.randomness import rng_for
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.stages.reports.referring import Measuring, measure_corpus
@@ -58,11 +58,11 @@ def by_chance(pages, folder, *, within_manuals):
     return folder
 
 
-def similar(files, folder, **likeness):
+def similar(files, folder, **similarity):
     pack_similar(
         files,
         folder,
-        SimilarSettings(max_tokens=MAX_TOKENS, likeness=Likeness(**likeness)),
+        SimilarSettings(max_tokens=MAX_TOKENS, similarity=Similarity(**similarity)),
         executor=ONE,
     )
     return folder / "documents"
@@ -97,7 +97,7 @@ def test_ways_of_packing_similar_pages(pages, tmp_path):
             for n in (1, 3, 8)
         },
         "3 neighbours, cosine 0.05 or more": far_pairs(
-            similar(files, tmp_path / "alike", least_alike=0.05)
+            similar(files, tmp_path / "alike", min_similarity=0.05)
         ),
     }
     print(

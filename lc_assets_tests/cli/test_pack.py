@@ -233,7 +233,10 @@ def test_sources_keep_their_shares(lc, corpus, tmp_path):
             "there are the methods bestfit, concat, segment, reorder and upsample",
         ),
         (("--length", 0), "not a way to pack"),
-        (("--segment", 1000, "--method", "segment"), "a segment has 1 to 256 tokens, got 1,000"),
+        (
+            ("--segment", 1000, "--method", "segment"),
+            "a segment must have 1 to 256 tokens, got 1,000",
+        ),
         (("--tokenizer", "no-such"), "no-such"),
         (("--min-tokens", 100_000), "no document to pack of 46 seen"),
     ],

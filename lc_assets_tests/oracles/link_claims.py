@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lc_assets.packing.roots import root_ranks
+from lc_assets.packing.turns import root_ranks
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.text.duplicate_keys import text_key
 from lc_assets.text.page_keys import page_key

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.growth import PAPER, growth
+from lc_assets.packing.lengths import PAPER, growth
 
 
 @given(
@@ -37,7 +37,7 @@ def test_the_papers_figures_agree_with_themselves():
 
 
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(BadInput, match="as many before as after"):
+    with pytest.raises(BadInput, match="the same number before and after"):
         growth(np.array([1, 2]), np.array([1]), n_roots=5)
-    with pytest.raises(BadInput, match="as many before as after"):
+    with pytest.raises(BadInput, match="the same number before and after"):
         growth(np.array([1, 2]), np.array([1, 3]), n_roots=1)

@@ -1,5 +1,5 @@
-"""Packing: rows never overflow, every token is in exactly one piece, and compiled code does what
-its plain twin does.
+"""Packing: rows never overflow, every token is in exactly one piece, and compiled code equals the
+reference implementation.
 """
 
 import itertools
@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
-from lc_assets.packing.concat import concatenate
-from lc_assets.packing.cutting import Ends, compiled_cut, cut_into_segments, plain_cut
-from lc_assets.packing.methods import KEEP_ORDER, METHODS, Shape, pack, pack_groups
+from lc_assets.packing import segments
+from lc_assets.packing.bestfit import best_fit
+from lc_assets.packing.cutting import Ends, cut_into_segments
+from lc_assets.packing.methods import KEEP_ORDER, METHODS, Shape, concatenate, pack, pack_groups
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
+    Packing,
     Pieces,
     balance,
     covered_as_often,
@@ -23,7 +24,8 @@ from lc_assets.packing.pieces import (
     cut_evenly,
     whole,
 )
-from lc_assets.packing.segments import compiled_deal, dispatch, interleave, plain_deal
+from lc_assets.packing.segments import dispatch, interleave
+from lc_assets_tests.reference import packing as reference
 
 
 @st.composite
@@ -155,13 +157,14 @@ def test_the_balance_adds_up(case):
 
 
 @given(case=documents(most=200))
-def test_best_fit_is_its_twin(case):
+def test_best_fit_equals_the_reference(case):
     """The tree finds what the sorted list of rooms finds."""
     lengths, row_tokens = case
-    items = cut_evenly(whole(lengths), row_tokens).lengths
-    fast, slow = compiled_fit(items, row_tokens), plain_fit(items, row_tokens)
-    np.testing.assert_array_equal(fast[0], slow[0])
-    assert fast[1] == slow[1]
+    pieces = cut_evenly(whole(lengths), row_tokens)
+    row, n_rows = reference.fit(pieces.lengths, row_tokens)
+    found = best_fit(lengths, row_tokens=row_tokens)
+    expected = Packing.of(pieces, row, row_tokens=row_tokens, n_rows=n_rows)
+    assert as_lists(found) == as_lists(expected)
 
 
 @given(case=documents())
@@ -209,7 +212,7 @@ def test_a_dispatched_document_has_one_segment_in_a_row_at_most(case, data):
 
 
 @given(case=documents(most=120), data=st.data())
-def test_dealing_is_its_twin(case, data):
+def test_dealing_equals_the_reference(case, data):
     """Segments of random documents, each document's the longest first, into a random number of rows
     to begin with.
     """
@@ -219,23 +222,22 @@ def test_dealing_is_its_twin(case, data):
     parts = [np.sort(lengths[start:stop])[::-1] for start, stop in itertools.pairwise(cuts)]
     ordered, first = np.concatenate([*parts, np.empty(0, np.int64)]), np.array(cuts, np.int64)
     n_rows = data.draw(st.integers(0, 30))
-    fast, slow = (deal(ordered, first, n_rows, row_tokens) for deal in (compiled_deal, plain_deal))
-    np.testing.assert_array_equal(fast[0], slow[0])
-    assert fast[1] == slow[1]
-    assert (
-        (np.bincount(fast[0], ordered) <= row_tokens).all() if len(ordered) else fast[1] == n_rows
-    )
+    row, n_found = reference.deal(ordered, first, n_rows, row_tokens)
+    found = np.empty(len(ordered), np.int64)
+    assert segments._deal(ordered, first, n_rows, row_tokens, found) == n_found
+    np.testing.assert_array_equal(found, row)
+    assert (np.bincount(row, ordered) <= row_tokens).all() if len(ordered) else n_found == n_rows
 
 
 @given(case=documents(), data=st.data())
 def test_segments_end_at_ends_where_there_are_any(case, data):
-    """Compiled and plain alike; a segment is at most as long as asked, ends at an end or is full,
+    """As by the reference; a segment is at most as long as asked, ends at an end or is full,
     and loses no token.
     """
     lengths, segment_tokens = case
     ends = data.draw(ends_of(lengths))
     pieces = cut_evenly(whole(lengths), 3 * segment_tokens)
-    fast, slow = compiled_cut(pieces, segment_tokens, ends), plain_cut(pieces, segment_tokens, ends)
+    fast, slow = (cut(pieces, segment_tokens, ends) for cut in (cut_into_segments, reference.cut))
     np.testing.assert_array_equal(
         [fast.document, fast.start, fast.stop], [slow.document, slow.start, slow.stop]
     )
@@ -360,18 +362,18 @@ def test_what_cannot_be_meant_is_refused():
     for wrong in (0, -1, MOST_ROW_TOKENS + 1):
         for method in (best_fit, concatenate):
             with pytest.raises(
-                BadInput, match=f"a row has 1 to {MOST_ROW_TOKENS:,} tokens, got {wrong:,}"
+                BadInput, match=f"a row must have 1 to {MOST_ROW_TOKENS:,} tokens, got {wrong:,}"
             ):
                 method(np.array([3]), row_tokens=wrong)
-    with pytest.raises(BadInput, match="a segment has 1 to 8 tokens, got 9"):
+    with pytest.raises(BadInput, match="a segment must have 1 to 8 tokens, got 9"):
         dispatch(np.array([3]), row_tokens=8, segment_tokens=9)
-    with pytest.raises(BadInput, match="a segment has at least 1 token, got 0"):
+    with pytest.raises(BadInput, match="a segment must have at least 1 token, got 0"):
         cut_into_segments(
             whole(np.array([3])), 0, Ends(first=np.array([0, 0]), token=np.empty(0, np.int64))
         )
     with pytest.raises(BadInput, match="none negative"):
         best_fit(np.array([3, -1]), row_tokens=8)
-    with pytest.raises(BadInput, match="there are bestfit, concat, segment, reorder"):
+    with pytest.raises(BadInput, match="expected one of bestfit, concat, segment, reorder"):
         pack(np.array([3]), method="first-fit", shape=Shape(row_tokens=8))
 
 
@@ -384,19 +386,11 @@ def test_no_document_is_no_row(method):
     assert balance(packing, np.empty(0, np.int64)).padding_share == 0
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_many_documents_take_the_compiled_way_to_the_same_rows(method, monkeypatch):
-    """30,000 documents are packed by compiled code, by default; without it, the same."""
-    lengths = np.random.default_rng(3).integers(0, 400, 30_000)
-    shape = Shape(row_tokens=512, segment_tokens=64)
-    ends = Ends(first=np.arange(30_001), token=lengths // 2)
-    fast = pack(lengths, method=method, shape=shape, ends=ends)
-    for name in ("bestfit", "segments", "cutting"):
-        monkeypatch.setattr(f"lc_assets.packing.{name}.COMPILED", False)
-    slow = pack(lengths, method=method, shape=shape, ends=ends)
-    for name in ("document", "start", "stop"):
-        np.testing.assert_array_equal(getattr(fast.pieces, name), getattr(slow.pieces, name))
-    np.testing.assert_array_equal(fast.row, slow.row)
+def test_the_cost_of_attention_does_not_overflow():
+    start, length = np.zeros(3, np.int64), 2**31 - 1
+    pieces = Pieces(np.arange(3), start, start + length)
+    packing = Packing(row_tokens=length, n_rows=3, row=np.arange(3), pieces=pieces)
+    assert balance(packing, pieces.lengths).attention == 3 * length**2
 
 
 @given(case=documents(), data=st.data())

@@ -1,4 +1,4 @@
-"""Packs of similar pages: compiled equals plain, every page once, whatever the order of arrival;
+"""Packs of similar pages: compiled code equals the reference, every page once, whatever the order of arrival;
 and topics come together.
 """
 
@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing import similarity
-from lc_assets.packing.similarity import Likeness, compiled_packs, plain_packs, similar_packs
+from lc_assets.packing import similarity as module
+from lc_assets.packing.similarity import Similarity, similar_packs
 from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
+from lc_assets_tests.reference import packing as reference
 
 
 @st.composite
@@ -44,27 +45,28 @@ def vectors_of(pages, **more):
     return term_vectors(counts, counts.pages_with(), len(counts), **more)
 
 
-LIKENESS = st.builds(
-    Likeness,
+SIMILARITY = st.builds(
+    Similarity,
     neighbours=st.integers(1, 4),
     path=st.booleans(),
-    least_alike=st.sampled_from([0.0, 0.3]),
-    most_alike=st.sampled_from([0.7, 0.95, 1.0]),
+    min_similarity=st.sampled_from([0.0, 0.3]),
+    max_similarity=st.sampled_from([0.7, 0.95, 1.0]),
 )
-CASES = st.tuples(counted_pages(), LIKENESS, st.sampled_from([1, 10, 25, 1000]), st.integers(0, 5))
+CASES = st.tuples(
+    counted_pages(), SIMILARITY, st.sampled_from([1, 10, 25, 1000]), st.integers(0, 5)
+)
 
 
-@given(CASES, st.sampled_from([1, 10, similarity.EFFORT]))
+@given(CASES, st.sampled_from([1, 10, module.EFFORT]))
 def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
     """Also when the commonest terms do not count, because they would cost too much."""
-    pages, likeness, max_tokens, step = case
+    pages, similarity, max_tokens, step = case
     vectors = vectors_of(pages)
     lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "EFFORT", effort)
-        fast, slow = (
-            pack(vectors, lengths, max_tokens, likeness) for pack in (compiled_packs, plain_packs)
-        )
+        patch.setattr(module, "EFFORT", effort)
+        fast = module._placed(vectors, lengths, max_tokens, similarity)
+    slow = reference.place_similar(vectors, lengths, max_tokens, similarity, effort)
     for name in ("order", "parents", "first"):
         assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
 
@@ -74,11 +76,11 @@ def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
     """Packs hold whole pages within the limit; parents stand before their neighbours in the same
     pack.
     """
-    pages, likeness, max_tokens, step = case
+    pages, similarity, max_tokens, step = case
     keys = [f"page {place}" for place in range(len(pages))]
     lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
     packs = similar_packs(
-        vectors_of(pages), lengths, keys, max_tokens=max_tokens, likeness=likeness
+        vectors_of(pages), lengths, keys, max_tokens=max_tokens, similarity=similarity
     )
     assert sorted(packs.order.tolist()) == list(range(len(pages)))
     assert all(len(pack) == 1 or lengths[pack].sum() <= max_tokens for pack in packs.packs())
@@ -93,7 +95,7 @@ def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
         lengths[places],
         [keys[n] for n in places],
         max_tokens=max_tokens,
-        likeness=likeness,
+        similarity=similarity,
     )
     assert [[keys[places[n]] for n in pack] for pack in shuffled.packs()] == [
         [keys[n] for n in pack] for pack in packs.packs()
@@ -146,9 +148,13 @@ def test_topics_come_together():
         for page in range(8)
     ]
     vectors = vectors_of(pages)
-    for likeness in (Likeness(most_alike=1.0), Likeness(path=True, most_alike=1.0)):
+    for similarity in (Similarity(max_similarity=1.0), Similarity(path=True, max_similarity=1.0)):
         packs = similar_packs(
-            vectors, np.full(80, 10), [str(n) for n in range(80)], max_tokens=80, likeness=likeness
+            vectors,
+            np.full(80, 10),
+            [str(n) for n in range(80)],
+            max_tokens=80,
+            similarity=similarity,
         )
         assert len(packs) == 10
         assert all(len({page // 8 for page in pack}) == 1 for pack in packs.packs())
@@ -160,7 +166,11 @@ def test_copies_are_not_each_others_neighbours():
     keys = [str(n) for n in range(5)]
     for most, together in ((0.95, False), (1.0, True)):
         packs = similar_packs(
-            vectors_of(pages), np.full(5, 1), keys, max_tokens=2, likeness=Likeness(most_alike=most)
+            vectors_of(pages),
+            np.full(5, 1),
+            keys,
+            max_tokens=2,
+            similarity=Similarity(max_similarity=most),
         ).packs()
         assert any({0, 1} <= set(pack) for pack in packs) == together
 
@@ -185,7 +195,7 @@ def test_common_terms_cost_no_more_than_the_effort():
         np.full(n_pages, 1),
         [str(n) for n in range(n_pages)],
         max_tokens=2,
-        likeness=Likeness(),
+        similarity=Similarity(),
     )
     assert all(pack[0] // 2 == pack[1] // 2 for pack in packs.packs())
 
@@ -196,7 +206,7 @@ def test_common_terms_cost_no_more_than_the_effort():
         ({"keys": ["a"]}, "a length and a key for each of 2"),
         ({"lengths": np.array([1])}, "for each of 2 pages, got 1"),
         ({"max_tokens": 0}, "at least 1"),
-        ({"keys": ["a", "a"]}, "share a key"),
+        ({"keys": ["a", "a"]}, "have the same key"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(changed, said):
@@ -207,7 +217,7 @@ def test_what_cannot_be_meant_is_refused(changed, said):
         "max_tokens": 5,
     }
     with pytest.raises(BadInput, match=said):
-        similar_packs(**{**usual, "likeness": Likeness(), **changed})
+        similar_packs(**{**usual, "similarity": Similarity(), **changed})
 
 
 @pytest.mark.parametrize(
@@ -215,16 +225,16 @@ def test_what_cannot_be_meant_is_refused(changed, said):
     [
         {"neighbours": 0},
         {"neighbours": 1001},
-        {"least_alike": 0.96},
-        {"most_alike": 1.01},
-        {"least_alike": -1},
+        {"min_similarity": 0.96},
+        {"max_similarity": 1.01},
+        {"min_similarity": -1},
     ],
 )
-def test_likeness_is_sound_from_birth(wrong):
-    with pytest.raises(BadInput, match="wanted|neighbours"):
-        Likeness(**wrong)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(BadInput, match="expected|neighbours"):
+        Similarity(**wrong)
 
 
 def test_no_term_is_no_vector():
-    with pytest.raises(BadInput, match="at least 1 term"):
+    with pytest.raises(BadInput, match="most_terms must be at least 1"):
         vectors_of([{1: 1}], most_terms=0)

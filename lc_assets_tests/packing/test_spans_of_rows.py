@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.packing import spans
-from lc_assets.packing.ends import (
+from lc_assets.packing.cutting import (
     BEGINS_BLANK,
     ENDS_LINE,
     ENDS_SENTENCE,
     KEPT_OF,
+    Ends,
     ends_in,
-    ends_of_all,
     flags_of,
 )
 
@@ -65,17 +65,17 @@ def walked(made, row_tokens, left, width):
 
 
 @given(case=rows())
-def test_all_that_is_told_is_what_walking_says(case):
+def test_every_column_is_what_a_loop_over_tokens_finds(case):
     made, row_tokens, left, width = case
     first, stop, owner = columns(made)
-    lengths, owners = spans.tiled(first, stop, owner, left=left, width=width)
+    lengths, owners = spans.covering(first, stop, owner, left=left, width=width)
     told, shape = walked(made, row_tokens, left, width), (len(made), width)
     assert (lengths.dtype, owners.dtype, lengths.sum()) == (np.int32, np.int32, len(made) * width)
     assert spans.owners_of_tokens(lengths, owners, shape).tolist() == [
         [token[0] for token in row] for row in told
     ]
     assert spans.positions(lengths, shape).tolist() == [[token[2] for token in row] for row in told]
-    assert spans.learnt(lengths, owners, shape).tolist() == [
+    assert spans.loss_mask(lengths, owners, shape).tolist() == [
         [token[0] >= 0 and token[2] > 0 for token in row] for row in told
     ]
     edges = [
@@ -84,14 +84,13 @@ def test_all_that_is_told_is_what_walking_says(case):
     assert spans.cumulative(lengths).tolist() == [row * width + at for row, at in edges] + [
         len(made) * width
     ]
-    assert spans.attention_cost(lengths) == sum(length**2 for length in lengths.tolist())
 
 
 @given(case=rows())
 def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
     made, row_tokens, left, width = case
     first, stop, owner = columns(made)
-    lengths, owners = spans.tiled(first, stop, owner, left=left, width=width)
+    lengths, owners = spans.covering(first, stop, owner, left=left, width=width)
     mask = spans.block_diagonal(spans.owners_of_tokens(lengths, owners, (len(made), width)))
     for row, line in enumerate(walked(made, row_tokens, left, width)):
         for at, (mine, *_) in enumerate(line):
@@ -104,12 +103,8 @@ def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
 
 
 def test_a_mask_of_long_rows_is_refused():
-    with pytest.raises(BadInput, match="give cu_seqlens to an attention that takes spans"):
+    with pytest.raises(BadInput, match="use cu_seqlens with variable-length attention"):
         spans.block_diagonal(np.zeros((1, 65_536), np.int32))
-
-
-def test_the_cost_of_long_spans_does_not_overflow():
-    assert spans.attention_cost(np.array([2**31 - 1] * 3, np.int32)) == 3 * (2**31 - 1) ** 2
 
 
 @given(ids=st.lists(st.integers(0, 7), max_size=300), every=st.integers(1, KEPT_OF))
@@ -128,7 +123,7 @@ def test_ends_are_the_best_of_each_stretch(ids, every):
 
 
 def test_ends_of_documents_can_be_taken_in_any_order():
-    ends = ends_of_all([np.array([3, 9]), np.array([], np.int64), np.array([5])])
+    ends = Ends.joined([np.array([3, 9]), np.array([], np.int64), np.array([5])])
     again = ends.of_documents(np.array([2, 0, 0, 1]))
     assert (again.first.tolist(), again.token.tolist()) == ([0, 1, 3, 5, 5], [5, 3, 9, 3, 9])
 

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.roots import are_roots, root_ranks
 from lc_assets.packing.turns import (
     HELD,
     KEPT,
     NO_ROOM,
     Offer,
     Rules,
-    Standing,
+    TurnState,
+    are_roots,
     first_fit,
+    root_ranks,
     take_turns,
 )
 
@@ -55,7 +56,7 @@ def rules():
 @given(rounds(), rules())
 def test_what_is_kept_keeps_every_promise(made, rule):
     offers, rooms = made
-    told = take_turns(offers, rooms, rule, Standing())
+    told = take_turns(offers, rooms, rule, TurnState())
     assert sorted(offer for offer, _ in told) == sorted(offers)
     found = kept(told)
     assert max(Counter(offer.cluster for offer in found).values(), default=0) <= rule.repetitions
@@ -70,8 +71,8 @@ def test_what_is_kept_keeps_every_promise(made, rule):
 def test_nobody_could_have_more(made, rule):
     """After all turns no root has room for something that is free: one pass is the fixed point."""
     offers, rooms = made
-    standing = Standing()
-    told = take_turns(offers, rooms, rule, standing)
+    state = TurnState()
+    told = take_turns(offers, rooms, rule, state)
     left = {
         root: room - sum(offer.cost for offer in kept(told) if offer.root == root)
         for root, room in rooms.items()
@@ -82,7 +83,7 @@ def test_nobody_could_have_more(made, rule):
         for offer, why in told
         if why in (HELD, NO_ROOM) and (offer.root in took or not rule.consume)
     ]
-    assert kept(take_turns(refused, left, rule, standing, first_round=False)) == []
+    assert kept(take_turns(refused, left, rule, state, first_round=False)) == []
 
 
 @given(rounds())
@@ -91,7 +92,7 @@ def test_the_first_root_keeps_a_page(made):
     per cluster.
     """
     offers, _ = made
-    told = take_turns(offers, dict.fromkeys(range(N_ROOTS), 10**6), Rules(), Standing())
+    told = take_turns(offers, dict.fromkeys(range(N_ROOTS), 10**6), Rules(), TurnState())
     first = {}
     for offer in offers:
         first[offer.cluster] = min(first.get(offer.cluster, N_ROOTS), offer.root)
@@ -104,7 +105,7 @@ def test_more_repetitions_never_take_a_hit_away(made, repetitions):
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
     fewer, more = (
-        set(kept(take_turns(offers, rooms, Rules(repetitions=k), Standing())))
+        set(kept(take_turns(offers, rooms, Rules(repetitions=k), TurnState())))
         for k in (repetitions, repetitions + 1)
     )
     assert fewer <= more
@@ -117,7 +118,7 @@ def test_without_some_targets_nobody_holds_more(made, portals):
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
     filtered = [offer for offer in offers if offer.cluster not in portals]
     every, fewer = (
-        set(kept(take_turns(some, rooms, Rules(), Standing()))) for some in (offers, filtered)
+        set(kept(take_turns(some, rooms, Rules(), TurnState()))) for some in (offers, filtered)
     )
     assert fewer <= every
 
@@ -135,7 +136,7 @@ def test_a_root_that_was_taken_has_no_turn():
         Offer(5, 0, 3, 3, 1),
     ]
     rooms = dict.fromkeys(range(6), 10)
-    told = take_turns(offers, rooms, Rules(consume=True), Standing())
+    told = take_turns(offers, rooms, Rules(consume=True), TurnState())
     assert [(offer.root, why) for offer, why in told] == [
         (0, KEPT),
         (1, "its root is held by another"),
@@ -144,7 +145,7 @@ def test_a_root_that_was_taken_has_no_turn():
         (4, HELD),
         (5, KEPT),
     ]
-    assert [offer.root for offer in kept(take_turns(offers, rooms, Rules(), Standing()))] == [
+    assert [offer.root for offer in kept(take_turns(offers, rooms, Rules(), TurnState()))] == [
         0,
         1,
         4,
@@ -179,7 +180,7 @@ def test_ranks_belong_to_pages_and_a_larger_share_has_all_roots_of_a_smaller():
 
 
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(BadInput, match="at least once"):
+    with pytest.raises(BadInput, match="repetitions must be at least 1"):
         Rules(repetitions=0)
-    with pytest.raises(BadInput, match="lies between 0 and 1"):
+    with pytest.raises(BadInput, match="must be 0 to 1"):
         are_roots(np.zeros(1, np.uint64), 1.5)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.upsampling import source_shares, upsampled
+from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
 
 
@@ -58,8 +58,7 @@ def plainly(lengths, sources, keys, *, threshold, keep_short, budget_tokens, see
 
 
 @given(document_sets())
-def test_it_is_the_walk_along_the_line(case):
-    """The twin takes one document at a time, and looks at nothing else."""
+def test_it_equals_taking_one_document_at_a_time(case):
     lengths, sources, keys, settings = case
     assert upsampled(lengths, sources, keys, **settings).tolist() == plainly(
         lengths, sources, keys, **settings
@@ -71,21 +70,12 @@ def test_each_source_keeps_its_share_within_one_document(case):
     """No source exceeds its budget, or lacks a document that it has."""
     lengths, sources, keys, settings = case
     taken = upsampled(lengths, sources, keys, **settings)
-    shares = source_shares(
-        lengths,
-        sources,
-        taken,
-        threshold=settings["threshold"],
-        budget_tokens=settings["budget_tokens"],
-    )
-    assert [share.source for share in shares] == sorted(set(sources))
-    for share in shares:
-        longest = max(
-            (int(n) for n, source in zip(lengths, sources, strict=True) if source == share.source),
-            default=0,
-        )
-        lacking = share.budget_tokens - share.n_tokens_taken
-        assert 0 <= lacking < max(longest, 1)
+    total = max(int(lengths.sum()), 1)
+    for source in set(sources):
+        own = np.array([name == source for name in sources])
+        budget = settings["budget_tokens"] * int(lengths[own].sum()) // total
+        lacking = budget - int((lengths * taken)[own].sum())
+        assert 0 <= lacking < max(int(lengths[own].max()), 1)
 
 
 @given(document_sets(), st.randoms(use_true_random=False))
@@ -128,26 +118,14 @@ def test_upsampling_by_source_and_globally_differ_as_the_paper_says():
     sources = ["books"] * 10 + ["web"] * 125
     keys = [str(n) for n in range(135)]
     settings = {"threshold": 400, "keep_short": 0.1, "budget_tokens": 60_000, "seed": 64}
-    by_source = source_shares(
-        lengths,
-        sources,
-        upsampled(lengths, sources, keys, **settings),
-        threshold=400,
-        budget_tokens=60_000,
+    by_source, everywhere = (
+        lengths * upsampled(lengths, names, keys, **settings) for names in (sources, None)
     )
-    everywhere = source_shares(
-        lengths,
-        sources,
-        upsampled(lengths, None, keys, **settings),
-        threshold=400,
-        budget_tokens=60_000,
-    )
-    assert [share.n_tokens_taken // 1000 for share in by_source] == [
-        20,
-        39,
-    ]  # 100 tokens, the shortest document, are lacking
-    assert everywhere[0].n_tokens_taken > 25_000
-    assert by_source[1].n_long_tokens_taken > 3 * by_source[1].n_long_tokens
+    # 100 tokens, the shortest document, are lacking.
+    assert [int(part.sum()) // 1000 for part in (by_source[:10], by_source[10:])] == [20, 39]
+    assert everywhere[:10].sum() > 25_000
+    is_long = lengths[10:] >= 400
+    assert by_source[10:][is_long].sum() > 3 * lengths[10:][is_long].sum()
 
 
 def test_chances_are_those_asked_for():
@@ -172,12 +150,12 @@ def test_chances_are_those_asked_for():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"keys": ["a", "a"]}, "share a key"),
+        ({"keys": ["a", "a"]}, "have the same key"),
         ({"keys": ["a"]}, "a source and a key for each of 2"),
         ({"sources": ["x"]}, "got 1 sources"),
         ({"lengths": np.array([1, -1])}, "has -1 tokens"),
-        ({"threshold": 0}, "threshold of at least 1"),
-        ({"budget_tokens": -1}, "budget of at least 0"),
+        ({"threshold": 0}, "threshold must be at least 1"),
+        ({"budget_tokens": -1}, "budget at least 0"),
         ({"keep_short": 1.5}, "probability"),
         ({"keep_short": float("nan")}, "probability"),
     ],

@@ -13,14 +13,14 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.packing.similarity import Likeness
+from lc_assets.packing.similarity import Similarity
 from lc_assets.stages.packing import joined_texts
 from lc_assets.stages.packing.joined_texts import publish_packed
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets_tests.builders import WORDS
 
 ONE = LocalExecutor(workers=1)
-SIMILAR = SimilarSettings(max_tokens=400, likeness=Likeness(most_alike=1.0))
+SIMILAR = SimilarSettings(max_tokens=400, similarity=Similarity(max_similarity=1.0))
 
 
 def lines_of(out):
@@ -158,7 +158,7 @@ def test_packs_fill_several_files_and_old_ones_go(pages, tmp_path, monkeypatch):
 
 
 def test_a_path_packs_all_pages_too(pages, tmp_path):
-    settings = SimilarSettings(max_tokens=400, likeness=Likeness(path=True, most_alike=1.0))
+    settings = SimilarSettings(max_tokens=400, similarity=Similarity(path=True, max_similarity=1.0))
     assert pack_similar([pages[0]], tmp_path / "out", settings, executor=ONE).kept == 40
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.packing.roots import roots_drawn_by
+from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.building import (
     BuildContext,

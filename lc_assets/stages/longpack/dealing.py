@@ -42,7 +42,7 @@ from lc_assets.packing.turns import (
     ROOT_GONE,
     Offer,
     Rules,
-    Standing,
+    TurnState,
     first_fit,
     take_turns,
 )
@@ -209,7 +209,7 @@ def _one_after_another(made: Deal) -> Counter[str]:
         (Offer(*(line[name] for name in Offer._fields)) for line in lines),
         {line["root"]: line["room"] for line in lines},
         made.rules,
-        Standing(taken=Counter({line["cluster"]: line["n"] for line in lines})),
+        TurnState(taken=Counter({line["cluster"]: line["n"] for line in lines})),
         first_round=made.may_consume_roots,
     )
     kept = [offer._asdict() for offer, why in told if why == KEPT]

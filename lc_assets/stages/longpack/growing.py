@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
-from lc_assets.packing.growth import PAPER, Growth, growth
-from lc_assets.packing.length_buckets import bucket_counts
+from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.tables import read_all
 

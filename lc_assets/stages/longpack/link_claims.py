@@ -18,7 +18,7 @@ from typing import Any, Final
 from lc_assets.counts import Counts
 from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
-from lc_assets.packing.roots import roots_drawn_by
+from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.stages.building import (
     BuildContext,
     Built,

@@ -28,8 +28,7 @@ from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.packing.growth import Growth
-from lc_assets.packing.length_buckets import BucketCount, bucket_counts
+from lc_assets.packing.lengths import BucketCount, Growth, bucket_counts
 from lc_assets.publishing import finished, publish_bytes, translate_os_errors
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import queries

@@ -23,7 +23,7 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.scratch import once
 from lc_assets.packing.longpack import one_line
-from lc_assets.packing.roots import are_roots, root_ranks
+from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import read_lines, read_table

@@ -26,7 +26,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.packing.length_buckets import BucketCount, bucket_counts
+from lc_assets.packing.lengths import BucketCount, bucket_counts
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.packing.spooling import SpooledText, read_texts
 

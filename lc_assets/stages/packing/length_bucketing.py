@@ -6,7 +6,7 @@
     OUT/summary.json               what was counted
 
 A task per file; memory: one document. Here: files. Not here: the buckets
-(`lc_assets.packing.length_buckets`).
+(`lc_assets.packing.lengths`).
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.packing.length_buckets import EDGES, BucketCount, bucket_names, bucket_of
+from lc_assets.packing.lengths import EDGES, BucketCount, bucket_names, bucket_of
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.packing.spooling import GAVE_UP, fastest

@@ -2,7 +2,7 @@
 their ids.
 
 Here: one pass over each shard, what is found kept for the build. Not here: what an end is
-    (`lc_assets.packing.ends`).
+    (`lc_assets.packing.cutting`).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,7 @@ from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.token_flags import TokenFlags
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.scratch import once
-from lc_assets.packing.cutting import Ends
-from lc_assets.packing.ends import ends_in, ends_of_all, spacing
+from lc_assets.packing.cutting import Ends, ends_in, spacing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def find_ends(task: EndsTask) -> Counts:
     flags = TokenFlags(task.tokenizer, task.n_ids)
     prefix = task.tokens / task.shard
     documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
-    found = ends_of_all(
+    found = Ends.joined(
         ends_in(ids, flags.covering(ids), spacing(task.segment_tokens)) for ids in documents
     )
     for path, array in zip(task.files, (found.first, found.token), strict=True):

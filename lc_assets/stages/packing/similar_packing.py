@@ -29,7 +29,7 @@ from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.packing.similarity import Likeness, SimilarPacks, similar_packs
+from lc_assets.packing.similarity import Similarity, SimilarPacks, similar_packs
 from lc_assets.packing.term_vectors import TermCounts, TermVectors, term_vectors
 from lc_assets.stages.packing.joined_texts import (
     PART_END,
@@ -61,14 +61,14 @@ class SimilarSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         max_tokens: of a pack; a longer page is a pack of its own.
-        likeness: what a neighbour is.
+        similarity: what a neighbour is.
         seed: of the order in which pages become roots.
         tokenizer: that counts tokens.
         text_field: where a record's text is.
     """
 
     max_tokens: int
-    likeness: Likeness = Likeness()
+    similarity: Similarity = Similarity()
     seed: int = 64
     tokenizer: str = "gpt2"
     text_field: str | None = None
@@ -106,7 +106,7 @@ def pack_similar(
             lengths,
             keys,
             max_tokens=settings.max_tokens,
-            likeness=settings.likeness,
+            similarity=settings.similarity,
             seed=settings.seed,
         )
         again = {AGAIN: counts.kept - len(pages)} if counts.kept > len(pages) else {}

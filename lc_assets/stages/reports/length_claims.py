@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN, tokenizer_of
-from lc_assets.packing.length_buckets import bucket_counts
+from lc_assets.packing.lengths import bucket_counts
 from lc_assets.publishing import finished
 from lc_assets.stages.building import CheckInput, CheckResult
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced

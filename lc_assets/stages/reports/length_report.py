@@ -3,7 +3,7 @@ pieces of packed rows.
 
 Published are a table per set and shard, one of all sets by groups of lengths, and how roots grew by
 packing. Here: the report. Not here: which sets there are (`stages.document_sets`), what must hold
-of it (`stages.length_claims`), growth (`lc_assets.packing.growth`).
+of it (`stages.length_claims`), growth (`lc_assets.packing.lengths`).
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.lake.scratch import once
-from lc_assets.packing.growth import growth
+from lc_assets.packing.lengths import growth
 from lc_assets.publishing import publish
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard

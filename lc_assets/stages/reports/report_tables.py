@@ -43,7 +43,7 @@ GROWTH: Final = pa.schema(
     ]
 )
 """`length_report`: how roots grew by packing; a line when there are packed documents, see
-`lc_assets.packing.growth`.
+`lc_assets.packing.lengths`.
 """
 
 REFERRALS: Final = pa.schema(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lc_assets.packing.turns import KEPT, Offer, Rules, Standing, take_turns
+from lc_assets.packing.turns import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.longpack.dealing import HELD_TABLE, OFFERS_TABLE, Deal, deal
 
@@ -49,9 +49,9 @@ def dealt(asked, rounds, rules, tail):
 
 def taken(rounds, rules):
     """The same, one root after another."""
-    standing, found = Standing(), []
+    state, found = TurnState(), []
     for number, (offers, rooms) in enumerate(rounds):
-        told = take_turns(offers, rooms, rules, standing, first_round=number == 0)
+        told = take_turns(offers, rooms, rules, state, first_round=number == 0)
         found.append(
             (
                 {offer for offer, why in told if why == KEPT},

@@ -1,7 +1,5 @@
-"""Looking for similar pages through an inverted index, and placing them.
-
-Here: the compiled loops. What they place, and their plain twin, are in
-    `lc_assets.packing.similarity`.
+"""Find similar pages through an inverted index, and place them in packs: the compiled loops of
+`lc_assets.packing.similarity`.
 """
 
 import numpy as np
@@ -19,8 +17,12 @@ def fill_postings(
     pages: Int32[np.ndarray, " entry"],
     page_weights: Int16[np.ndarray, " entry"],
 ) -> None:
-    """Turn vectors into, for each term, the pages that have it, ascending; ``ends`` begins as where
-    a term's pages begin.
+    """Write the inverted index: the pages with each term, ascending, and their weights.
+
+    Args:
+        begins, terms, weights: vectors of all pages.
+        ends: where each term's pages begin; afterwards, where they end.
+        pages, page_weights: filled in.
     """
     for page in range(len(begins) - 1):
         for at in range(begins[page], begins[page + 1]):
@@ -31,7 +33,7 @@ def fill_postings(
 
 
 @compiled
-def nearest(
+def _nearest(
     page: int,
     begins: Int64[np.ndarray, " boundary"],
     terms: Int32[np.ndarray, " entry"],
@@ -49,24 +51,24 @@ def nearest(
     touched: Int32[np.ndarray, " page"],
     found: Int32[np.ndarray, " neighbour"],
 ) -> int:
-    """Find the most similar pages that are not used and fit; forgets pages that are used on the
-    way.
+    """Find the most similar pages that are unused and fit; used pages are removed from the index.
 
     Args:
-        page: whose neighbours are wanted.
+        page: the page whose neighbours are wanted.
         begins, terms, weights: vectors of all pages.
-        term_begins, term_ends, pages, page_weights: pages by term; the ends move to the front as
-        pages are used.
-        used: pages that are not to be found.
-        lengths: tokens of each page; ``room``: most tokens of one that is found.
-        least, most: similarities between which one lies that is found, bounds included.
-        scores: zeros, and zeros again afterwards; ``touched``: room for as many numbers.
-        found: gets the pages, the most similar first, of equal ones the first; as many as it has
-            room for.
+        term_begins, term_ends, pages, page_weights: the inverted index.
+        used: pages that must not be found.
+        lengths: tokens of each page.
+        room: maximum tokens of a page that is found.
+        least, most: bounds of the similarity, inclusive.
+        scores: zeros, and zeros again afterwards.
+        touched: scratch space, one entry per page.
+        found: filled with pages by descending similarity, then by number.
 
     Returns:
-        How many were found.
+        The number of pages found.
     """
+    # Sum the products with every unused page that shares a term, and compact the index.
     n_touched = 0
     for at in range(begins[page], begins[page + 1]):
         term = terms[at]
@@ -84,6 +86,7 @@ def nearest(
                 n_touched += 1
             scores[other] += weight * np.int32(page_weights[place])
         term_ends[term] = kept
+    # Insert those within the bounds into a short sorted list.
     n_found = 0
     for number in range(n_touched):
         other = touched[number]
@@ -127,20 +130,19 @@ def place_similar(
     """Place every page in a pack.
 
     Args:
-        begins, terms, weights: vectors; pages are in the order in which they become roots.
-        term_begins, term_ends, pages, page_weights: pages by term, as `fill_postings` gives them;
-        used up.
+        begins, terms, weights: vectors; pages are in the order in which they begin packs.
+        term_begins, term_ends, pages, page_weights: the inverted index; consumed.
         lengths: tokens of each page.
-        max_tokens: of a pack.
-        n_neighbours: that are looked for around each page.
-        path: whether a pack begins with the nearest to the last page before it.
-        least, most: similarities between which neighbours are.
-        order: gets the pages as they are placed; ``parents``: whose neighbour each was, -1 for a
-            root.
-        first: gets where in ``order`` each pack begins, and the end of the last.
+        max_tokens: maximum length of a pack.
+        n_neighbours: neighbours to find for each page.
+        path: whether a pack begins with the page nearest to the last one of the pack before.
+        least, most: bounds of the similarity of neighbours, inclusive.
+        order: filled with the pages as they are placed.
+        parents: filled with the page whose neighbour each was, -1 for the first of a pack.
+        first: filled with where in ``order`` each pack begins, and the end of the last.
 
     Returns:
-        How many packs there are.
+        The number of packs.
     """
     n_pages = len(lengths)
     used: Bool[np.ndarray, " page"] = np.zeros(n_pages, np.bool_)
@@ -150,9 +152,10 @@ def place_similar(
     shortest = lengths.min() if n_pages else 0
     n_placed, n_packs, next_root = 0, 0, 0
     while n_placed < n_pages:
+        # Begin a pack.
         n_found = 0
         if path and n_placed:
-            n_found = nearest(
+            n_found = _nearest(
                 order[n_placed - 1], begins, terms, weights, term_begins, term_ends, pages, page_weights,
                 used, lengths, max_tokens, least, most, scores, touched, found,
             )  # fmt: skip
@@ -164,8 +167,9 @@ def place_similar(
         order[n_placed], parents[n_placed], used[root] = root, -1, True
         n_placed += 1
         room = max_tokens - lengths[root]
+        # Fill it with neighbours of its pages, breadth first.
         while at < n_placed < n_pages and room >= shortest:
-            n_found = nearest(
+            n_found = _nearest(
                 order[at], begins, terms, weights, term_begins, term_ends, pages, page_weights,
                 used, lengths, room, least, most, scores, touched, found,
             )  # fmt: skip
