@@ -105,13 +105,8 @@ def _names(named: tuple[Path, Path], folder: Path) -> tuple[str, str]:
 
 
 def _summary(counts: "Counts") -> None:
-    from lc_assets.stages.megatron.megatron_writing import (
-        BY_TWIN,
-        CHARACTERS,
-        FILES,
-        TOKENS,
-        UNCHECKED,
-    )
+    from lc_assets.stages.megatron.megatron_writing import CHARACTERS, FILES, TOKENS
+    from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE, UNCHECKED
 
     say(
         f"{counts.seen:,} documents = {counts.kept:,} written + {sum(counts.dropped.values()):,} "
@@ -123,13 +118,13 @@ def _summary(counts: "Counts") -> None:
             *((name, counts.extra.get(name, 0)) for name in (TOKENS, CHARACTERS, FILES)),
         ]
     )
-    if n := counts.extra.get(BY_TWIN, 0):
+    if n := counts.extra.get(BY_REFERENCE, 0):
         complain(
-            f"warning: {n:,} files were done by the slow tokenizer, because the fast one does not "
-            "know this kind, or differed"
+            f"warning: {n:,} files were tokenized by the reference tokenizer, because the fast one "
+            "cannot read this kind, or its ids differed"
         )
     if n := counts.extra.get(UNCHECKED, 0):
         complain(
-            f"warning: {n:,} files were checked by no twin, because its package is not installed: "
-            "pip install 'lc-assets[sentencepiece]'"
+            f"warning: {n:,} files were not checked by a reference tokenizer, because its package "
+            "is not installed: pip install 'lc-assets[sentencepiece]'"
         )

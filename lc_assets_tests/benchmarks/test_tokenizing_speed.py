@@ -10,6 +10,7 @@ from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
 from lc_assets.stages.tokens import token_documents as tokenizing
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard
 from lc_assets.tokens.prefixes import first_ids
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
@@ -92,7 +93,7 @@ def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
     wanted = (tmp_path / "plain.bin").read_bytes()
     assert all((task.folder / "0000-en_head.bin").read_bytes() == wanted for task in tasks)
     assert counts.kept > 0
-    assert counts.extra["shards done by the twin"] == 0
+    assert counts.extra[BY_REFERENCE] == 0
     megabytes = (
         sum(len(text.encode()) for text in pq.read_table(documents)["raw_content"].to_pylist())
         / 1e6

@@ -205,7 +205,7 @@ def test_what_should_be_known_is_said_on_standard_error(tmp_path, lc):
         "--workers",
         1,
     )
-    assert (said.code, "1 files were done by the slow tokenizer" in said.err) == (0, True)
+    assert (said.code, "1 files were tokenized by the reference tokenizer" in said.err) == (0, True)
 
 
 def test_nothing_to_write_is_2(tmp_path, lc):

@@ -23,14 +23,13 @@ from lc_assets.stages.megatron import megatron_writing
 from lc_assets.stages.megatron.megatron_receipts import read_receipt
 from lc_assets.stages.megatron.megatron_settings import Writing, part_name, settle
 from lc_assets.stages.megatron.megatron_writing import (
-    BY_TWIN,
     EMPTY,
-    GAVE_UP,
     TOKENS,
-    UNCHECKED,
     write_data_set,
     write_parts,
 )
+from lc_assets.stages.tokens import checked_tokenizing
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE, GAVE_UP, UNCHECKED
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model
@@ -160,7 +159,9 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     corpus(files[1], ["b again"])
     done, tokenize = [], megatron_writing._tokenize
     monkeypatch.setattr(
-        megatron_writing, "_tokenize", lambda task: done.append(task.file) or tokenize(task)
+        megatron_writing,
+        "_tokenize",
+        lambda task, *more: done.append(task.file) or tokenize(task, *more),
     )
     write_data_set(files, tmp_path / "out", GPT2, executor=ONE)
     assert done == [files[1]]
@@ -302,22 +303,20 @@ class Wrong:
 
 def fast_is(monkeypatch, fast):
     monkeypatch.setattr(
-        megatron_writing,
+        checked_tokenizing,
         "tokenizer_of",
         lambda _, *, fast=True, found=fast: found if fast else gpt2_tokenizer(fast=False),
     )
 
 
-def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_its_twin(tmp_path, monkeypatch):
-    """Of four documents the first, and the second or the third, are looked at; here all are wrong
-    but the first.
-    """
+def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_the_reference(tmp_path, monkeypatch):
+    """Of four documents all are checked; here all are wrong but the first."""
     fast_is(monkeypatch, Wrong("wrong", [1]))
     texts = ["right", "wrong 1", "wrong 2", "wrong 3"]
     counts, _ = write_data_set(
         [corpus(tmp_path / "a.jsonl", texts)], tmp_path / "a", GPT2, executor=ONE
     )
-    assert counts.extra[BY_TWIN] == 1
+    assert counts.extra[BY_REFERENCE] == 1
     assert [ids.tolist() for ids in MegatronReader(tmp_path / "a")] == [
         encode(text) for text in texts
     ]
@@ -326,7 +325,7 @@ def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_its_twin(tmp_path, monkey
 def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeypatch):
     """Megatron would store another id."""
     fast_is(monkeypatch, Wrong("wrong", [65_536]))
-    monkeypatch.setattr(megatron_writing, "SpotCheck", lambda *_, **__: None)
+    monkeypatch.setattr(checked_tokenizing, "disagreement", lambda *_, **__: None)
     with pytest.raises(Mismatch, match="token id 65,536 does not fit uint16"):
         write_data_set(
             [corpus(tmp_path / "in.jsonl", ["right", "wrong"])],
@@ -337,7 +336,7 @@ def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeyp
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(
+def test_a_model_whose_reference_is_not_installed_is_written_unchecked_and_counted(
     tmp_path, monkeypatch
 ):
     """One that the fast program does not know either is an error that says what to install."""
@@ -347,7 +346,7 @@ def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(
     settled = settle(Writing(tokenizer=str(tmp_path / "a.model"), append_eod=True))
     source = corpus(tmp_path / "a.jsonl", ["hello</s>"])
     counts, _ = write_data_set([source], tmp_path / "a", settled, executor=ONE)
-    assert (counts.extra[UNCHECKED], counts.extra[BY_TWIN]) == (1, 0)
+    assert (counts.extra[UNCHECKED], counts.extra[BY_REFERENCE]) == (1, 0)
     (ids,) = MegatronReader(tmp_path / "a")
     assert np.flatnonzero(ids == 2).tolist() == [len(ids) - 1]
     (tmp_path / "b.model").write_bytes(

@@ -18,6 +18,7 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.rows.token_grid import decoded_rows
 from lc_assets.stages.tables import read_table
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
@@ -93,7 +94,7 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
         [*BEFORE_TOKENS, "token_documents"],
     )
     extra = built["token_documents"].counts.extra
-    assert extra["shards done by the twin"] == extra["shards"] > 0
+    assert extra[BY_REFERENCE] == extra["shards"] > 0
 
 
 def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):

@@ -48,7 +48,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
         bin_sha256: of the ``.bin``.
         idx_sha256: of the ``.idx``; together they are the content's version.
         dropped: documents that were seen and not written, by reason.
-        seal: digest of all the rest; "" in receipts from before there were seals.
+        checksum: digest of everything else in the receipt.
     """
 
     made_by: str
@@ -58,7 +58,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
     bin_sha256: str
     idx_sha256: str
     dropped: dict[str, int] = {}
-    seal: str = ""
+    checksum: str = ""
 
 
 def receipt_path(prefix: Path) -> Path:

@@ -193,6 +193,6 @@ def _contradicted(
         )
     if not has_valid_checksum(receipt_path(prefix).read_bytes(), receipt):
         yield (
-            f"{receipt_path(prefix)}: its content is not what was sealed: it changed since; "
+            f"{receipt_path(prefix)}: its content does not match its checksum: it changed since; "
             "write it again"
         )

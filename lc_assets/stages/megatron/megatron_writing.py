@@ -9,8 +9,7 @@ that was killed finds its finished parts again.
   boundary for it that nobody reads, Curator a sequence of length 0, or of nothing but the end of
   document.
 * A file without documents has no part: nobody could map its ``.bin``.
-* The fast tokenizer does the work; its slow twin checks the beginnings of some documents of every
-  file. If they differ, the twin does the file again, and that is counted.
+* Ids are checked as `lc_assets.stages.tokens.checked_tokenizing` says.
 * Text that spells a special token is text.
 
 Here: tokenizing a corpus. Not here: joining data sets (`lc_assets.stages.megatron.megatron_merging`), the
@@ -21,16 +20,19 @@ Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator
 """
 
 import contextlib
+import functools
 import glob
 import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
@@ -38,7 +40,6 @@ from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.megatron import MegatronWriter, bin_path, idx_path, put_in_place
-from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import (
     STAGING_PREFIX,
@@ -46,7 +47,6 @@ from lc_assets.publishing import (
     remove_staging_files,
     translate_os_errors,
 )
-from lc_assets.stages.megatron.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron.megatron_merging import join
 from lc_assets.stages.megatron.megatron_receipts import (
     DataSetReceipt,
@@ -55,15 +55,15 @@ from lc_assets.stages.megatron.megatron_receipts import (
     write_receipt,
 )
 from lc_assets.stages.megatron.megatron_settings import Settled, part_name
+from lc_assets.stages.tokens.checked_tokenizing import GAVE_UP, SpotCheck, tokenize_checked
 from lc_assets.tokens.tokenizers import Tokenizer
 
+_MOST_IDS: Final = 1 << 22
+"""A batch of so many ids is written even when it has few documents: 8 or 16 MiB."""
 EMPTY: Final = "empty"
-GAVE_UP: Final = "tokenizer gave up"
 TOKENS: Final = "tokens"
 CHARACTERS: Final = "characters"
 FILES: Final = "files"
-BY_TWIN: Final = "files done by the twin"
-UNCHECKED: Final = "files that no twin checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,8 @@ def write_part(task: PartTask) -> Counts:
         )
         if whole and (memo.n_bytes, memo.modified_ns) == (now.st_size, now.st_mtime_ns):
             return memo.counts
-    counts = _tokenize(task)
+    work = functools.partial(_tokenize, task)
+    counts = tokenize_checked(task.settled.setting, task.file.name, work)
     if task.folder != task.memos and counts.kept:
         write_receipt(task.prefix, made_by="write", ids=task.settled.ids, dropped=counts.dropped)
     publish_bytes(
@@ -199,41 +200,11 @@ def write_part(task: PartTask) -> Counts:
     return counts
 
 
-def _tokenize(task: PartTask) -> Counts:
-    """By the fast tokenizer if its twin agrees, else by the twin."""
-    twin, fast = (
-        tokenizer_or_why(task.settled.setting, fast=False),
-        tokenizer_or_why(task.settled.setting, fast=True),
-    )
-    if isinstance(fast, Tokenizer):
-        try:
-            unchecked = not isinstance(twin, Tokenizer)
-            check = (
-                None if isinstance(twin, BadInput) else SpotCheck(fast, twin, key=task.file.name)
-            )
-            return _write(task, fast, check) + Counts(extra={BY_TWIN: 0, UNCHECKED: int(unchecked)})
-        except TwinDiffers:
-            pass
-    if isinstance(twin, BadInput):
-        raise twin
-    return _write(task, twin, None) + Counts(extra={BY_TWIN: 1, UNCHECKED: 0})
-
-
-def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
-    """A tokenizer, or why there is none: the fast one does not know every kind of file, the twin's
-    package may be missing.
-    """
-    try:
-        return tokenizer_of(setting, fast=fast)
-    except BadInput as why:
-        return why
-
-
-def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Counts:
+def _tokenize(task: PartTask, tokenizer: Tokenizer, check: SpotCheck) -> Counts:
     dropped, n_characters, writing, ids = Counter[str](), 0, task.settled.writing, task.settled.ids
     with (
         MegatronWriter.publishing(task.prefix, np.dtype(ids.dtype)) as writer,
-        Batch(writer, writing.batch_size, eod=ids.eod) as batch,
+        _Batch(writer, writing.batch_size, eod=ids.eod) as batch,
     ):
         for document in read_corpus(
             task.file, text_field=writing.text_field, max_document_bytes=writing.max_document_bytes
@@ -241,8 +212,7 @@ def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Cou
             if isinstance(document, Unread):
                 dropped[document.why] += 1
                 continue
-            if check:
-                check.see(document.text)
+            check.see(document.text)
             reason = _add(batch, tokenizer, document.text)
             if reason:
                 dropped[reason] += 1
@@ -259,7 +229,51 @@ def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Cou
     )
 
 
-def _add(batch: Batch, tokenizer: Tokenizer, text: str) -> str | None:
+class _Batch:
+    """Collects documents and writes them together: one cast, one range check, one write."""
+
+    def __init__(self, writer: MegatronWriter, n_documents: int, *, eod: int | None) -> None:
+        self._writer, self._most = writer, n_documents
+        self._eod = (
+            None
+            if eod is None
+            else np.array([eod], np.int64 if eod < 0 else np.min_scalar_type(eod))
+        )
+        self._parts, self._lengths, self._n_ids = list[NDArray[Any]](), list[int](), 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.flush()
+
+    def add(self, ids: NDArray[Any]) -> None:
+        """Add the ids of one document, at least one, and the end of document where one is
+        wanted.
+        """
+        self._parts.append(ids)
+        if self._eod is not None:
+            self._parts.append(self._eod)
+        length = len(ids) + (self._eod is not None)
+        self._lengths.append(length)
+        self._n_ids += length
+        if len(self._lengths) >= self._most or self._n_ids >= _MOST_IDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected.
+
+        Raises:
+            Mismatch: when an id does not fit the data set's dtype.
+        """
+        self._writer.add_documents(self._parts, self._lengths)
+        self._parts, self._lengths, self._n_ids = [], [], 0
+
+
+def _add(batch: _Batch, tokenizer: Tokenizer, text: str) -> str | None:
     """Add a document's ids, or say why there are none."""
     try:
         ids = tokenizer.encode(text) if text else None

@@ -11,6 +11,7 @@ Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stage
 (`stages.packing_texts`).
 """
 
+import functools
 import math
 import shutil
 from collections import Counter
@@ -36,9 +37,8 @@ from lc_assets.packing.pieces import Balance, balance, covered_as_often
 from lc_assets.publishing import publish, translate_os_errors
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
-from lc_assets.stages.megatron.megatron_batches import SpotCheck, TwinDiffers
 from lc_assets.stages.megatron.megatron_settings import Settled
-from lc_assets.stages.megatron.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, tokenizer_or_why
+from lc_assets.stages.megatron.megatron_writing import EMPTY
 from lc_assets.stages.packing.packing_documents import (
     DOCUMENTS,
     NO_SOURCE,
@@ -57,6 +57,7 @@ from lc_assets.stages.packing.packing_plans import (
 from lc_assets.stages.packing.packing_texts import write_texts
 from lc_assets.stages.packing.packing_writing import Vocabulary, run_tasks, write_plan
 from lc_assets.stages.tables import TableWriter, read_table
+from lc_assets.stages.tokens.checked_tokenizing import GAVE_UP, SpotCheck, tokenize_checked
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer
 
@@ -236,29 +237,12 @@ def _name(number: int, file: Path) -> str:
 
 
 def tokenize_file(task: CorpusTask) -> Counts:
-    """Tokenize one file, by the fast tokenizer if its twin agrees, else by the twin.
-
-    Raises:
-        BadInput: when there is neither.
-    """
-    fast, twin = (
-        tokenizer_or_why(task.packing.settled.setting, fast=fast) for fast in (True, False)
-    )
-    if isinstance(fast, Tokenizer):
-        try:
-            return _tokenize(
-                task,
-                fast,
-                SpotCheck(fast, twin, key=task.file.name) if isinstance(twin, Tokenizer) else None,
-            )
-        except TwinDiffers:
-            pass
-    if isinstance(twin, BadInput):
-        raise twin
-    return _tokenize(task, twin, None) + Counts(extra={BY_TWIN: 1})
+    """Tokenize one file."""
+    work = functools.partial(_tokenize, task)
+    return tokenize_checked(task.packing.settled.setting, task.file.name, work)
 
 
-def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Counts:
+def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck) -> Counts:
     dropped, n_kept, settled = Counter[str](), 0, task.packing.settled
     with (
         MegatronWriter.publishing(
@@ -292,11 +276,10 @@ def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -
 
 
 def _ids(
-    task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None, document: CorpusDocument
+    task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck, document: CorpusDocument
 ) -> np.ndarray | str:
     """Ids of a document, or why it is left out."""
-    if check:
-        check.see(document.text)
+    check.see(document.text)
     try:
         ids = tokenizer.encode(document.text)
     except BadInput:

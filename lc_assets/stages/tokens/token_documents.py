@@ -1,15 +1,14 @@
-"""`token_documents`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no
-end-of-text token.
+"""Text becomes token ids: one Megatron ``.bin`` and ``.idx`` per shard, one sequence per document,
+without end-of-text tokens.
 
-The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every
-shard; if they ever differ, the shard is done again by the twin and counted, so the ids are
-tiktoken's in any case. Personal data are replaced before that when the recipe's ``[privacy]`` says
-so, and counted by kind.
+Personal data are replaced before that when the recipe's ``[privacy]`` names kinds, and counted by
+kind. How ids are checked: `lc_assets.stages.tokens.checked_tokenizing`.
 """
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,11 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.named_tokenizers import end_of_text, tokenizer_of, vocabulary_of
+from lc_assets.formats.named_tokenizers import end_of_text, vocabulary_of
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.scratch import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
-from lc_assets.randomness import rng_for
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -57,32 +55,28 @@ from lc_assets.stages.tables import (
     IDENTITY,
     TOKENIZED,
     TableWriter,
-    count_lines,
     read_lines,
     read_table,
+)
+from lc_assets.stages.tokens.checked_tokenizing import (
+    BY_REFERENCE,
+    GAVE_UP,
+    SpotCheck,
+    tokenize_checked,
 )
 from lc_assets.text.privacy import replace_personal
 from lc_assets.tokens.bounds import most_tokens
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.prefixes import first_ids
-from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
+from lc_assets.tokens.tokenizers import Tokenizer, escape
 from lc_assets.vocabulary import SnapshotId
 
-GAVE_UP = "tokenizer gave up"
-"""tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
 TOO_SHORT = "too few tokens"
 REPLACED = "personal data replaced"
 NOTHING_REPLACED = PrivacySettings()
 TOO_FEW_BYTES = "too few bytes"
 """A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be
 tokenized.
-"""
-
-CHECKED_DOCUMENTS = 4
-"""Documents of a shard whose beginnings the twin tokenizes too."""
-CHECKED_CHARS = 20_000
-"""Length of such a beginning: 4 × 20,000 characters cost the twin about 7 ms, a shard of 50 MB
-costs the fast path 300 ms.
 """
 
 
@@ -167,50 +161,19 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     }
 
 
-class TwinDiffers(Exception):
-    """The twin gave other ids for the beginning of a document, or knows a vocabulary alone; what
-    was written of the shard goes.
-    """
-
-
 @once
 def tokenize_shard(task: TokenizeTask) -> Counts:
-    """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
-    twin = tokenizer_of(task.settings.tokenizer, fast=False)
-    try:
-        counts, n_by_twin = _tokenize(task, _fast(task.settings), twin, to_check=_chosen(task)), 0
-    except TwinDiffers:
-        counts, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
-    return counts + Counts(extra={"shards": 1, "shards done by the twin": n_by_twin})
+    """Tokenize one shard of documents."""
+    work = functools.partial(_tokenize, task)
+    return tokenize_checked(task.settings.tokenizer, task.name, work) + Counts(extra={"shards": 1})
 
 
-def _fast(settings: TokenizingSettings) -> Tokenizer:
-    try:
-        return tokenizer_of(settings.tokenizer)
-    except BadInput as error:  # gigatoken does not know every kind of tokenizer.json
-        raise TwinDiffers from error
-
-
-def _chosen(task: TokenizeTask) -> frozenset[int]:
-    """Places in the shard of the documents that the twin checks."""
-    n_documents = count_lines(task.documents)
-    rng = rng_for("spot check", seed=0, key=task.name)
-    return frozenset(
-        rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist()
-    )
-
-
-def _tokenize(
-    task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]
-) -> Counts:
+def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: SpotCheck) -> Counts:
     dropped, replaced, n_tokens, n_chars = Counter[str](), Counter[str](), 0, 0
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
-        for place, line in enumerate(
-            read_lines(
-                task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16
-            )
-        ):
+        columns = [*(name for name, _ in IDENTITY), "raw_content"]
+        for line in read_lines(task.documents, columns, batch_lines=16):
             if line["id"] in task.removed:
                 dropped[task.removed[line["id"]]] += 1
                 output.drop(line, task.removed[line["id"]], None)
@@ -218,10 +181,7 @@ def _tokenize(
             if task.privacy.replace:
                 replaced.update(_replace(line, task.privacy))
             text = escape(line["raw_content"], task.settings.text_encoding)
-            if place in to_check and disagreement(
-                tokenizer, twin, [text], head_chars=CHECKED_CHARS
-            ):
-                raise TwinDiffers
+            check.see(text)
             n_chars += len(line["raw_content"])
             ids, reason, value = _ids(text, tokenizer, task.settings)
             if ids is None:
@@ -361,16 +321,15 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
 
 
 def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
-    """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin
-    instead are counted.
-    """
-    n_by_twin = check_input.counts.extra.get("shards done by the twin", 0)
+    """The fast tokenizer gave the reference's ids in every shard's spot check."""
+    extra = check_input.counts.extra
+    n_by_reference = extra.get(BY_REFERENCE, 0)
     return CheckResult(
         claim="the_fast_tokenizer_agreed",
-        passed=n_by_twin == 0,
-        words=f"{n_by_twin:,} of {check_input.counts.extra.get('shards', 0):,} shards were done by the "
-        "twin because the fast path differed",
-        numbers={"shards done by the twin": n_by_twin},
+        passed=n_by_reference == 0,
+        words=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
+        "reference tokenizer because the fast one differed",
+        numbers={BY_REFERENCE: n_by_reference},
         severity="warning",
     )
 

@@ -1,4 +1,4 @@
-"""A shard's ids are tiktoken's, whatever the fast tokenizer does."""
+"""The ids of a shard are the reference tokenizer's, whatever the fast tokenizer does."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
-from lc_assets.stages.tokens import token_documents as tokenizing
+from lc_assets.stages.tokens import checked_tokenizing
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard
 
 TEXTS = [
@@ -18,15 +19,15 @@ TEXTS = [
 ]
 
 
-class Liar:
-    """A tokenizer whose ids are one too high in texts that hold a word."""
+class WrongTokenizer:
+    """A tokenizer whose ids are one too high in texts that contain a word."""
 
     def __init__(self, word: str) -> None:
-        self.word, self.honest = word, gpt2_tokenizer(fast=False)
-        self.vocab_size = self.honest.vocab_size
+        self.word, self._right = word, gpt2_tokenizer(fast=False)
+        self.vocab_size = self._right.vocab_size
 
     def encode(self, text: str) -> np.ndarray:
-        return self.honest.encode(text) + np.uint16(self.word in text)
+        return self._right.encode(text) + np.uint16(self.word in text)
 
 
 @pytest.fixture
@@ -45,45 +46,49 @@ def shard(tmp_path) -> TokenizeTask:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every published file but what the folder remembers of the work."""
+    """Every published file except the scratch folder."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.mark.parametrize("word", ["Ishmael", "best"])
-def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, monkeypatch, word):
-    """Wherever in the shard it differs: the files are those of an honest run, no draft is left, and
-    the shard is counted.
+def test_the_reference_tokenizes_a_shard_where_the_fast_tokenizer_differs(
+    shard, tmp_path, monkeypatch, word
+):
+    """Wherever it differs, the files are those of the reference, no staging file is left, and the
+    shard is counted.
     """
-    honest = tokenize_shard(
-        TokenizeTask(documents=shard.documents, folder=tmp_path / "honest", settings=shard.settings)
+    expected = tokenize_shard(
+        TokenizeTask(
+            documents=shard.documents, folder=tmp_path / "expected", settings=shard.settings
+        )
     )
     monkeypatch.setattr(
-        tokenizing,
+        checked_tokenizing,
         "tokenizer_of",
-        lambda _name, *, fast=True: Liar(word) if fast else gpt2_tokenizer(fast=False),
+        lambda _name, *, fast=True: WrongTokenizer(word) if fast else gpt2_tokenizer(fast=False),
     )
     counts = tokenize_shard(shard)
-    assert counts.extra["shards done by the twin"] == 1
-    assert honest.extra["shards done by the twin"] == 0
+    assert counts.extra[BY_REFERENCE] == 1
+    assert expected.extra[BY_REFERENCE] == 0
     assert (
         (counts.kept, counts.extra["tokens"])
-        == (honest.kept, honest.extra["tokens"])
+        == (expected.kept, expected.extra["tokens"])
         == (2, sum(len(gpt2_tokenizer().encode(text)) for text in TEXTS))
     )
-    assert content(shard.folder) == content(tmp_path / "honest")
+    assert content(shard.folder) == content(tmp_path / "expected")
 
 
 def test_only_the_beginnings_are_checked(shard, monkeypatch):
-    """Behind the checked characters nobody compares: the check costs the same for a page and for a
-    book.
-    """
+    """Characters after the beginning are not compared, so a book costs no more than a page."""
     monkeypatch.setattr(
-        tokenizing,
+        checked_tokenizing,
         "tokenizer_of",
-        lambda _name, *, fast=True: Liar("precisely") if fast else gpt2_tokenizer(fast=False),
+        lambda _name, *, fast=True: (
+            WrongTokenizer("precisely") if fast else gpt2_tokenizer(fast=False)
+        ),
     )
-    monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
-    assert tokenize_shard(shard).extra["shards done by the twin"] == 0
+    monkeypatch.setattr(checked_tokenizing, "CHECKED_CHARS", 20)
+    assert tokenize_shard(shard).extra[BY_REFERENCE] == 0
     assert not np.array_equal(
         MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0])
     )
