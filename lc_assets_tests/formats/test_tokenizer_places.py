@@ -3,11 +3,11 @@
 import sys
 from types import SimpleNamespace
 
+import huggingface_hub.errors
 import pytest
 
 from lc_assets.errors import BadInput, Unreachable
-from lc_assets.formats.named_tokenizers import vocabulary_of
-from lc_assets.formats.tokenizer_places import located
+from lc_assets.formats.named_tokenizers import located, vocabulary_of
 from lc_assets_tests.builders import tokenizer_json
 
 
@@ -32,13 +32,12 @@ def test_a_folder_is_its_tokenizer(tmp_path):
 
 
 def hub_of(monkeypatch, download):
-    pytest.importorskip("huggingface_hub")
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
 
 
 def test_a_model_of_the_hub_is_fetched_with_its_configuration(tmp_path, monkeypatch):
     """The configuration first: it says what ends a text."""
-    errors = pytest.importorskip("huggingface_hub.errors")
+    errors = huggingface_hub.errors
     tokenizer_json(tmp_path / "tokenizer.json")
     asked = []
 
@@ -62,7 +61,7 @@ def test_a_model_of_the_hub_is_fetched_with_its_configuration(tmp_path, monkeypa
     [("LocalEntryNotFoundError", Unreachable), ("HFValidationError", Unreachable)],
 )
 def test_a_hub_that_does_not_answer_is_said(monkeypatch, error, kind):
-    errors = pytest.importorskip("huggingface_hub.errors")
+    errors = huggingface_hub.errors
 
     def download(model, name, *, revision):
         raise getattr(errors, error)("no network")
@@ -73,19 +72,11 @@ def test_a_hub_that_does_not_answer_is_said(monkeypatch, error, kind):
 
 
 def test_a_model_without_a_tokenizer_is_refused(monkeypatch):
-    errors = pytest.importorskip("huggingface_hub.errors")
+    errors = huggingface_hub.errors
 
     def download(model, name, *, revision):
         raise errors.EntryNotFoundError("404")
 
     hub_of(monkeypatch, download)
     with pytest.raises(BadInput, match="the hub has neither"):
-        located("owner/model")
-
-
-def test_without_the_hubs_package_one_is_told_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(
-        BadInput, match="no such file, and the hub needs the package huggingface_hub"
-    ):
         located("owner/model")

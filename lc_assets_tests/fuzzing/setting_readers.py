@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats import hugging_face, sentencepiece_model
 from lc_assets.formats.blocklists import read_blocklist
 from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.launch_arguments import read_identities, read_launch
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.rule_files import parse_threshold, read_rules
+from lc_assets.formats.tokenizer_files import open_tokenizer_file
 from lc_assets.formats.withdrawal_lists import read_withdrawals
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.lake.digests import FileFact
@@ -132,7 +132,7 @@ def questions(folder: Path) -> Any:
 
 
 def tokenizer(folder: Path) -> Any:
-    found = hugging_face.read(folder / "tokenizer.json").vocabulary
+    found = open_tokenizer_file(folder / "tokenizer.json").vocabulary
     return found.n_ids, found.eot
 
 
@@ -142,7 +142,7 @@ def make_tokenizer(folder: Path) -> None:
 
 
 def pieces(folder: Path) -> Any:
-    found = sentencepiece_model.read(folder / "x.model").vocabulary
+    found = open_tokenizer_file(folder / "x.model").vocabulary
     return found.n_ids, found.eot
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import LcError
-from lc_assets.formats import hugging_face, sentencepiece_model
 from lc_assets.formats.language_model import open_line_model
+from lc_assets.formats.tokenizer_files import open_tokenizer_file
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import files_of
 
@@ -178,9 +178,7 @@ def test_a_pickle_stays_shut(reader, tmp_path):
             assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "open_model", [open_line_model, hugging_face.read, sentencepiece_model.read]
-)
+@pytest.mark.parametrize("open_model", [open_line_model, open_tokenizer_file])
 def test_a_pickle_is_no_model(open_model, tmp_path):
     """Models by path are told by their own formats."""
     for content in pickles(tmp_path / "mark").values():

@@ -5,7 +5,6 @@ with counts that add up.
 import json
 import os
 import struct
-import sys
 
 import msgspec
 import numpy as np
@@ -29,10 +28,9 @@ from lc_assets.stages.megatron.megatron_writing import (
     write_parts,
 )
 from lc_assets.stages.tokens import checked_tokenizing
-from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE, GAVE_UP, UNCHECKED
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE, GAVE_UP
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
-from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model
 from lc_assets_tests.oracles.preprocess_data import preprocess
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
@@ -334,31 +332,6 @@ def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeyp
             executor=ONE,
         )
     assert not list((tmp_path / "out").iterdir())
-
-
-def test_a_model_whose_reference_is_not_installed_is_written_unchecked_and_counted(
-    tmp_path, monkeypatch
-):
-    """One that the fast program does not know either is an error that says what to install."""
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    content = model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))
-    (tmp_path / "a.model").write_bytes(content)
-    settled = settle(Writing(tokenizer=str(tmp_path / "a.model"), append_eod=True))
-    source = corpus(tmp_path / "a.jsonl", ["hello</s>"])
-    counts, _ = write_data_set([source], tmp_path / "a", settled, executor=ONE)
-    assert (counts.extra[UNCHECKED], counts.extra[BY_REFERENCE]) == (1, 0)
-    (ids,) = MegatronReader(tmp_path / "a")
-    assert np.flatnonzero(ids == 2).tolist() == [len(ids) - 1]
-    (tmp_path / "b.model").write_bytes(
-        content.replace(b"identity", b"nmt_nfkc") + b"\x1a\x02\x20\x01"
-    )
-    with pytest.raises(BadInput, match="needs the package sentencepiece"):
-        write_data_set(
-            [source],
-            tmp_path / "b",
-            settle(Writing(tokenizer=str(tmp_path / "b.model"))),
-            executor=ONE,
-        )
 
 
 def test_a_text_on_which_the_tokenizer_gives_up_is_dropped(tmp_path, monkeypatch):

@@ -16,9 +16,10 @@ import pytest
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
 from lc_assets.loaders.packed import PackedLoader, open_packed
@@ -147,7 +148,7 @@ def test_segments_end_where_sentences_do(lake):
         texts = texts_of(lake.lake.partition("filtered_documents", OLD).require().folder)
         ids = {name: gpt2_tokenizer().encode(text) for name, text in texts.items()}
         inner = [line for line in lines if line["document_stop"] < line["n_tokens"]]
-        heads = [gpt2_text(ids[line["id"]][: line["document_stop"]]) for line in inner]
+        heads = [text_of("gpt2", ids[line["id"]][: line["document_stop"]]) for line in inner]
         shares.append(np.mean([head.rstrip("\n").endswith(".") for head in heads]))
     assert shares[0] > 0.9
     assert shares[1] < 0.3

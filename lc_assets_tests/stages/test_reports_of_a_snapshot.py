@@ -14,8 +14,9 @@ import pytest
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
-from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
+from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
@@ -278,7 +279,7 @@ def rows_of(context) -> dict[str, tuple[str, list[Part]]]:
             numbers = owners.setdefault(name, {})
             part = Part(start, numbers.setdefault(piece["id"], len(numbers)))
             found[name] = (
-                f"{before}{chr(10) * bool(parts)}{gpt2_text(ids[ids != 50_256])}",
+                f"{before}{chr(10) * bool(parts)}{text_of('gpt2', ids[ids != 50_256])}",
                 [*parts, part],
             )
     return found

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
+from lc_assets.formats.gpt2_tokenizer import gpt2_ranks, gpt2_tokenizer
 from lc_assets.tokens.prefixes import CHARS_PER_TOKEN, SAFE_CUTS, first_ids
 from lc_assets.tokens.tokenizers import TiktokenTokenizer
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
@@ -49,7 +48,7 @@ def with_pattern(encoding: str) -> TiktokenTokenizer:
     made = tiktoken.Encoding(
         name=encoding,
         pat_str=pattern_of(encoding),
-        mergeable_ranks=gpt2_vocabulary().ranks,
+        mergeable_ranks=gpt2_ranks(),
         special_tokens={"<|endoftext|>": 50256},
     )
     return TiktokenTokenizer(made)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
+from lc_assets.formats.gpt2_tokenizer import gpt2_ranks, gpt2_tokenizer
 from lc_assets.tokens.bounds import fewest_tokens, most_tokens
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
@@ -21,7 +20,7 @@ def test_no_token_holds_the_end_of_a_word_and_more():
     """Why the lower bound holds: in all of the vocabulary no white space follows anything but white
     space.
     """
-    for token in gpt2_vocabulary().ranks:
+    for token in gpt2_ranks():
         text = token.decode("utf-8", "replace")
         assert len(text.split()) <= 1, token
         assert text.rstrip() == "" or text == text.rstrip(), token

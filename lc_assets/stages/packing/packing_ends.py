@@ -13,8 +13,8 @@ import numpy as np
 
 from lc_assets.counts import Counts
 from lc_assets.formats.megatron import MegatronReader, idx_path
+from lc_assets.formats.named_tokenizers import sentence_flags
 from lc_assets.formats.npy import read_npy, write_npy
-from lc_assets.formats.token_flags import TokenFlags
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.scratch import once
 from lc_assets.packing.cutting import Ends, ends_in, spacing
@@ -72,12 +72,10 @@ def ends_tasks(
 @once
 def find_ends(task: EndsTask) -> Counts:
     """Find the ends of one shard's documents."""
-    flags = TokenFlags(task.tokenizer, task.n_ids)
+    flags = sentence_flags(task.tokenizer)
     prefix = task.tokens / task.shard
     documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
-    found = Ends.joined(
-        ends_in(ids, flags.covering(ids), spacing(task.segment_tokens)) for ids in documents
-    )
+    found = Ends.joined(ends_in(ids, flags, spacing(task.segment_tokens)) for ids in documents)
     for path, array in zip(task.files, (found.first, found.token), strict=True):
         write_npy(path, array)
     return Counts(extra={"ends of sentences and lines": len(found.token)})

