@@ -1,6 +1,30 @@
-"""Processes that tests start, as Linux lists them."""
+"""Processes that tests start, as Linux lists them, and waiting for them."""
 
+import os
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+HANG_SECONDS = 300
+"""What only a hang takes, even on a machine with ten other busy processes."""
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds; fail when it has not after `HANG_SECONDS`."""
+    deadline = time.monotonic() + HANG_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting until {what}"
+        time.sleep(0.02)
+
+
+def wait_until_session_ends(leader: int) -> None:
+    """Wait until no process of a session is left; kill the rest when that does not happen."""
+    try:
+        wait_until(lambda: not processes_of_session(leader), f"session {leader} has ended")
+    finally:
+        for process in processes_of_session(leader):
+            os.kill(int(process), signal.SIGKILL)
 
 
 def processes_of_session(leader: int) -> list[str]:

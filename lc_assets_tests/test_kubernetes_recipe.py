@@ -25,6 +25,7 @@ from lc_assets.execution.choosing import executor_at
 from lc_assets.execution.on_ray import RayExecutor
 from lc_assets_tests import kubernetes_recipe as recipes
 from lc_assets_tests.kubernetes_recipe import FOLDER, ROOT, Recipe, read, read_recipe, spoilt
+from lc_assets_tests.processes import HANG_SECONDS
 
 WAYS = {
     "as it stands": (),
@@ -424,7 +425,7 @@ def test_kustomize_makes_the_same_of_the_files(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
     ).stdout
     found = {
         f"{manifest['kind']}/{manifest['metadata']['name']}": manifest

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
+from lc_assets_tests.processes import HANG_SECONDS
 
 PASSWORD, TOKEN = "planted-pa55word", "planted-t0ken"
 SECRETS = (PASSWORD, TOKEN)
@@ -66,7 +67,7 @@ def test_a_process_says_it_without_the_password_too(tmp_path):
             text=True,
             check=False,
             cwd=tmp_path,
-            timeout=120,
+            timeout=HANG_SECONDS,
         )
         assert ended.stdout + ended.stderr
         assert not [secret for secret in SECRETS if secret in ended.stdout + ended.stderr]

@@ -2,8 +2,6 @@
 same words.
 """
 
-import time
-
 import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch, WorkerDied
@@ -58,12 +56,10 @@ class ExecutorContract:
 
     def test_a_task_that_never_returns_is_ended_and_named(self, executor_on, tmp_path):
         tasks = chores(tmp_path, "double", "hang", "double")
-        begun = time.monotonic()
         with pytest.raises(
-            WorkerDied, match=r"^hang-1 cost 2 workers: the last was ended after 0.5 s"
+            WorkerDied, match=r"^hang-1 cost 2 workers: the last was ended after 1.5 s"
         ):
-            list(executor_on(TaskPolicy(seconds=0.5)).run(do_chore, tasks, what="hang"))
-        assert time.monotonic() - begun < 30
+            list(executor_on(TaskPolicy(seconds=1.5)).run(do_chore, tasks, what="hang"))
         assert tasks[1].begun == 2
 
     def test_a_fault_that_passes_is_tried_again_where_it_was(self, executor_on, tmp_path):
@@ -96,7 +92,5 @@ class ExecutorContract:
         tasks = chores(tmp_path, "double", "hang", "hang", *["double"] * 50)
         results = executor_on(QUICK).run(do_chore, tasks, what="hang")
         next(results)
-        begun = time.monotonic()
         results.close()
-        assert time.monotonic() - begun < 20
         assert sum(task.begun for task in tasks) < 40

@@ -18,7 +18,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import in_log
 from lc_assets_tests.execution.contract import QUICK, ExecutorContract
 from lc_assets_tests.execution.work import chores, do_chore
-from lc_assets_tests.processes import processes_of_session
+from lc_assets_tests.processes import processes_of_session, wait_until_session_ends
 
 
 class TestLocalExecutor(ExecutorContract):
@@ -53,7 +53,7 @@ def test_a_worker_killed_while_it_has_nothing_to_do_costs_nobody(tmp_path):
     tasks = chores(tmp_path, *["double"] * 8)
     results = LocalExecutor(workers=1 + 1, policy=QUICK).run(do_chore, tasks, what="idle")
     found = dict([next(results)])
-    time.sleep(0.5)  # both workers have answered
+    time.sleep(1)  # what was begun takes microseconds
     for path in list(tmp_path.iterdir()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(path.suffix[1:]), signal.SIGKILL)
@@ -135,9 +135,7 @@ def test_progress_says_what_how_far_and_how_fast():
     """The log's last line has the name, the count and the rate."""
     said = []
     executor = LocalExecutor(watch=in_log(said.append))
-    started = time.perf_counter()
     list(executor.run(abs, range(5), what="halve 2023-06"))
-    assert time.perf_counter() - started < 20
     assert "halve 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]
@@ -156,10 +154,11 @@ def test_progress_is_no_line_per_task(monkeypatch):
     assert "1000/1000" in said[0]
     said.clear()
     monkeypatch.setattr("lc_assets.execution.progress.LOG_EVERY_SECONDS", 0.1)
+    begun = time.monotonic()
     list(LocalExecutor(watch=in_log(said.append)).run(time.sleep, [0.01] * 60, what="sleep"))
-    assert 3 <= len(said) <= 12
+    assert 3 <= len(said) <= 2 + (time.monotonic() - begun) / 0.1
     for line in said:
-        assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:0\d<00:0\d, +[\d.]+ tasks/s\]", line), (
+        assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:\d\d<00:\d\d, +[\d.]+ tasks/s\]", line), (
             line
         )
 
@@ -167,7 +166,7 @@ def test_progress_is_no_line_per_task(monkeypatch):
 KILLED_AT_WORK = """
 import time
 from lc_assets.execution.local import LocalExecutor
-tasks = [0.001, 0.001, 60.0, 60.0]
+tasks = [0.001, 0.001, 600.0, 600.0]
 for _ in LocalExecutor(workers=2).run(time.sleep, tasks, what="sleep"):
     print("done", flush=True)
 """
@@ -177,9 +176,7 @@ for _ in LocalExecutor(workers=2).run(time.sleep, tasks, what="sleep"):
     not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
 )
 def test_workers_end_when_the_process_that_started_them_is_killed():
-    """SIGKILL to the parent while both workers are in a task of a minute: within seconds not one
-    process is left.
-    """
+    """SIGKILL to the parent while both workers are in a task of ten minutes: not one process stays."""
     parent = subprocess.Popen(
         [sys.executable, "-c", KILLED_AT_WORK],
         stdout=subprocess.PIPE,
@@ -190,9 +187,4 @@ def test_workers_end_when_the_process_that_started_them_is_killed():
         assert [parent.stdout.readline(), parent.stdout.readline()] == [b"done\n"] * 2
         assert len(processes_of_session(parent.pid)) >= 4
         parent.kill()
-    deadline = time.monotonic() + 20
-    while (left := processes_of_session(parent.pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    for process in left:
-        os.kill(int(process), signal.SIGKILL)
-    assert left == []
+    wait_until_session_ends(parent.pid)

@@ -15,7 +15,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.processes import ALIVE, IDLE_POOL
 from lc_assets_tests.execution.work import chores, do_chore, process_after
-from lc_assets_tests.processes import processes_of_session
+from lc_assets_tests.processes import HANG_SECONDS, processes_of_session, wait_until
 
 EXECUTOR = LocalExecutor(workers=2)
 
@@ -45,11 +45,8 @@ def is_there(process: int) -> bool:
     return False
 
 
-def wait_until_gone(processes: set[int], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while any(map(is_there, processes)):
-        assert time.monotonic() < deadline, f"{sorted(filter(is_there, processes))} are still there"
-        time.sleep(0.02)
+def wait_until_gone(processes: set[int]) -> None:
+    wait_until(lambda: not any(map(is_there, processes)), f"{sorted(processes)} have ended")
 
 
 def test_the_next_run_has_the_same_workers():
@@ -60,7 +57,7 @@ def test_the_next_run_has_the_same_workers():
 
 
 def test_workers_without_work_are_ended_after_a_while(monkeypatch):
-    monkeypatch.setattr(IDLE_POOL, "seconds", 0.3)
+    monkeypatch.setattr(IDLE_POOL, "seconds", 1.0)
     workers = workers_of(EXECUTOR)
     assert all(map(is_there, workers))
     wait_until_gone(workers)
@@ -97,9 +94,10 @@ def test_workers_have_the_environment_of_the_run(monkeypatch):
 
 
 def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
-    for process in workers_of(EXECUTOR):
+    workers = workers_of(EXECUTOR)
+    for process in workers:
         os.kill(process, signal.SIGKILL)
-    time.sleep(0.3)
+    wait_until_gone(workers)
     tasks = chores(tmp_path, *["double"] * 4)
     assert dict(EXECUTOR.run(do_chore, tasks, what="double")) == {
         task: 2 * task.number for task in tasks
@@ -109,7 +107,7 @@ def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
 
 def test_workers_of_a_run_that_is_broken_off_or_fails_are_ended(tmp_path):
     workers = workers_of(EXECUTOR)
-    results = EXECUTOR.run(process_after, [0.05, 60.0, 60.0], what="sleep")
+    results = EXECUTOR.run(process_after, [0.05, 600.0, 600.0], what="sleep")
     next(results)
     results.close()
     wait_until_gone(workers)
@@ -173,7 +171,7 @@ def test_nothing_is_imported_from_where_one_happens_to_be(tmp_path):
         check=False,
         cwd=tmp_path / "there",
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        timeout=60,
+        timeout=HANG_SECONDS,
     )
     assert (done.stdout, done.stderr) == ("4\n", "")
     assert not (tmp_path / "imported").exists(), (tmp_path / "imported").read_text()
@@ -193,7 +191,7 @@ if child == 0:
     os.close(read)
     print(len(list(LocalExecutor(workers=2).run(abs, [-1] * 4, what="in the child"))), flush=True)
     os.close(write)
-    time.sleep(60)
+    time.sleep(600)
     os._exit(0)
 os.close(write)
 os.read(read, 1)
@@ -223,11 +221,9 @@ def started(script: str) -> subprocess.Popen[str]:
 )
 def test_workers_end_with_the_interpreter(then, code):
     """It waits for no idle worker and leaves none, however it ends."""
-    begun = time.monotonic()
     with started(TWO_RUNS.format(then=then)) as process:
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=HANG_SECONDS)[1]
     assert process.returncode == code
-    assert time.monotonic() - begun < 30
     wait_until_gone({int(left) for left in processes_of_session(process.pid)})
     assert "Traceback" not in said
 
@@ -244,7 +240,7 @@ def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
         )
         try:
             assert (in_child, len(in_parent)) == ("4\n", 2)
-            process.wait(60)
+            process.wait(HANG_SECONDS)
             wait_until_gone(set(in_parent))
             assert is_there(child)
         finally:

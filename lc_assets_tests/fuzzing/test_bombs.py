@@ -48,6 +48,7 @@ import resource, sys
 from pathlib import Path
 from lc_assets.errors import LcError
 from lc_assets_tests.memory import added
+from lc_assets_tests.processes import HANG_SECONDS
 
 def read(path):
 {body}
@@ -133,7 +134,9 @@ def survived(tmp_path, body: str, name: str, small: bytes, bomb: bytes, *, room:
         str(tmp_path / "small" / name),
         str(tmp_path / "bomb" / name),
     ]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+    )
     assert ended.returncode == 0, ended.stderr[-2000:]
     *words, more = ended.stdout.splitlines()
     assert int(more) < room

@@ -23,6 +23,7 @@ from lc_assets.loaders.grid import GridLoader, GridWalk
 from lc_assets.loaders.prefetch import THREAD_NAME, ahead
 from lc_assets.loaders.rows import open_array, open_rows
 from lc_assets_tests.grid_builders import ids, write_grid, write_lake
+from lc_assets_tests.processes import HANG_SECONDS
 
 
 def threads_left():
@@ -49,7 +50,7 @@ def test_no_more_is_read_than_asked_for():
     answers = ahead(begun.append, range(100), n_ahead=3)
     for _ in range(5):
         next(answers)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_SECONDS
     while len(begun) < 8 and time.monotonic() < deadline:
         time.sleep(0.001)
     assert begun == list(range(8))

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from lc_assets_tests.execution.work import chores
-from lc_assets_tests.processes import processes_of_session
+from lc_assets_tests.processes import HANG_SECONDS, wait_until, wait_until_session_ends
 
 RUN = """
 import sys
@@ -50,22 +49,13 @@ def test_workers_end_with_a_run_that_is_terminated(tmp_path):
         start_new_session=True,
         env=here_first(),
     ) as run:
-        deadline = time.monotonic() + 60
-        while not all(chore.begun for chore in hanging) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: all(chore.begun for chore in hanging), "both tasks hang")
         assert [chore.begun for chore in hanging] == [1, 1]
         run.send_signal(signal.SIGINT)  # as Dagster's launchers do
-        begun = time.monotonic()
-        said = run.communicate(timeout=60)[1]
-    assert time.monotonic() - begun < 30
+        said = run.communicate(timeout=HANG_SECONDS)[1]
     assert run.returncode != 0
     assert "DagsterExecutionInterruptedError" in said
-    deadline = time.monotonic() + 10
-    while (left := processes_of_session(run.pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    for process in left:
-        os.kill(int(process), signal.SIGKILL)
-    assert left == []
+    wait_until_session_ends(run.pid)
 
 
 def here_first() -> dict[str, str]:

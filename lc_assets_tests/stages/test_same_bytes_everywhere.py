@@ -199,6 +199,7 @@ from lc_assets.stages.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all
+from lc_assets_tests.processes import HANG_SECONDS
 
 lake, upstream, recipe = sys.argv[1:]
 workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
@@ -227,7 +228,7 @@ def digests_of_another_process(
         text=True,
         env=os.environ | environment,
         cwd=Path(__file__).parents[2],
-        timeout=120,
+        timeout=HANG_SECONDS,
     )
     return dict(line.split() for line in ended.stdout.splitlines())
 
