@@ -68,6 +68,7 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "withdrawn_documents": (removing.withdrawn_documents, step("withdrawn_documents").stage),
     "snapshot_withdrawals": (removing.snapshot_withdrawals, step("snapshot_withdrawals").stage),
     "removed_documents": (removing.removed_documents, step("removed_documents").stage),
+    "clean_documents": (removing.clean_documents, step("clean_documents").stage),
     "link_claims": (linking.link_claims, step("link_claims").stage),
     "longpack_documents": (linking.longpack_documents, step("longpack_documents").stage),
     "token_documents": (rows.token_documents, step("token_documents").stage),

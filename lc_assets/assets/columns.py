@@ -46,6 +46,10 @@ NEAR_PAIRS: Origins = {
     "similarity": [("filtered_documents", "raw_content")],
 }
 
+CLEAN: Origins = carried((*WHO, "date_download"), "filtered_documents") | {
+    "n_chars": [("filtered_documents", "raw_content")]
+}
+
 KEYED: Origins = carried(WHO, "filtered_documents") | {
     "text_digest": [("filtered_documents", "raw_content")]
 }

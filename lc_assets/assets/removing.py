@@ -21,6 +21,7 @@ from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.banded_documents import BANDED
+from lc_assets.stages.documents import clean_documents as cleaning
 from lc_assets.stages.tables import WITHDRAWN, read_table
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import touching
@@ -246,4 +247,28 @@ def removed_documents(
             columns=removals.REMOVALS,
             origins=columns.REMOVED,
             examples=table(lines),
+        )
+
+
+@dg.asset(
+    pool=WORKERS,
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"json", "parquet"},
+    code_version=cleaning.STAGE.code_version,
+    deps=[filtered_documents, removed_documents],
+)
+def clean_documents(
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
+) -> dg.MaterializeResult:
+    """Documents of one snapshot that no stage removed, as JSON lines or Parquet; on request."""
+    with workshop.open(context.log) as opened:
+        built = cleaning.write_clean_documents(opened, parse_snapshot(context.partition_key))
+        return report(
+            built,
+            columns=cleaning.CLEAN,
+            origins=columns.CLEAN,
+            why_dropped=plots.bars(
+                "Why documents were removed", dict(built.counts.dropped), unit="documents"
+            ),
         )

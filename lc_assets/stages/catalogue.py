@@ -10,6 +10,7 @@ from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.documents import clean_documents as cleaning
 from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -71,6 +72,10 @@ CHAIN: tuple[Step, ...] = (
     Step(
         removals.STAGE,
         lambda context, key: removals.decide_removals(context, parse_snapshot(key)),
+    ),
+    Step(
+        cleaning.STAGE,
+        lambda context, key: cleaning.write_clean_documents(context, parse_snapshot(key)),
     ),
     Step(
         html_index.STAGE,

@@ -22,6 +22,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.stages.documents.document_settings import (
+    CleanDocumentsSettings,
     DeduplicationSettings,
     FilteringSettings,
     RawSettings,
@@ -66,6 +67,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     deduplication: DeduplicationSettings = DeduplicationSettings()
     decontamination: DecontaminationSettings = DecontaminationSettings()
     withdrawals: WithdrawalSettings = WithdrawalSettings()
+    clean_documents: CleanDocumentsSettings = CleanDocumentsSettings()
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     flattening: FlatteningSettings = FlatteningSettings()

@@ -19,6 +19,7 @@ from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.building import CheckInput, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.sharding import SHARDS_FILE
+from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
 NEW = "2023-14"
@@ -497,7 +498,7 @@ SPOILS = [
             ("the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
             (
                 "the_fast_tokenizer_agreed",
-                lambda check_input: say_also(check_input, shards_done_by_the_twin=1),
+                lambda check_input: say_also(check_input, **{BY_REFERENCE: 1}),
             ),
         )
     ),
@@ -680,6 +681,9 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {
         ("withdrawn_documents", claim)
         for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
+    }
+    elsewhere |= {
+        ("clean_documents", claim.__name__) for claim in step("clean_documents").stage.claims
     }
     elsewhere |= {("snapshot_withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {

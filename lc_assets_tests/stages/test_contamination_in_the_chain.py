@@ -142,7 +142,7 @@ def test_cutting_is_refused_in_a_recipe():
 
 def test_items_and_common_n_grams_are_reported(made):
     _, victim, built, _ = made
-    folder = built["contamination"].published.folder
+    folder = built["contaminated_documents"].published.folder
     items = {line["item_id"]: line for line in read_table(folder / "items.parquet").to_pylist()}
     found = next(line for name, line in items.items() if "q1" in name)
     assert (found["verdict"], found["best_document"], found["best_coverage"]) == (
@@ -159,7 +159,9 @@ def test_n_grams_of_many_documents_are_ignored(made, tmp_path):
     context, *_, evals = made
     settings = DecontaminationSettings(against=(str(evals),), ignore_common=0)
     recipe = msgspec.structs.replace(context.recipe, decontamination=settings)
-    built = build_snapshot(replace(context, recipe=recipe), OLD, ["contamination"])["contamination"]
+    built = build_snapshot(replace(context, recipe=recipe), OLD, ["contaminated_documents"])[
+        "contaminated_documents"
+    ]
     assert (built.counts.seen, built.counts.dropped) == (27, {})
     common = read_table(built.published.folder / "common.parquet").to_pylist()
     assert common

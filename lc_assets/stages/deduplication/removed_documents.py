@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
+from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
@@ -45,7 +46,7 @@ from lc_assets.stages.building import (
     StagingFolder,
     build,
 )
-from lc_assets.stages.claims import documents_files
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
@@ -55,6 +56,7 @@ from lc_assets.stages.deduplication.queries import Queries, parquet, queries, qu
 from lc_assets.stages.deduplication.settings import NEAR, REASONS, Decision, Means
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.sharding import Read, Reads, documents_read
 from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
@@ -115,6 +117,18 @@ def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
     for name, reason in removed_ids(folder).items():
         found.setdefault(parse_document_id(name)[0].name, {})[name] = reason
     return found
+
+
+def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """What each shard of a stage reads that passes over removed documents: the shard's filtered
+    documents, and which of them are removed; for `Sharding.reads`.
+    """
+    removed = removed_by_shard(inputs[f"removed_documents/{key}"].only(TABLE))
+    documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
+    return {
+        name: (read, Read("removed", digest_of(removed.get(name, {}))))
+        for name, read in documents.items()
+    }
 
 
 def _removals(

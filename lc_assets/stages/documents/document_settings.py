@@ -144,3 +144,15 @@ class DeduplicationSettings(Settings, frozen=True, kw_only=True):
                     "such pairs would not be written down"
                 )
         Preference(self.prefer)
+
+
+class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):
+    """The documents that no stage removed, as a corpus of their own.
+
+    Attributes:
+        wanted: whether they are written; they are as large as the filtered documents.
+        file_format: ``jsonl``, compressed by gzip, or ``parquet``.
+    """
+
+    wanted: bool = False
+    file_format: Literal["jsonl", "parquet"] = "jsonl"

@@ -20,9 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.named_tokenizers import end_of_text, vocabulary_of
-from lc_assets.lake.digests import digest_of
 from lc_assets.lake.scratch import once
-from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
     BuildContext,
@@ -44,12 +42,11 @@ from lc_assets.stages.claims import (
     tables_fit,
     the_shards_add_up,
 )
-from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
-from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
-from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.tables import (
     DROPPED,
     IDENTITY,
@@ -149,16 +146,6 @@ def tasks_of(
         )
         for path in documents_files(source)
     ]
-
-
-def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """The shard's filtered documents, and which of them do not go on."""
-    removed = removed_by_shard(inputs[f"removed_documents/{key}"].only(REMOVALS_TABLE))
-    documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
-    return {
-        name: (read, Read("removed", digest_of(removed.get(name, {}))))
-        for name, read in documents.items()
-    }
 
 
 @once
@@ -363,6 +350,8 @@ STAGE = Stage(
         the_fast_tokenizer_agreed,
         the_shards_add_up,
     ),
-    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
+    sharding=Sharding(
+        reads=remaining_read, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
+    ),
 )
 """Token ids of the documents that fill a row."""

@@ -5,6 +5,7 @@ versions are removed.
 stage                      holds a document
 =========================  ============================================================================================
 ``filtered``, ``keys``     text, or address and values: when it is of the document's snapshot; both are working material
+``clean_documents``        text: when its tables of documents name it
 ``tokens``                 tokens: when its tables of documents name it; ``packing_tokens`` as well
 ``longpack``, ``packed``   text, and tokens: when spans name it, or what would say so is gone
 ``grid``                   tokens: when its row table names it
@@ -35,6 +36,7 @@ WORKING_MATERIAL: Final = ("filtered_documents", "document_keys")
 """Made of what is upstream, and read by the stages that find out what must go; not served."""
 HOLDERS: Final = (
     *WORKING_MATERIAL,
+    "clean_documents",
     "longpack_documents",
     "token_documents",
     "token_grid",
@@ -174,6 +176,7 @@ class _Asked:
 _COUNTS: Mapping[str, Callable[[_Asked, Published], int | None]] = {
     "filtered_documents": _Asked.of_snapshot,
     "document_keys": _Asked.of_snapshot,
+    "clean_documents": _Asked.in_documents,
     "token_documents": _Asked.in_documents,
     "token_grid": _Asked.in_rows,
     "row_lineage": _Asked.in_indexed,

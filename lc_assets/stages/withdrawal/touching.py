@@ -23,6 +23,7 @@ from lc_assets.vocabulary import parse_document_id
 OF_A_SNAPSHOT = (
     *(
         "removed_documents",
+        "clean_documents",
         "link_claims",
         "longpack_documents",
         "token_documents",

@@ -1,0 +1,101 @@
+"""The documents that no stage removed, written as a corpus of their own."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.stages.building import CheckInput
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.documents.clean_documents import (
+    JSON_SUFFIX,
+    TABLE_SUFFIX,
+    files_hold_the_documents,
+)
+from lc_assets.stages.documents.document_settings import CleanDocumentsSettings
+from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.tables import read_table
+from lc_assets_tests.builders import SNAPSHOTS, tiny_context
+from lc_assets_tests.faults import BEFORE_TOKENS, adds_up, build_snapshot
+
+OLD = SNAPSHOTS[0]
+
+
+def built_in(folder, **settings):
+    """A snapshot up to its clean documents, of which one holds an evaluation item."""
+    folder.mkdir(exist_ok=True)
+    evals = folder / "evals.jsonl"
+    context = tiny_context(
+        folder,
+        clean_documents=CleanDocumentsSettings(wanted=True, **settings),
+        decontamination=DecontaminationSettings(against=(str(evals),)),
+    )
+    filtered = build_snapshot(context, OLD, ["raw_snapshot", "filtered_documents"])
+    victim = next(iter(filtered_texts(filtered).values()))
+    evals.write_text(json.dumps({"question": " ".join(victim.split()[10:30])}) + "\n", "utf-8")
+    return build_snapshot(context, OLD, [*BEFORE_TOKENS, "clean_documents"])
+
+
+def filtered_texts(built):
+    """Texts of the filtered documents, by id."""
+    lines = [
+        line
+        for path in documents_files(built["filtered_documents"].published.folder)
+        for line in read_table(path, ["id", "raw_content"]).to_pylist()
+    ]
+    return {line["id"]: line["raw_content"] for line in lines}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return built_in(tmp_path_factory.mktemp("clean"))
+
+
+def test_what_is_written_is_what_was_filtered_and_not_removed(built):
+    removed = removed_ids(built["removed_documents"].published.folder)
+    expected = {name: text for name, text in filtered_texts(built).items() if name not in removed}
+    files = sorted(built["clean_documents"].published.folder.glob(f"*{JSON_SUFFIX}"))
+    found = {document.id: document.text for path in files for document in read_corpus(path)}
+    assert removed
+    assert found == expected
+
+
+def test_counts_add_up_by_reason(built):
+    counts = built["clean_documents"].counts
+    assert adds_up(built["clean_documents"])
+    assert counts.dropped == built["removed_documents"].counts.dropped
+    assert counts.kept == built["removed_documents"].counts.kept
+
+
+def test_a_changed_text_is_found(built, tmp_path):
+    published = built["clean_documents"].published
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    check_input = CheckInput(
+        folder=folder,
+        fingerprint=published.receipt.fingerprint,
+        counts=published.receipt.counts,
+        lake=None,
+        inputs={},
+    )
+    assert files_hold_the_documents(check_input).passed
+    path = min(folder.glob(f"*{JSON_SUFFIX}"))
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b" the ", b" ", 1)))
+    assert not files_hold_the_documents(check_input).passed
+
+
+def test_parquet_has_every_column_of_the_filtered_documents(built, tmp_path):
+    again = built_in(tmp_path, file_format="parquet")
+    folder = again["clean_documents"].published.folder
+    kept = {
+        name
+        for path in documents_files(folder)
+        for name in read_table(path, ["id"])["id"].to_pylist()
+    }
+    for path in documents_files(again["filtered_documents"].published.folder):
+        name = path.name.removesuffix(DOCUMENTS_SUFFIX)
+        filtered = [line for line in read_table(path).to_pylist() if line["id"] in kept]
+        assert read_table(folder / f"{name}{TABLE_SUFFIX}").to_pylist() == filtered
