@@ -135,7 +135,7 @@ def build_defs(
     )
     partitions = {
         "snapshot": dg.StaticPartitionsDefinition(list(names)),
-        "mix": dg.StaticPartitionsDefinition(sorted(read.mixes)),
+        "mix": dg.StaticPartitionsDefinition(sorted(read.blended_mix)),
         "nothing": None,
     }
     return dg.Definitions(

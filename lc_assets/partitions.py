@@ -16,7 +16,7 @@ SNAPSHOTS = dg.StaticPartitionsDefinition(list(known_snapshots()))
 partitions.
 """
 
-MIXES = dg.StaticPartitionsDefinition(sorted(Recipe().mixes))
+MIXES = dg.StaticPartitionsDefinition(sorted(Recipe().blended_mix))
 """Blends, by their names in the recipe."""
 
 ALL_SNAPSHOTS = dg.AllPartitionMapping()

@@ -188,23 +188,41 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
     rules = folder / "lenient.toml"
     rules.write_text(LENIENT_RULES)
     recipe = Recipe(
-        raw=RawSettings(languages=("en",)),
-        filtering=FilteringSettings(rules=str(rules), min_words=TINY_MIN_WORDS),
-        tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
-        gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
-        megatron=MegatronSettings(sequence_length=24),
-        packing=PackingSettings(
+        raw_snapshot=RawSettings(languages=("en",)),
+        filtered_documents=FilteringSettings(rules=str(rules), min_words=TINY_MIN_WORDS),
+        token_documents=TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
+        token_grid=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
+        megatron_rows=MegatronSettings(sequence_length=24),
+        packed_rows=PackingSettings(
             wanted=True,
             row_tokens=4 * TINY_ROW_TOKENS,
             min_tokens=TINY_ROW_TOKENS,
             heldout_fraction=0.2,
         ),
-        mixes={
+        blended_mix={
             "by-tokens": MixSettings(),
             "one-sided": MixSettings(weights={"2023-06": 3.0, "2023-14": 1.0}, samples=60),
         },
     )
     return msgspec.structs.replace(recipe, **changes)
+
+
+DEDUPLICATING = ("document_signatures", "near_duplicate_pairs", "removed_documents")
+"""Sections of the recipe that settings of deduplication are in."""
+
+
+def deduplication(recipe: Recipe | None = None, **settings: Any) -> dict[str, Any]:
+    """Sections of a recipe with these settings of deduplication, each in the section that has it.
+
+    >>> deduplication(near=False)["near_duplicate_pairs"].near
+    False
+    """
+    sections = {name: getattr(recipe or Recipe(), name) for name in DEDUPLICATING}
+    of = {field: name for name, section in sections.items() for field in section.__struct_fields__}
+    for setting, value in settings.items():
+        name = of[setting]
+        sections[name] = msgspec.structs.replace(sections[name], **{setting: value})
+    return sections
 
 
 def recipe_file(path: Path, recipe: Recipe) -> Path:

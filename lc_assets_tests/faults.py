@@ -129,8 +129,10 @@ def at_upstream(context: BuildContext, upstream: Path, lake: Path) -> BuildConte
 
 def with_policies(context: BuildContext, **policies: Any) -> BuildContext:
     """The same workshop with other settings of the filter."""
-    filtering = msgspec.structs.replace(context.recipe.filtering, **policies)
-    return replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
+    filtering = msgspec.structs.replace(context.recipe.filtered_documents, **policies)
+    return replace(
+        context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
+    )
 
 
 def copied(upstream: Path, to: Path) -> Path:

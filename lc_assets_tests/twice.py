@@ -18,7 +18,7 @@ from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReportSettings
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReferralReportSettings
 from lc_assets.stages.mixes.blended_mix import read_mix
 from lc_assets.stages.tables import read_table
 from lc_assets.vocabulary import SPLITS
@@ -72,8 +72,8 @@ class TwoVersions:
 def all_wanted(folder: Path, upstream: Path) -> BuildContext:
     """A workshop whose recipe asks for every stage there is."""
     settings = {
-        "longpack": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
-        "reports": ReportSettings(wanted=True),
+        "longpack_documents": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
+        "referral_report": ReferralReportSettings(wanted=True),
     }
     context = tiny_context(folder, upstream=upstream, **settings)
     assert all(found.stage.wanted(context.recipe) for found in CHAIN)

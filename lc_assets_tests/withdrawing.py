@@ -16,7 +16,6 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.documents.document_keys import keyed_documents
-from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.vocabulary import Shard, parse_snapshot
@@ -24,6 +23,7 @@ from lc_assets_tests.builders import (
     SNAPSHOTS,
     TAGS,
     build_all,
+    deduplication,
     made_up_record,
     made_up_text,
     tiny_context,
@@ -87,7 +87,7 @@ class WithdrawingLake:
     @property
     def list_file(self) -> Path:
         """The list."""
-        return Path(self.context.recipe.withdrawals.lists[0])
+        return Path(self.context.recipe.withdrawn_documents.lists[0])
 
     def copy(self, folder: Path) -> "WithdrawingLake":
         """The same lake and an empty list elsewhere, to be changed."""
@@ -149,7 +149,9 @@ def with_list(context: BuildContext, folder: Path, **settings: Any) -> BuildCont
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
     named = WithdrawalSettings(lists=(str(path),), **settings)
-    return replace(context, recipe=msgspec.structs.replace(context.recipe, withdrawals=named))
+    return replace(
+        context, recipe=msgspec.structs.replace(context.recipe, withdrawn_documents=named)
+    )
 
 
 def withdrawing_lake(
@@ -160,7 +162,7 @@ def withdrawing_lake(
     context = tiny_context(
         folder,
         upstream=upstream,
-        deduplication=DeduplicationSettings(signatures="computed"),
+        **deduplication(signatures="computed"),
         **changes,
     )
     context = with_list(context, folder)

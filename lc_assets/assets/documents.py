@@ -48,7 +48,7 @@ def raw_snapshot(
     with workshop.open(context.log) as opened:
         snapshot = parse_snapshot(context.partition_key)
         state = watching.state_of(
-            opened.upstream, snapshot, opened.recipe.raw
+            opened.upstream, snapshot, opened.recipe.raw_snapshot
         )  # before the look: what changes meanwhile is looked at again
         built = raw.take_stock(opened, snapshot)
         sizes = raw.bytes_by_part(built.published)
@@ -78,7 +78,7 @@ def filtered_documents(
     with workshop.open(context.log) as opened:
         built = filtering.filter_snapshot(opened, parse_snapshot(context.partition_key))
         words = filtering.word_counts(built.published)
-        rules = filtering.rules_of(opened.recipe.filtering)
+        rules = filtering.rules_of(opened.recipe.filtered_documents)
         return report(
             built,
             columns=filtering.schema_of(rules),
@@ -96,7 +96,7 @@ def filtered_documents(
                 "Length of kept documents",
                 words,
                 unit="words",
-                mark=opened.recipe.filtering.min_words,
+                mark=opened.recipe.filtered_documents.min_words,
                 mark_name="minimum",
             ),
             sizes=plots.bars(

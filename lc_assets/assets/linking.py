@@ -143,7 +143,7 @@ def longpack_documents(
                 "Length of packed documents",
                 lengths.packed,
                 unit="tokens",
-                mark=opened.recipe.longpack.max_tokens,
+                mark=opened.recipe.longpack_documents.max_tokens,
                 mark_name="the limit",
             ),
             examples=passages(

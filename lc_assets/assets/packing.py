@@ -43,7 +43,7 @@ def packing_token_documents(
         lengths = np.asarray(
             read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"]
         )
-        row = opened.recipe.packing.row_tokens
+        row = opened.recipe.packed_rows.row_tokens
         return report(
             built,
             columns=TOKENIZED,
@@ -74,7 +74,7 @@ def packed_rows(
     """
     with workshop.open(context.log) as opened:
         built = packed.pack_snapshot(opened, parse_snapshot(context.partition_key))
-        settings, folder = opened.recipe.packing, built.published.folder
+        settings, folder = opened.recipe.packed_rows, built.published.folder
         found = packed.balance_of(built.counts, settings)
         lengths, per_row = packed.piece_lengths(folder)
         return report(
@@ -108,7 +108,7 @@ def packed_rows(
             ),
             first_rows=table(
                 packed.decoded_packed_rows(
-                    folder, opened.recipe.tokenizing.tokenizer, n_rows=SHOWN_ROWS
+                    folder, opened.recipe.token_documents.tokenizer, n_rows=SHOWN_ROWS
                 )[:20]
             ),
         )

@@ -39,7 +39,7 @@ def token_documents(
         lengths = np.asarray(
             read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"]
         )
-        least = opened.recipe.tokenizing.min_tokens
+        least = opened.recipe.token_documents.min_tokens
         return report(
             built,
             columns=TOKENIZED,
@@ -77,13 +77,15 @@ def token_grid(
             origins=columns.ROWS,
             sizes=plots.bars("Size of the rows", gridding.sizes_of(built.published), unit="bytes"),
             first_rows=table(
-                gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)
+                gridding.decoded_rows(
+                    built.published, opened.recipe.token_documents.tokenizer, n_rows=5
+                )
             ),
             document_lengths=plots.histogram(
                 "Length of the documents behind the rows",
                 gridding.rows_table(built.published)["n_tokens"],
                 unit="tokens",
-                mark=opened.recipe.gridding.row_tokens,
+                mark=opened.recipe.token_grid.row_tokens,
                 mark_name="what a row takes",
             ),
         )

@@ -100,9 +100,9 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
 
     append_withdrawal(path, entry)
     say(f"{path}: appended {line_of(entry)}")
-    if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawals.lists):
+    if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawn_documents.lists):
         say(
-            "no recipe that was looked at names this list: put it into withdrawals.lists, or "
+            "no recipe that was looked at names this list: put it into withdrawn_documents.lists, or "
             f"LC_WITHDRAWN={path}"
         )
     say(

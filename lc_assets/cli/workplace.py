@@ -108,16 +108,16 @@ def recipe_text(row_tokens: int) -> str:
     min_words = MIN_WORDS if row_tokens >= ROW_TOKENS else min(MIN_WORDS, row_tokens // 4)
     return f"""\
 # Settings of `lc demo` that differ from the default recipe, or might.
-[filtering]
+[filtered_documents]
 min_words = {min_words}
 
-[tokenizing]
+[token_documents]
 min_tokens = {row_tokens}
 
-[gridding]
+[token_grid]
 row_tokens = {row_tokens}
 heldout_fraction = {HELDOUT_FRACTION}  # the default is 1/128; a sample has few rows
 
-[megatron]
+[megatron_rows]
 sequence_length = {min(SEQUENCE_LENGTH, row_tokens)}
 """

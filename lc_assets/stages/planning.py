@@ -107,7 +107,7 @@ def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]
         return []
     if stage.partitioned_by == "snapshot":
         return list(snapshots)
-    return sorted(recipe.mixes) if stage.partitioned_by == "mix" else [GLOBAL]
+    return sorted(recipe.blended_mix) if stage.partitioned_by == "mix" else [GLOBAL]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,9 +3,9 @@
 Assets, planner, command line and tests read the same recipe, so what the planner calls current is
 what an asset would build. A file needs only what differs from the defaults below::
 
-    [filtering]
+    [filtered_documents]
     min_words = 12000
-    [filtering.thresholds]
+    [filtered_documents.thresholds]
     no_alphabetic_words = { at_most = 0.4 }
 
 Unknown names, wrong types and impossible sizes are refused, with the place in the file and what
@@ -23,15 +23,19 @@ import msgspec
 from lc_assets.errors import BadInput
 from lc_assets.stages.documents.document_settings import (
     CleanDocumentsSettings,
-    DeduplicationSettings,
     FilteringSettings,
+    NearDuplicateSettings,
     RawSettings,
+    RemovalSettings,
+    SignatureSettings,
 )
 from lc_assets.stages.longpack.longpack_settings import (
+    HtmlIndexSettings,
+    LengthReportSettings,
     LongPackSettings,
     PackingSettings,
-    ReportSettings,
-    WebSettings,
+    PageLinkSettings,
+    ReferralReportSettings,
 )
 from lc_assets.stages.reports.card_settings import CardSettings
 from lc_assets.stages.rows.row_settings import (
@@ -43,7 +47,6 @@ from lc_assets.stages.rows.row_settings import (
 )
 from lc_assets.stages.settings import (
     DecontaminationSettings,
-    PrivacySettings,
     Settings,
     WithdrawalSettings,
 )
@@ -55,54 +58,75 @@ WHOLE_ROWS: Final = "rows"
 
 
 class Recipe(Settings, frozen=True, kw_only=True):
-    """All settings of the chain.
+    """All settings of all stages: a section per stage that has some, named like the stage.
+
+    A setting that several stages read has one section, that of the stage it belongs to.
 
     Attributes:
-        mixes: by name, which is the name of a folder too.
+        blended_mix: by the name of the mix, which is the name of a folder too.
     """
 
-    raw: RawSettings = RawSettings()
-    filtering: FilteringSettings = FilteringSettings()
-    privacy: PrivacySettings = PrivacySettings()
-    deduplication: DeduplicationSettings = DeduplicationSettings()
-    decontamination: DecontaminationSettings = DecontaminationSettings()
-    withdrawals: WithdrawalSettings = WithdrawalSettings()
+    raw_snapshot: RawSettings = RawSettings()
+    filtered_documents: FilteringSettings = FilteringSettings()
+    document_signatures: SignatureSettings = SignatureSettings()
+    near_duplicate_pairs: NearDuplicateSettings = NearDuplicateSettings()
+    contaminated_documents: DecontaminationSettings = DecontaminationSettings()
+    withdrawn_documents: WithdrawalSettings = WithdrawalSettings()
+    removed_documents: RemovalSettings = RemovalSettings()
     clean_documents: CleanDocumentsSettings = CleanDocumentsSettings()
-    tokenizing: TokenizingSettings = TokenizingSettings()
-    gridding: GriddingSettings = GriddingSettings()
-    flattening: FlatteningSettings = FlatteningSettings()
-    web: WebSettings = WebSettings()
-    longpack: LongPackSettings = LongPackSettings()
-    packing: PackingSettings = PackingSettings()
-    reports: ReportSettings = ReportSettings()
-    megatron: MegatronSettings = MegatronSettings()
-    card: CardSettings = CardSettings()
-    mixes: dict[str, MixSettings] = msgspec.field(
+    html_index: HtmlIndexSettings = HtmlIndexSettings()
+    page_links: PageLinkSettings = PageLinkSettings()
+    longpack_documents: LongPackSettings = LongPackSettings()
+    token_documents: TokenizingSettings = TokenizingSettings()
+    token_grid: GriddingSettings = GriddingSettings()
+    longcrawl_flat: FlatteningSettings = FlatteningSettings()
+    megatron_rows: MegatronSettings = MegatronSettings()
+    packed_rows: PackingSettings = PackingSettings()
+    length_report: LengthReportSettings = LengthReportSettings()
+    referral_report: ReferralReportSettings = ReferralReportSettings()
+    blended_mix: dict[str, MixSettings] = msgspec.field(
         default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
     )
+    data_set_card: CardSettings = CardSettings()
 
     def __post_init__(self) -> None:
-        self.decontamination.require_no_cutting()
-        if self.tokenizing.min_tokens < self.gridding.row_tokens:
+        self.contaminated_documents.require_no_cutting()
+        self._require_rows_that_documents_fill()
+        self._require_pairs_that_are_written_down()
+        if self.html_index.links_from == "wat" and self.page_links.extractor == "paper":
             raise BadInput(
-                f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below "
-                "gridding.row_tokens "
-                f"({self.gridding.row_tokens:,}): shorter documents would not fill a row"
+                "html_index.links_from = wat with page_links.extractor = paper: the crawl's lists "
+                "of links were not made by the paper's expressions"
             )
-        kept, wanted = (
-            self.tokenizing.first_tokens,
-            self.gridding.row_tokens * self.gridding.rows_per_document,
-        )
-        if kept is not None and kept < wanted:
-            raise BadInput(
-                f"tokenizing.first_tokens ({kept:,}) is below what gridding may take of a "
-                "document: "
-                f"{self.gridding.rows_per_document:,} rows of {self.gridding.row_tokens:,} tokens"
-            )
-        for name, mix in self.mixes.items():
+        for name, mix in self.blended_mix.items():
             _require_name(name)
             if PACKED in mix.kinds:
-                require_whole_rows(name, self.packing.megatron)
+                require_whole_rows(name, self.packed_rows.megatron)
+
+    def _require_rows_that_documents_fill(self) -> None:
+        tokens, grid = self.token_documents, self.token_grid
+        if tokens.min_tokens < grid.row_tokens:
+            raise BadInput(
+                f"token_documents.min_tokens ({tokens.min_tokens:,}) is below "
+                f"token_grid.row_tokens ({grid.row_tokens:,}): shorter documents would not fill a "
+                "row"
+            )
+        kept, wanted = tokens.first_tokens, grid.row_tokens * grid.rows_per_document
+        if kept is not None and kept < wanted:
+            raise BadInput(
+                f"token_documents.first_tokens ({kept:,}) is below what token_grid may take of a "
+                f"document: {grid.rows_per_document:,} rows of {grid.row_tokens:,} tokens"
+            )
+
+    def _require_pairs_that_are_written_down(self) -> None:
+        floor = self.near_duplicate_pairs.evidence_floor
+        for name in ("threshold", "heldout_floor"):
+            if (value := getattr(self.removed_documents, name)) < floor:
+                raise BadInput(
+                    f"removed_documents.{name} ({value}) is below "
+                    f"near_duplicate_pairs.evidence_floor ({floor}): such pairs would not be "
+                    "written down"
+                )
 
 
 def require_whole_rows(mix: str, megatron: str) -> None:
@@ -116,7 +140,7 @@ def require_whole_rows(mix: str, megatron: str) -> None:
         raise BadInput(
             f"the mix {mix!r} takes packed rows, whose Megatron files hold {megatron}: its "
             "samples would join and cut these anew; "
-            'set packing.megatron = "rows" and make the rows again'
+            'set packed_rows.megatron = "rows" and make the rows again'
         )
 
 
@@ -133,7 +157,7 @@ def _require_name(mix: str) -> None:
 def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
     r"""Read a recipe from TOML; ``where`` names it in errors.
 
-    >>> parse_recipe("[filtering]\nmin_words = 12000", where="mine.toml").filtering.min_words
+    >>> parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml").filtered_documents.min_words
     12000
 
     Raises:
@@ -149,7 +173,7 @@ def _hint(complaint: str) -> str:
     """What could stand at the place where msgspec found an unknown name or value; empty for other
     complaints.
 
-    >>> _hint("Invalid enum value 'xx' - at `$.raw.buckets[0]`")
+    >>> _hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
     '; there are head, middle'
     """
     if not complaint.startswith(("Object contains unknown field", "Invalid enum value")):
@@ -190,11 +214,11 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
     if path is not None and not path.is_file():
         raise BadInput(f"{path}: no such recipe file")
     recipe = Recipe() if path is None else parse_recipe(path.read_bytes(), where=str(path))
-    named = recipe.withdrawals.lists + tuple(
-        name for name in lists_named(withdrawn) if name not in recipe.withdrawals.lists
+    named = recipe.withdrawn_documents.lists + tuple(
+        name for name in lists_named(withdrawn) if name not in recipe.withdrawn_documents.lists
     )
     return msgspec.structs.replace(
-        recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, lists=named)
+        recipe, withdrawn_documents=msgspec.structs.replace(recipe.withdrawn_documents, lists=named)
     )
 
 

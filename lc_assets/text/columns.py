@@ -193,7 +193,7 @@ def _lacks(column: str) -> str:
 def _remedy(column: str) -> str:
     if column in LIST_SIGNALS:
         option = _LIST_OPTIONS[column]
-        return f"give --{option} PATH, or {option.replace('-', '_')} in [filtering.lists]"
+        return f"give --{option} PATH, or {option.replace('-', '_')} in [filtered_documents.lists]"
     if column in MODELLED:
         return f"give {given_by(column)}"
     return "judge by the published signals, or leave the rule out"

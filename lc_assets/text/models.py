@@ -92,10 +92,10 @@ MODELLED: Final = frozenset(_NEEDS)
 """Every column that a model or a list of addresses gives."""
 
 _GIVEN_BY: Final = {
-    LANGUAGE: "--language-model PATH, or language in [filtering.models]",
-    BLOCKLIST: "--blocklist PATH, or blocklist in [filtering.models]",
+    LANGUAGE: "--language-model PATH, or language in [filtered_documents.models]",
+    BLOCKLIST: "--blocklist PATH, or blocklist in [filtered_documents.models]",
     **{
-        name: f"--quality-model {name}=PATH, or {name} in [filtering.models.quality]"
+        name: f"--quality-model {name}=PATH, or {name} in [filtered_documents.models.quality]"
         for name in QUALITY
     },
 }

@@ -43,7 +43,11 @@ def sensors_of(
     def see_upstream(first: str | None) -> Survey:
         begun = asker.lake().keys(raw.STAGE.name)
         return survey(
-            Upstream(upstream), asker.recipe().raw, known=asker.snapshots, begun=begun, first=first
+            Upstream(upstream),
+            asker.recipe().raw_snapshot,
+            known=asker.snapshots,
+            begun=begun,
+            first=first,
         )
 
     def see_crawl(first: str | None) -> Survey:

@@ -50,7 +50,9 @@ def plan_stale(bench: Bench) -> Measured:
     """`lc plan` after a threshold has changed: every snapshot's shards are compared with those that
     stand; shards to do.
     """
-    recipe = Recipe(raw=RECIPE.raw, filtering=FilteringSettings(min_words=20_000))
+    recipe = Recipe(
+        raw_snapshot=RECIPE.raw_snapshot, filtered_documents=FilteringSettings(min_words=20_000)
+    )
 
     def ask() -> int:
         costs = costing.costs_of(
@@ -136,7 +138,7 @@ def tick_upstream(bench: Bench) -> Measured:
     def look() -> int:
         found = survey(
             made.MadeUpUpstream(bench.scale),
-            RECIPE.raw,
+            RECIPE.raw_snapshot,
             known=bench.scale.snapshots,
             begun=(),
             clock=lambda: 0.0,

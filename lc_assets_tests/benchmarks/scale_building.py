@@ -108,14 +108,14 @@ def rows(bench: Bench) -> Measured:
     def lay() -> int:
         publisher, n_rows = Publisher.into(bench.lake), 0
         for snapshot in bench.scale.snapshots:
-            table = plan_rows(made.tokenized_of(bench.scale, snapshot), RECIPE.gridding)
+            table = plan_rows(made.tokenized_of(bench.scale, snapshot), RECIPE.token_grid)
 
             def write(home: Path, _: object, table=table) -> None:
                 write_table(home / ROWS_FILE, table)
                 for split in SPLITS:
                     create_grid(
                         home / f"{split}.zarr",
-                        RECIPE.gridding.layout(count_of(table, split), GPT2_VOCAB_SIZE),
+                        RECIPE.token_grid.layout(count_of(table, split), GPT2_VOCAB_SIZE),
                     )
 
             counts = {f"{split} rows": count_of(table, split) for split in SPLITS}

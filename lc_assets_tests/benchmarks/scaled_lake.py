@@ -54,7 +54,7 @@ MADE_AT_ONCE = 1 << 15
 MAKING_UP = [0.0]
 """CPU seconds that went into names that a service would have listed: not the work that is measured.
 """
-RECIPE = Recipe(raw=RawSettings(trust_file_times=True))
+RECIPE = Recipe(raw_snapshot=RawSettings(trust_file_times=True))
 """The default, but that a file's time is trusted: there is no content that could be read."""
 
 

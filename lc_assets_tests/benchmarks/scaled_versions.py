@@ -164,7 +164,7 @@ def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
     """The tables of every shard: about 36 documents of one line, none dropped, a sweep of one
     threshold.
     """
-    schema = schema_of(rules_of(RECIPE.filtering))
+    schema = schema_of(rules_of(RECIPE.filtered_documents))
     documents = documents_of(scale, snapshot, np.arange(scale.n_documents))
     more = {
         name: pa.repeat(f"{name} of a page" + " and more of it" * 5, documents.num_rows)
@@ -310,9 +310,11 @@ def write_rest(lake: Lake) -> None:
     for name in ("longcrawl_flat", "megatron_rows", "blended_mix", "data_set_card"):
         publisher = Publisher.into(lake)
         stage = step(name).stage
-        keys = {"snapshot": known_snapshots(), "mix": sorted(RECIPE.mixes), "nothing": ("all",)}[
-            stage.partitioned_by
-        ]
+        keys = {
+            "snapshot": known_snapshots(),
+            "mix": sorted(RECIPE.blended_mix),
+            "nothing": ("all",),
+        }[stage.partitioned_by]
         for key in keys:
             publisher.publish(name, key, functools.partial(_write_mix, name))
 

@@ -69,7 +69,7 @@ def by_verbs(upstream: Path, folder: Path) -> tuple[float, str, float]:
     """CPU seconds, version of the last stage and seconds of one snapshot by the verbs; the other
     one warms up.
     """
-    context = tiny_context(folder, upstream=upstream, packing=PackingSettings())
+    context = tiny_context(folder, upstream=upstream, packed_rows=PackingSettings())
     for snapshot in (OLD, NEW):
         cpu, wall = time.process_time(), time.perf_counter()
         for stage in STAGES:
@@ -82,7 +82,7 @@ def in_process(
     upstream: Path, folder: Path, *, in_memory: bool
 ) -> tuple[tuple[float, str, float], int]:
     """The same by ``execute_in_process``, with the number of events."""
-    context = tiny_context(folder, upstream=upstream, packing=PackingSettings())
+    context = tiny_context(folder, upstream=upstream, packed_rows=PackingSettings())
     recipe = recipe_file(folder / "recipe.toml", context.recipe)
     job = build_defs(
         lake=context.lake.url, upstream=str(upstream), recipe=str(recipe)

@@ -24,13 +24,13 @@ BAND_ROWS = 2048
 TOKEN_SHARDS, SHARD_DOCUMENTS = 12, 180
 """2,160 documents: a band and a bit."""
 RECIPE = """
-[raw]
+[raw_snapshot]
 languages = ["en"]
-[gridding]
+[token_grid]
 heldout_fraction = 0.01
 """
 LENIENT = """
-[filtering.thresholds]
+[filtered_documents.thresholds]
 words = { at_most = 1e12 }
 """ + "".join(f"dupe_{n}grams = {{ at_most = 1 }}\n" for n in range(5, 11))
 

@@ -146,9 +146,9 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
     upstream = tiny_upstream(folder / "upstream", snapshots=SIX, tags=TAGS)
     (folder / "withdrawn.csv").write_text(f"{','.join(COLUMNS)}\n")
     settings = {
-        "mixes": {"by-tokens": MixSettings()},
-        "packing": PackingSettings(),
-        "withdrawals": WithdrawalSettings(lists=(str(folder / "withdrawn.csv"),)),
+        "blended_mix": {"by-tokens": MixSettings()},
+        "packed_rows": PackingSettings(),
+        "withdrawn_documents": WithdrawalSettings(lists=(str(folder / "withdrawn.csv"),)),
     }
     verbs, dagster = (
         tiny_context(folder / name, upstream=upstream, **settings) for name in ("verbs", "dagster")
@@ -188,14 +188,14 @@ def test_four_rebuilds_and_what_they_cost(sides):
     )
 
     per_snapshot = {name.split("/")[0] for name in first.changed if name.endswith(SIX[0])}
-    filtering = sides[0].context.recipe.filtering
+    filtering = sides[0].context.recipe.filtered_documents
     for side in sides:
-        side.cook(filtering=msgspec.structs.replace(filtering, min_words=41))
+        side.cook(filtered_documents=msgspec.structs.replace(filtering, min_words=41))
     idle = both("one threshold changed, which drops no document")
     assert idle.changed == {f"filtered_documents/{name}" for name in SIX}
 
     for side in sides:
-        side.cook(filtering=msgspec.structs.replace(filtering, min_words=100))
+        side.cook(filtered_documents=msgspec.structs.replace(filtering, min_words=100))
     threshold = both("one threshold changed")
     assert threshold.changed == first.changed - {f"raw_snapshot/{name}" for name in SIX} - {
         "withdrawn_documents/all"

@@ -46,7 +46,7 @@ def test_all_shows_what_is_current_too(planned, published_lake):
 def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, published_lake):
     changed = msgspec.structs.replace(
         published_lake.context.recipe,
-        gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
+        token_grid=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
     )
     said = planned(recipe=changed)
     assert said.code == 3

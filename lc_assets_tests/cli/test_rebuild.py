@@ -33,8 +33,8 @@ def whole(tmp_path_factory) -> Path:
     """A small lake of one snapshot, whole, over its upstream; to be copied."""
     context = tiny_context(
         tmp_path_factory.mktemp("whole"),
-        packing=PackingSettings(),
-        mixes={"mine": MixSettings(samples=60)},
+        packed_rows=PackingSettings(),
+        blended_mix={"mine": MixSettings(samples=60)},
     )
     build_all(context, [ONE])
     recipe_file(context.lake.root.parent / "recipe.toml", context.recipe)

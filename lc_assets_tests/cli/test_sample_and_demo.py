@@ -150,12 +150,12 @@ def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path)
 @pytest.mark.parametrize("row_tokens", [8, 1000, 65_536, 131_072])
 def test_the_demos_recipe_differs_from_the_default_in_what_it_must(row_tokens):
     recipe = parse_recipe(recipe_text(row_tokens), where="demo")
-    assert recipe.gridding.row_tokens == recipe.tokenizing.min_tokens == row_tokens
-    assert recipe.megatron.sequence_length <= row_tokens
-    assert recipe.gridding.heldout_fraction == 0.1
+    assert recipe.token_grid.row_tokens == recipe.token_documents.min_tokens == row_tokens
+    assert recipe.megatron_rows.sequence_length <= row_tokens
+    assert recipe.token_grid.heldout_fraction == 0.1
     if row_tokens == 65_536:
-        assert recipe.filtering == Recipe().filtering
-        assert recipe.megatron == Recipe().megatron
+        assert recipe.filtered_documents == Recipe().filtered_documents
+        assert recipe.megatron_rows == Recipe().megatron_rows
 
 
 def test_a_workplace_that_is_set_up_twice_is_left_alone(tmp_path):

@@ -81,10 +81,11 @@ class House:
     def settings(self) -> None:
         """Another limit for the filter, from which nearly everything follows."""
         filtering = msgspec.structs.replace(
-            self.context.recipe.filtering, min_words=int(self.rng.integers(40, 60))
+            self.context.recipe.filtered_documents, min_words=int(self.rng.integers(40, 60))
         )
         self.context = replace(
-            self.context, recipe=msgspec.structs.replace(self.context.recipe, filtering=filtering)
+            self.context,
+            recipe=msgspec.structs.replace(self.context.recipe, filtered_documents=filtering),
         )
 
     def a_withdrawal(self) -> None:
@@ -95,7 +96,7 @@ class House:
 
     def _write_list(self) -> None:
         entries = [f"document,{name},asked for,2026-03-01" for name in sorted(set(self.withdrawn))]
-        Path(self.context.recipe.withdrawals.lists[0]).write_text(
+        Path(self.context.recipe.withdrawn_documents.lists[0]).write_text(
             "\n".join(["kind,value,reason,date", *entries, ""])
         )
 

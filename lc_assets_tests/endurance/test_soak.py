@@ -84,7 +84,7 @@ def test_the_slope_finds_a_leak_among_ups_and_downs(leak, is_flat):
 @pytest.mark.timeout(SECONDS * 2 + 600)
 def test_memory_and_files_stay_flat(tmp_path):
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS)
-    context = with_list(tiny_context(tmp_path, upstream=upstream, mixes={}), tmp_path)
+    context = with_list(tiny_context(tmp_path, upstream=upstream, blended_mix={}), tmp_path)
     began, curve = time.monotonic(), []
     with Dying.over(context) as dying:
         house = House(context, dying, rng_for("soak", seed=64, key="house"))

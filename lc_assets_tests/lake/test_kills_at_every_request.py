@@ -45,9 +45,9 @@ STAGES = (
     "blended_mix",
 )
 RIVALS = {
-    "filtered_documents": {"filtering": {"min_words": 43}},
-    "token_documents": {"tokenizing": {"min_tokens": 66}},
-    "token_grid": {"gridding": {"seed": 65}},
+    "filtered_documents": {"filtered_documents": {"min_words": 43}},
+    "token_documents": {"token_documents": {"min_tokens": 66}},
+    "token_grid": {"token_grid": {"seed": 65}},
     "megatron_rows": {"megatron_rows": {"sequence_length": 25}},
 }
 """Settings by which another machine builds the same partition: another version of the same inputs.
@@ -161,7 +161,10 @@ def settle(machines: Machines, last: str) -> None:
     first = machines.machine("first")
     if not set(stages) <= machines.new.keys():
         stricter = msgspec.structs.replace(
-            first.recipe, filtering=msgspec.structs.replace(first.recipe.filtering, min_words=80)
+            first.recipe,
+            filtered_documents=msgspec.structs.replace(
+                first.recipe.filtered_documents, min_words=80
+            ),
         )
         machines.old |= built(replace(first, recipe=stricter), stages)
         machines.new |= built(first, stages)

@@ -19,13 +19,12 @@ import msgspec
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.builders import deduplication, recipe_file, tiny_recipe, tiny_upstream
 
 ROOT = Path(__file__).parents[2]
 TAGS = ("0000/en_head", "0001/en_head")
@@ -60,10 +59,10 @@ class House:
         self.withdrawn.write_text(f"{','.join(COLUMNS)}\n")
         self.recipe: Recipe = tiny_recipe(
             folder,
-            mixes={"by-tokens": MixSettings()},
-            deduplication=DeduplicationSettings(near=False),
-            packing=PackingSettings(),
-            withdrawals=WithdrawalSettings(lists=(str(self.withdrawn),)),
+            blended_mix={"by-tokens": MixSettings()},
+            **deduplication(near=False),
+            packed_rows=PackingSettings(),
+            withdrawn_documents=WithdrawalSettings(lists=(str(self.withdrawn),)),
         )
         self.recipe_path = recipe_file(folder / "recipe.toml", self.recipe)
         settings_of_ours = {

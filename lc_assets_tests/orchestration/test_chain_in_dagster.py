@@ -41,7 +41,7 @@ class House:
         (folder / "instance").mkdir()
         self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
         self.recipe = tiny_recipe(
-            folder, packing=PackingSettings()
+            folder, packed_rows=PackingSettings()
         )  # packed rows: test_packed_rows_in_dagster.py
         self.defs = self.fresh()
 
@@ -69,7 +69,7 @@ class House:
         for snapshot in snapshots:
             self.run("snapshot", snapshot)
         self.run("all_snapshots")
-        for mix in sorted(self.recipe.mixes):
+        for mix in sorted(self.recipe.blended_mix):
             self.run("mixes", mix)
         self.run("card")
 
@@ -83,7 +83,7 @@ class House:
         for key in graph.materializable_asset_keys:
             partitions = graph.get(key).partitions_def
             keys = partitions.get_partition_keys() if partitions else [None]
-            for partition in set(keys) & {None, *SNAPSHOTS, *self.recipe.mixes}:
+            for partition in set(keys) & {None, *SNAPSHOTS, *self.recipe.blended_mix}:
                 if resolver.get_status(key, partition) == StaleStatus.STALE:
                     found.add(f"{key.to_user_string()}/{partition}")
         return found
@@ -278,7 +278,9 @@ def test_a_changed_rule_makes_the_filter_stale_and_then_what_follows(house):
     documents, its followers.
     """
     house.run_all()
-    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=80))
+    house.cook(
+        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=80)
+    )
     assert house.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
     assert {name: status for name, status in house.planned().items() if status == "stale"} == {
         f"filtered_documents/{snapshot}": "stale" for snapshot in SNAPSHOTS
@@ -293,7 +295,9 @@ def test_a_rule_that_changes_no_document_stops_there(house):
     stale.
     """
     house.run_all()
-    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
+    house.cook(
+        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=41)
+    )
     for snapshot in SNAPSHOTS:
         job = house.defs.resolve_implicit_global_asset_job_def()
         asked = [dg.AssetKey("filtered_documents")]
@@ -306,7 +310,7 @@ def test_a_rule_that_changes_no_document_stops_there(house):
 
 def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     """With one snapshot built and a second added, the first's versions stay as they are."""
-    house.cook(mixes={"by-tokens": house.recipe.mixes["by-tokens"]})
+    house.cook(blended_mix={"by-tokens": house.recipe.blended_mix["by-tokens"]})
     house.run_all(snapshots=[OLD])
     before = {
         name: house.lake.partition(name, OLD).require()
@@ -325,7 +329,7 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     house.run("snapshot", NEW)
     assert house.stale() == {
         "longcrawl/None",
-        *(f"blended_mix/{mix}" for mix in house.recipe.mixes),
+        *(f"blended_mix/{mix}" for mix in house.recipe.blended_mix),
     }
     house.run("all_snapshots")
     assert {name: house.lake.partition(name, OLD).require() for name in before} == before
@@ -345,7 +349,9 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
         "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
     )
-    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
+    house.cook(
+        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=41)
+    )
     failed = house.run("snapshot", NEW, fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
@@ -410,7 +416,7 @@ def test_settings_are_part_of_the_code_version(tmp_path):
 
 
 def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
-    path = recipe_file(tmp_path / "recipe.toml", Recipe(filtering=filtering))
+    path = recipe_file(tmp_path / "recipe.toml", Recipe(filtered_documents=filtering))
     return {
         spec.key.to_user_string(): spec.code_version
         for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()

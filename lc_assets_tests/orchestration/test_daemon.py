@@ -122,7 +122,9 @@ def test_what_changes_is_built_once_by_itself(house_of):
     settled = settle.since
     assert settled.n_runs() == 0
 
-    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=100))
+    house.cook(
+        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=100)
+    )
     assert set(settle("one threshold changed", SNAPSHOTS).counts()) == of(OLD) | of(NEW) | OF_ALL
 
     before, held = versions(house, OLD), documents_of(house, NEW)

@@ -52,7 +52,7 @@ def house(tmp_path_factory, local):
         requests = {}
         for job, key in [
             *JOBS,
-            *(("blended_mix", mix) for mix in sorted(tiny_recipe(folder).mixes)),
+            *(("blended_mix", mix) for mix in sorted(tiny_recipe(folder).blended_mix)),
             ("card", None),
         ]:
             server.requests.clear()

@@ -30,8 +30,8 @@ def finished(tmp_path_factory):
     )
     recipe = tiny_recipe(
         folder,
-        packing=PackingSettings(),
-        longpack=LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
+        packed_rows=PackingSettings(),
+        longpack_documents=LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
     )
     places = {"lake": str(lake.root), "upstream": str(upstream), "crawl": str(upstream / CRAWL)}
     defs = build_defs(**places, recipe=str(recipe_file(folder / "recipe.toml", recipe)))

@@ -91,7 +91,7 @@ def test_the_planner_knows_them_where_they_are_wanted(finished, tmp_path):
     lake, recipe, _ = finished
     made = {step.stage: step.status for step in plan(lake, recipe, [SNAPSHOT])}
     assert (made["packing_tokens"], made["packed_rows"]) == ("current", "current")
-    without = tiny_recipe(tmp_path, packing=type(recipe.packing)())
+    without = tiny_recipe(tmp_path, packed_rows=type(recipe.packed_rows)())
     assert not {step.stage for step in plan(lake, without, [SNAPSHOT])} & {
         "packing_tokens",
         "packed_rows",

@@ -22,7 +22,6 @@ from lc_assets.resources import PATIENCE, Patience
 from lc_assets.stages import catalogue
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import rows_table
@@ -39,6 +38,7 @@ from lc_assets_tests.builders import (
     N_LONG,
     SNAPSHOTS,
     build_all,
+    deduplication,
     tiny_context,
     tiny_crawl,
     tiny_documents,
@@ -68,9 +68,9 @@ ROWS = (
 """What waits for `withdrawn`, which is of all snapshots."""
 THEN = tuple(sorted((*ROWS, "near_duplicate_pairs")))
 SMALL = {
-    "mixes": {"by-tokens": MixSettings()},
-    "deduplication": DeduplicationSettings(near=False),
-    "packing": PackingSettings(),
+    "blended_mix": {"by-tokens": MixSettings()},
+    **deduplication(near=False),
+    "packed_rows": PackingSettings(),
 }
 """One mix, no comparison of texts, no second branch: as little work as shows every kind of
 partition.
@@ -128,7 +128,7 @@ def stages_of(clock: Clockwork) -> Counter:
 
 
 def filtering_with(clock: Clockwork, **changes):
-    return msgspec.structs.replace(clock.recipe.filtering, **changes)
+    return msgspec.structs.replace(clock.recipe.filtered_documents, **changes)
 
 
 def test_from_nothing_everything_is_built_once_and_in_order(clock):
@@ -181,7 +181,7 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
     """The recipe's file changes under the running code location: every partition behind the rule is
     built once, the manifests stay.
     """
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     assert built.planned() == {}
     counts = stages_of(built)
@@ -196,7 +196,7 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
         name: built.lake.partition(*name.split("/")).require()
         for name in (f"token_documents/{OLD}", f"token_documents/{NEW}", "longcrawl/all")
     }
-    built.cook(filtering=filtering_with(built, min_words=41))
+    built.cook(filtered_documents=filtering_with(built, min_words=41))
     assert len(built.settle()) == 1
     assert built.planned() == {}
     assert {name: built.lake.partition(*name.split("/")).require() for name in before} == before
@@ -216,7 +216,7 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
     (tmp_path / "withdrawn.csv").write_text(
         f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n"
     )
-    built.cook(withdrawals=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
+    built.cook(withdrawn_documents=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
     ticks = [[tuple(one) for one in tick] for tick in built.settle()]
     assert ticks == [
         [(None, ("withdrawn_documents",))],
@@ -235,7 +235,7 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
 
 def test_a_changed_mix_is_built_alone(built):
     """A mix: one run of one partition, and the data sheet that speaks of it."""
-    built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+    built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
     built.settle()
     assert [tuple(one) for one in built.log] == [
         ("by-tokens", ("blended_mix",)),
@@ -263,7 +263,9 @@ def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_p
     changed is asked for once.
     """
     (tmp_path / "clock").mkdir()
-    recipe = tiny_recipe(tmp_path / "clock", **SMALL, longpack=LongPackSettings(wanted=True))
+    recipe = tiny_recipe(
+        tmp_path / "clock", **SMALL, longpack_documents=LongPackSettings(wanted=True)
+    )
     there = copied(upstream, tmp_path / "upstream")
     clock = Clockwork(tmp_path / "clock", there, recipe, crawl=str(there / CRAWL))
     assert clock.look(sensor="crawl")[0] == []
@@ -282,9 +284,9 @@ def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
     """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another
     version is wanted.
     """
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     first = built.tick(run=False)
-    built.cook(filtering=filtering_with(built, min_words=90))
+    built.cook(filtered_documents=filtering_with(built, min_words=90))
     second = built.tick(run=False)
     assert [tuple(one) for one in first] == [tuple(one) for one in second]
     for one in second:
@@ -295,7 +297,7 @@ def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
 
 def test_nothing_is_asked_for_twice_while_it_waits_to_run(built):
     """The same wish stands until somebody has seen to it: ticks in between are silent."""
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     assert built.tick(run=False)
     assert built.tick(run=False) == []
     assert built.tick(run=False) == []
@@ -309,11 +311,11 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     really = filtering.filter_snapshot
 
     def changing(workshop, snapshot):
-        built.cook(filtering=filtering_with(built, min_words=90))
+        built.cook(filtered_documents=filtering_with(built, min_words=90))
         during.extend(built.tick(run=False))
         return really(workshop, snapshot)
 
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.tick(run=False)
     monkeypatch.setattr(filtering, "filter_snapshot", changing)
     built.materialize(["filtered_documents"], OLD)
@@ -348,7 +350,7 @@ def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatc
     left alone; a new recipe frees it.
     """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     counts = stages_of(built)
     assert counts[f"filtered_documents/{OLD}"] == 1
@@ -357,7 +359,7 @@ def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatc
     assert built.planned()[f"token_documents/{OLD}"].status == "stale"
     monkeypatch.undo()
     assert built.tick() == []
-    built.cook(filtering=filtering_with(built, min_words=90))
+    built.cook(filtered_documents=filtering_with(built, min_words=90))
     built.settle()
     assert built.planned() == {}
 
@@ -374,7 +376,7 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
         "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
     )
-    built.cook(filtering=filtering_with(built, min_words=41))
+    built.cook(filtered_documents=filtering_with(built, min_words=41))
     built.settle()
     made = built.planned()[f"filtered_documents/{NEW}"]
     assert made.rejected
@@ -388,7 +390,7 @@ def test_the_night_tries_once_more_what_failed(built, monkeypatch):
     and the next night again.
     """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     built.log.clear()
     first = built.night()
@@ -409,7 +411,7 @@ def test_nights_alone_rebuild_everything(built):
     """With the condition off, each hour of a night builds what can be built then; mixes have a
     schedule of their own.
     """
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     for hour in range(1, 7):
         for name in ("nightly", "nightly_mixes"):
             built.night(START.replace(hour=hour), name)
@@ -427,7 +429,7 @@ def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
         return really(workshop, snapshot)
 
     monkeypatch.setattr(filtering, "filter_snapshot", looking)
-    built.cook(filtering=filtering_with(built, min_words=100))
+    built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.materialize(["filtered_documents"], OLD)
     assert [one.partition for one in during] == [NEW]
 
@@ -459,7 +461,7 @@ def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):
     """
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for name, wanted in (("nightly", []), ("nightly_mixes", ["by-tokens"])):
-            built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+            built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
             context = dg.build_schedule_context(
                 instance=instance,
                 scheduled_execution_time=START,
@@ -489,7 +491,7 @@ def test_what_asks_is_off_by_default_and_on_by_one_switch():
 
 def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     """The sensor's own tick: runs with a low priority, so that what a person starts goes first."""
-    built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+    built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
     sensor = built.defs.resolve_sensor_def("out_of_date")
     found = sensor.evaluate_tick(
         dg.build_sensor_context(instance=built.instance, definitions=built.defs)

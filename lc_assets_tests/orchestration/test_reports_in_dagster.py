@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
-from lc_assets.stages.longpack.longpack_settings import PackingSettings, ReportSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings, ReferralReportSettings
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told
 
@@ -18,7 +18,9 @@ def instance(tmp_path_factory):
     """A snapshot's natural documents, and the reports on them."""
     folder = tmp_path_factory.mktemp("reports")
     recipe = tiny_recipe(
-        folder, packing=PackingSettings(), reports=ReportSettings(wanted=True, sample=3)
+        folder,
+        packed_rows=PackingSettings(),
+        referral_report=ReferralReportSettings(wanted=True, sample=3),
     )
     defs = build_defs(
         lake=str(folder / "lake"),

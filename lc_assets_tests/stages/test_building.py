@@ -40,7 +40,7 @@ def a_stage(**changes):
         "name": "toy",
         "code_version": "1",
         "upstream": (),
-        "params": lambda recipe, key: {"min_words": recipe.filtering.min_words},
+        "params": lambda recipe, key: {"min_words": recipe.filtered_documents.min_words},
         "claims": (it_says_hello, it_is_short),
     }
     return Stage(**(fields | changes))

@@ -191,17 +191,19 @@ def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
 
 
 def test_a_card_that_leaves_something_out_is_not_published(lake, monkeypatch):
-    recipe = msgspec.structs.replace(lake.context.recipe, card=CardSettings(title="Other"))
+    recipe = msgspec.structs.replace(lake.context.recipe, data_set_card=CardSettings(title="Other"))
     monkeypatch.setattr(card, "SECTIONS", (*card.SECTIONS, "Funding"))
     with pytest.raises(CheckFailed, match="Funding"):
         card.write_card(lake.with_recipe(recipe))
 
 
 def test_settings_that_cannot_be_meant_are_refused():
-    with pytest.raises(BadInput, match=r"\$.card.licence"):
-        parse_recipe('[card]\nlicence = "a\\nb: c"', where="mine.toml")
+    with pytest.raises(BadInput, match=r"\$.data_set_card.licence"):
+        parse_recipe('[data_set_card]\nlicence = "a\\nb: c"', where="mine.toml")
     assert (
-        parse_recipe('[card]\ncontact = "me@example.org"', where="mine.toml").card.contact
+        parse_recipe(
+            '[data_set_card]\ncontact = "me@example.org"', where="mine.toml"
+        ).data_set_card.contact
         == "me@example.org"
     )
 

@@ -32,7 +32,7 @@ def built_in(folder, **settings):
     context = tiny_context(
         folder,
         clean_documents=CleanDocumentsSettings(wanted=True, **settings),
-        decontamination=DecontaminationSettings(against=(str(evals),)),
+        contaminated_documents=DecontaminationSettings(against=(str(evals),)),
     )
     filtered = build_snapshot(context, OLD, ["raw_snapshot", "filtered_documents"])
     victim = next(iter(filtered_texts(filtered).values()))

@@ -83,7 +83,9 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
     time.
     """
     before = rows_of(lake)
-    lake = cooked(lake, gridding=msgspec.structs.replace(lake.context.recipe.gridding, **changes))
+    lake = cooked(
+        lake, token_grid=msgspec.structs.replace(lake.context.recipe.token_grid, **changes)
+    )
     lake.build()
     after = rows_of(lake)
     found = diff(lake)
@@ -102,9 +104,9 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
 
 def test_a_changed_threshold_is_named_by_its_rule(lake):
     filtering = msgspec.structs.replace(
-        lake.context.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)}
+        lake.context.recipe.filtered_documents, thresholds={"symbols": Bounds(at_most=0.4)}
     )
-    lake = cooked(lake, filtering=filtering)
+    lake = cooked(lake, filtered_documents=filtering)
     lake.build()
     lines = {
         line["setting"]: (line["stage"], line["before"], line["after"])

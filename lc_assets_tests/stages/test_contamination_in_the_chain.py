@@ -54,7 +54,7 @@ def made(tmp_path_factory):
     context = tiny_context(
         folder / "clean",
         upstream=upstream,
-        decontamination=DecontaminationSettings(against=(str(evals),)),
+        contaminated_documents=DecontaminationSettings(against=(str(evals),)),
     )
     return (
         context,
@@ -137,7 +137,7 @@ def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
 
 def test_cutting_is_refused_in_a_recipe():
     with pytest.raises(BadInput, match="use `lc decontaminate --cut`"):
-        Recipe(decontamination=DecontaminationSettings(action="cut"))
+        Recipe(contaminated_documents=DecontaminationSettings(action="cut"))
 
 
 def test_items_and_common_n_grams_are_reported(made):
@@ -205,7 +205,9 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
 
 def test_without_evaluation_sets_nothing_is_looked_for(tmp_path, made):
     context, *_ = made
-    recipe = msgspec.structs.replace(context.recipe, decontamination=DecontaminationSettings())
+    recipe = msgspec.structs.replace(
+        context.recipe, contaminated_documents=DecontaminationSettings()
+    )
     idle = build_snapshot(replace(context, recipe=recipe), OLD, ["contaminated_documents"])[
         "contaminated_documents"
     ]

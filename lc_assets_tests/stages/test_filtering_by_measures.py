@@ -58,7 +58,7 @@ def filtered(folder: Path, upstream: Path, rules: str, **settings):
     path = folder / "rules.toml"
     path.write_text(rules)
     found = FilteringSettings(rules=str(path), **({"min_words": TINY_MIN_WORDS} | settings))
-    context = tiny_context(folder, upstream=upstream, filtering=found)
+    context = tiny_context(folder, upstream=upstream, filtered_documents=found)
     take_stock(context, SNAPSHOT)
     return context, filter_snapshot(context, SNAPSHOT)
 
@@ -101,7 +101,7 @@ def expected(upstream: Path, settings: FilteringSettings) -> dict[str, list[tupl
 def test_measures_are_asked_of_those_that_the_published_signals_speak_for(tmp_path, upstream):
     """Kept documents have their values, dropped ones the reason; and the counts balance."""
     context, built = filtered(tmp_path, upstream, MEASURED_RULES)
-    wanted = expected(upstream, context.recipe.filtering)
+    wanted = expected(upstream, context.recipe.filtered_documents)
     kept, dropped = table(built, "*.documents.parquet"), table(built, "*.dropped.parquet")
     assert {row["id"] for row in kept} == {name for name, reasons in wanted.items() if not reasons}
     assert {
@@ -199,7 +199,7 @@ def test_a_receipt_says_which_lists_and_another_list_is_another_version(tmp_path
     lists.mkdir()
     (lists / "en.txt").write_text("the\nof\n", "utf-8")
     settings = FilteringSettings(lists=ListSettings(stop_words=str(lists)))
-    recipe = Recipe(filtering=settings)
+    recipe = Recipe(filtered_documents=settings)
     before = STAGE.params(recipe, SNAPSHOT)["lists"]
     (lists / "en.txt").write_text("the\nof\nand\n", "utf-8")
     after = STAGE.params(recipe, SNAPSHOT)["lists"]

@@ -17,7 +17,9 @@ def test_the_rows_are_those_of_whole_documents(tmp_path):
     whole = tiny_context(tmp_path / "whole")
     first = tiny_context(
         tmp_path / "first",
-        tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS),
+        token_documents=TokenizingSettings(
+            min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS
+        ),
         upstream=tmp_path / "whole" / "upstream",
     )
     stages = [*BEFORE_TOKENS, "token_documents", "token_grid"]

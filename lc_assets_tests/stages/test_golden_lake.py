@@ -7,7 +7,7 @@ from pathlib import Path
 from lc_assets.stages.longpack.longpack_settings import (
     LongPackSettings,
     PackingSettings,
-    ReportSettings,
+    ReferralReportSettings,
 )
 from lc_assets_tests.builders import build_all, tiny_context
 
@@ -19,13 +19,13 @@ def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
     """Token files, rows, orders, indices, mixes and the decisions before them equal those of 0.1.0."""
     context = tiny_context(
         tmp_path,
-        longpack=LongPackSettings(
+        longpack_documents=LongPackSettings(
             wanted=True, max_tokens=600, depth=2, hub_share=1.0, portals="keep"
         ),
-        packing=PackingSettings(
+        packed_rows=PackingSettings(
             wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2
         ),
-        reports=ReportSettings(wanted=True, sample=3),
+        referral_report=ReferralReportSettings(wanted=True, sample=3),
     )
     folders = {name: built.published.folder for name, built in build_all(context).items()}
     golden = json.loads(GOLDEN.read_text("utf-8"))

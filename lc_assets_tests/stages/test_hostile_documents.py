@@ -353,13 +353,15 @@ def assert_comes_through(context, texts: list[str]) -> None:
 
 
 def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
-    mixes = {name: mix for name, mix in tiny_recipe(tmp_path).mixes.items() if name == "by-tokens"}
+    mixes = {
+        name: mix for name, mix in tiny_recipe(tmp_path).blended_mix.items() if name == "by-tokens"
+    }
     settings = FilteringSettings(rules=str(tmp_path / "lenient.toml"), min_words=0, **filtering)
     return tiny_context(
         tmp_path,
         upstream=hostile_upstream(tmp_path / "upstream", texts),
-        mixes=mixes,
-        filtering=settings,
+        blended_mix=mixes,
+        filtered_documents=settings,
     )
 
 

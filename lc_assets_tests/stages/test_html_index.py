@@ -37,7 +37,7 @@ from lc_assets.stages.links.html_index import (
     look_at_crawl,
 )
 from lc_assets.stages.links.link_tables import HTML_INDEX
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSettings
+from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings, LongPackSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_all, read_table
@@ -58,7 +58,7 @@ WAYS = ("scan", "cdxj", "columnar")
 @pytest.fixture(scope="module")
 def filtered(tmp_path_factory) -> BuildContext:
     """A workshop whose documents are filtered; each test takes a copy of the lake."""
-    context = tiny_context(tmp_path_factory.mktemp("filtered_documents"), longpack=WANTED)
+    context = tiny_context(tmp_path_factory.mktemp("filtered_documents"), longpack_documents=WANTED)
     for name in ("raw_snapshot", "filtered_documents"):
         step(name).verb(context, SNAPSHOT)
     return context
@@ -68,7 +68,7 @@ def over(context: BuildContext, folder: Path, crawl: Path | str, **web) -> Build
     """The same documents over another crawl, into a lake of its own."""
     if not (folder / "lake").exists():
         shutil.copytree(context.lake.root, folder / "lake")
-    recipe = msgspec.structs.replace(context.recipe, web=WebSettings(**web))
+    recipe = msgspec.structs.replace(context.recipe, html_index=HtmlIndexSettings(**web))
     return replace(context, lake=Lake(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe)
 
 
@@ -310,7 +310,8 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
         line["id"] for line in lines
     ]
     with pytest.raises(
-        BadInput, match="has no warc files .1 wat., which web.index and web.links_from ask for"
+        BadInput,
+        match="has no warc files .1 wat., which html_index.index and html_index.links_from ask for",
     ):
         index_pages(over(filtered, tmp_path, crawl), SNAPSHOT)
 
@@ -576,9 +577,9 @@ def test_what_cannot_be_meant_is_said(filtered, tmp_path):
         (place / "warc.paths.gz").write_bytes(gzip.compress(lies))
         with pytest.raises(CorruptFile, match="no path below the crawl's root"):
             index_pages(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
-    for settings in ('index = "cdxj"', 'extractor = "paper"'):
-        with pytest.raises(BadInput, match=r"web.links_from = wat with web\.(index|extractor)"):
-            parse_recipe(f'[web]\nlinks_from = "wat"\n{settings}\n', where="x")
+    for settings in ('index = "cdxj"', '[page_links]\nextractor = "paper"'):
+        with pytest.raises(BadInput, match=r"links_from = wat with (html_index.index|page_links)"):
+            parse_recipe(f'[html_index]\nlinks_from = "wat"\n{settings}\n', where="x")
 
 
 def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):

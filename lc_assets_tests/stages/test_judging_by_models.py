@@ -184,14 +184,14 @@ def test_models_see_the_text_before_its_lines_were_edited():
     [
         (
             "domain_blocked",
-            "without a list of addresses; give --blocklist PATH, or blocklist in .filtering.models.",
+            "without a list of addresses; give --blocklist PATH, or blocklist in .filtered_documents.models.",
         ),
         ("url_blocked", "without a list of addresses; give --blocklist PATH"),
         (
             "rps_doc_ml_wikiref_score",
             (
                 "without a model; give --quality-model wikiref=PATH, or wikiref in "
-                ".filtering.models.quality."
+                ".filtered_documents.models.quality."
             ),
         ),
         (
@@ -200,7 +200,7 @@ def test_models_see_the_text_before_its_lines_were_edited():
         ),
         (
             "rps_doc_stop_word_fraction",
-            "without a list; give --stop-words PATH, or stop_words in .filtering.lists.",
+            "without a list; give --stop-words PATH, or stop_words in .filtered_documents.lists.",
         ),
     ],
 )
@@ -369,7 +369,7 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
         settings = FilteringSettings(
             rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed))
         )
-        context = tiny_context(folder, upstream=upstream, filtering=settings)
+        context = tiny_context(folder, upstream=upstream, filtered_documents=settings)
         take_stock(context, SNAPSHOT)
         return filter_snapshot(context, SNAPSHOT)
 
@@ -386,7 +386,9 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
         models[0]["language model"] == models[1]["language model"] == open_language_model().digest
     )
     assert models[0]["blocklist"] != models[1]["blocklist"]
-    plain = Recipe(filtering=FilteringSettings(models=ModelSettings(blocklist=str(listed))))
+    plain = Recipe(
+        filtered_documents=FilteringSettings(models=ModelSettings(blocklist=str(listed)))
+    )
     assert STAGE.params(plain, SNAPSHOT)["models"] == {}
     with pytest.raises(
         BadInput,
@@ -401,7 +403,9 @@ def _host(upstream: Path) -> str:
 
 
 def test_models_of_quality_in_a_recipe_have_three_names():
-    recipe = parse_recipe('[filtering.models.quality]\npalm = "palm.bin"', where="mine.toml")
-    assert recipe.filtering.models.quality.palm == "palm.bin"
+    recipe = parse_recipe(
+        '[filtered_documents.models.quality]\npalm = "palm.bin"', where="mine.toml"
+    )
+    assert recipe.filtered_documents.models.quality.palm == "palm.bin"
     with pytest.raises(BadInput, match="there are palm, wikiref, wikipedia"):
-        parse_recipe('[filtering.models.quality]\nplam = "palm.bin"', where="mine.toml")
+        parse_recipe('[filtered_documents.models.quality]\nplam = "palm.bin"', where="mine.toml")

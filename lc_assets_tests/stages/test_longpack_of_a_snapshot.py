@@ -50,7 +50,7 @@ def a_lake(folder, upstream, *, workers=1, **settings):
         folder,
         upstream=upstream,
         workers=workers,
-        longpack=msgspec.structs.replace(SETTINGS, **settings),
+        longpack_documents=msgspec.structs.replace(SETTINGS, **settings),
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     return context, publish_links(context.lake)
@@ -75,7 +75,7 @@ def test_receipts_name_the_draw_of_roots(made):
     }
     said = {
         "roots": (
-            f"blake2b-64-le, seed {context.recipe.longpack.seed}, purpose 'longpack root', "
+            f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack root', "
             "key page key"
         )
     }
@@ -93,7 +93,7 @@ def test_claims_are_those_of_loops_over_what_was_filtered(made):
     splits = link_claims.splits_of(context.recipe)
     wanted, refused = slow_claims(
         world,
-        context.recipe.longpack,
+        context.recipe.longpack_documents,
         splits=splits,
         count=lambda text: n_tokens_of(text, "gpt2", "plain"),
     )
@@ -155,7 +155,7 @@ def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
 
 
 def test_the_planner_knows_what_moves_them(upstream, tmp_path):
-    context = tiny_context(tmp_path, upstream=upstream, longpack=SETTINGS)
+    context = tiny_context(tmp_path, upstream=upstream, longpack_documents=SETTINGS)
     build_snapshot(context, OLD, (*BEFORE_TOKENS, "html_index", "page_links"))
 
     def status(recipe):
@@ -166,11 +166,11 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
     assert status(context.recipe) == ("current", "current")
     recipe = context.recipe
     other = msgspec.structs.replace(
-        recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2)
+        recipe, longpack_documents=msgspec.structs.replace(recipe.longpack_documents, repetitions=2)
     )
     assert status(other) == ("stale", "waiting")
     switched_off = msgspec.structs.replace(
-        recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False)
+        recipe, longpack_documents=msgspec.structs.replace(recipe.longpack_documents, wanted=False)
     )
     assert "longpack_documents" not in {
         made_now.stage for made_now in plan(context.lake, switched_off, [OLD])
@@ -185,7 +185,7 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
 
 
 def test_without_links_nothing_is_claimed(upstream, tmp_path):
-    context = tiny_context(tmp_path, upstream=upstream, longpack=SETTINGS)
+    context = tiny_context(tmp_path, upstream=upstream, longpack_documents=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     with pytest.raises(NotPublished, match=f"page_links/{OLD} is not published"):
         link_claims.claim_snapshot(context, OLD)
@@ -219,7 +219,9 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
     """
     packing = PackingSettings(wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2)
     settings = LongPackSettings(wanted=True, max_tokens=600, portals="keep", same_language=False)
-    context = tiny_context(tmp_path, upstream=upstream, longpack=settings, packing=packing)
+    context = tiny_context(
+        tmp_path, upstream=upstream, longpack_documents=settings, packed_rows=packing
+    )
     build_snapshot(context, OLD, (*BEFORE_TOKENS, *BRANCH))
     assert all(
         made.status == "current"

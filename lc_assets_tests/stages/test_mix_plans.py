@@ -24,7 +24,7 @@ def planned(content, mix="m", available=AVAILABLE):
 
 
 def test_weights_and_samples():
-    plan = planned("[mixes.m]\nweights = {a = 3, c = 1}\nsamples = 40")
+    plan = planned("[blended_mix.m]\nweights = {a = 3, c = 1}\nsamples = 40")
     assert (plan.names, plan.used, plan.kept, plan.after) == (("a", "c"), (30, 10), (0, 0), 0)
     assert plan.asked == ((30,), (10,))
 
@@ -32,32 +32,32 @@ def test_weights_and_samples():
 def test_tokens_give_that_many_samples():
     """To the nearest sample, whatever a float would make of the shares."""
     plan = planned(
-        "[megatron]\nsequence_length = 1000\n[mixes.m]\ntokens = {a = 300_400, b = 99_600, c = 7}"
+        "[megatron_rows]\nsequence_length = 1000\n[blended_mix.m]\ntokens = {a = 300_400, b = 99_600, c = 7}"
     )
     assert plan.used == (300, 100, 1)
 
 
 def test_epochs_give_that_many_epochs():
-    plan = planned("[mixes.m]\nepochs = {a = 0.5, b = 2, c = 3}")
+    plan = planned("[blended_mix.m]\nepochs = {a = 0.5, b = 2, c = 3}")
     assert plan.used == (450, 200, 150)
 
 
 def test_a_temperature_favours_small_sources():
     """Square roots of the sizes, for two."""
-    plan = planned("[mixes.m]\ntemperature = 2\nsamples = 470")
+    plan = planned("[blended_mix.m]\ntemperature = 2\nsamples = 470")
     assert plan.used == (300, 100, 70) or np.allclose(
         np.array(plan.used) / 470,
         np.sqrt([900, 100, 50]) / np.sqrt([900, 100, 50]).sum(),
         atol=3e-3,
     )
-    assert planned("[mixes.m]").used == (900, 100, 50)
+    assert planned("[blended_mix.m]").used == (900, 100, 50)
 
 
 CONTINUED = """
-[mixes.old]
+[blended_mix.old]
 weights = {a = 1, b = 1}
 samples = 100
-[mixes.m]
+[blended_mix.m]
 weights = {b = 1, c = 3}
 samples = 200
 continues = {mix = "old", after = 61}
@@ -89,25 +89,28 @@ def test_a_mix_depends_on_the_mixes_it_continues():
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('[mixes.m]\ncontinues = {mix = "none", after = 3}', "no mix 'none'"),
-        ('[mixes.m]\nweights = {a = 1}\ncontinues = {mix = "m", after = 3}', "continues itself"),
+        ('[blended_mix.m]\ncontinues = {mix = "none", after = 3}', "no mix 'none'"),
         (
-            '[mixes.all]\n[mixes.m]\ncontinues = {mix = "all", after = 3}',
+            '[blended_mix.m]\nweights = {a = 1}\ncontinues = {mix = "m", after = 3}',
+            "continues itself",
+        ),
+        (
+            '[blended_mix.all]\n[blended_mix.m]\ncontinues = {mix = "all", after = 3}',
             "takes whatever is published: name its sources",
         ),
         (CONTINUED.replace("after = 61", "after = 101"), "keeps 101 samples of a mix that has 100"),
         (CONTINUED.replace("after = 61", "after = 201"), "samples counts both parts"),
         (CONTINUED.replace("samples = 200", "samples = 200\nseed = 7"), "another seed"),
-        ("[mixes.m]\nweights = {a = 1}\ntemperature = 2", "a temperature belongs to"),
-        ("[mixes.m]\ntokens = {a = 1}\nepochs = {a = 1}", "only one of them"),
-        ("[mixes.m]\ntokens = {a = 1}\nsamples = 3", "only one of them"),
-        ("[mixes.m]\nepochs = {a = 0}", "Expected `float` > 0.0"),
+        ("[blended_mix.m]\nweights = {a = 1}\ntemperature = 2", "a temperature belongs to"),
+        ("[blended_mix.m]\ntokens = {a = 1}\nepochs = {a = 1}", "only one of them"),
+        ("[blended_mix.m]\ntokens = {a = 1}\nsamples = 3", "only one of them"),
+        ("[blended_mix.m]\nepochs = {a = 0}", "Expected `float` > 0.0"),
         (
-            "[mixes.m]\nepochs = {d = 1}",
+            "[blended_mix.m]\nepochs = {d = 1}",
             "the mix names d, of which no `megatron_rows` is published",
         ),
-        ("[mixes.m]\ntokens = {c = 9_000_000_000}", "more than 1,000 epochs"),
-        ("[mixes.m]\ntemperature = 0", "Expected `float` > 0.0"),
+        ("[blended_mix.m]\ntokens = {c = 9_000_000_000}", "more than 1,000 epochs"),
+        ("[blended_mix.m]\ntemperature = 0", "Expected `float` > 0.0"),
     ],
 )
 def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
@@ -132,7 +135,7 @@ def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_p
     mixes = {
         name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
     }
-    context = copied(published_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
+    context = copied(published_lake, tmp_path, msgspec.structs.replace(recipe, blended_mix=mixes))
     built = {name: blend_mix(context, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
     old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))

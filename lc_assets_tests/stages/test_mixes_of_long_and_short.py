@@ -26,7 +26,7 @@ from lc_assets.stages.tables import read_table
 AVAILABLE = {"a": 900, "b": 100, "packed_rows/a": 400, "packed_rows/b": 1600}
 
 
-WHOLE = '[packing]\nmegatron = "rows"\n'
+WHOLE = '[packed_rows]\nmegatron = "rows"\n'
 
 
 def planned(content, available=AVAILABLE, mix="m"):
@@ -35,22 +35,22 @@ def planned(content, available=AVAILABLE, mix="m"):
 
 def test_parts_get_their_shares_and_weights_hold_within_each():
     """A third of long documents' rows by their sizes, two thirds of packed ones by theirs."""
-    found = planned("[mixes.m]\nparts = {megatron_rows = 1, packed_rows = 2}\nsamples = 3000")
+    found = planned("[blended_mix.m]\nparts = {megatron_rows = 1, packed_rows = 2}\nsamples = 3000")
     assert found.names == ("a", "b", "packed_rows/a", "packed_rows/b")
     assert found.used == (900, 100, 400, 1600)
     equal = planned(
-        '[mixes.m]\nparts = {megatron_rows = 0.34, packed_rows = 0.66}\nweights = "equal"\nsamples = 1000'
+        '[blended_mix.m]\nparts = {megatron_rows = 0.34, packed_rows = 0.66}\nweights = "equal"\nsamples = 1000'
     )
     assert equal.used == (170, 170, 330, 330)
     named = planned(
-        "[mixes.m]\nparts = {packed_rows = 3, megatron_rows = 1}\nweights = {b = 5}\nsamples = 80"
+        "[blended_mix.m]\nparts = {packed_rows = 3, megatron_rows = 1}\nweights = {b = 5}\nsamples = 80"
     )
     assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed_rows/b": 60}
 
 
 def test_without_a_size_nothing_is_repeated():
     """As long as the scarcest source allows."""
-    found = planned("[mixes.m]\nparts = {megatron_rows = 1, packed_rows = 1}")
+    found = planned("[blended_mix.m]\nparts = {megatron_rows = 1, packed_rows = 1}")
     assert all(used <= AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
     assert (
         max(used / AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
@@ -59,7 +59,7 @@ def test_without_a_size_nothing_is_repeated():
 
 
 def test_packed_rows_alone_are_a_mix_too():
-    assert planned("[mixes.m]\nparts = {packed_rows = 1}\nsamples = 10").names == (
+    assert planned("[blended_mix.m]\nparts = {packed_rows = 1}\nsamples = 10").names == (
         "packed_rows/a",
         "packed_rows/b",
     )
@@ -67,14 +67,14 @@ def test_packed_rows_alone_are_a_mix_too():
 
 def test_a_mix_without_parts_does_not_see_packed_rows():
     """Nor do its settings say anything of them, so that it is the version that it was."""
-    content = "[mixes.m]\nsamples = 100"
+    content = "[blended_mix.m]\nsamples = 100"
     alone = {name: n for name, n in AVAILABLE.items() if "/" not in name}
     assert [array.tolist() for array in planned(content).drawn] == [
         array.tolist() for array in planned(content, alone).drawn
     ]
     assert "parts" not in params_of(parse_recipe(content, where="here"), "m")
     recipe = parse_recipe(
-        f"{WHOLE}{content}\n[mixes.long]\nparts = {{packed_rows = 1}}", where="here"
+        f"{WHOLE}{content}\n[blended_mix.long]\nparts = {{packed_rows = 1}}", where="here"
     )
     assert not STAGE.is_fed_by(recipe, "m", "packed_rows", "a")
     assert STAGE.is_fed_by(recipe, "long", "packed_rows", "a")
@@ -83,10 +83,10 @@ def test_a_mix_without_parts_does_not_see_packed_rows():
 
 
 CONTINUED = """
-[mixes.short]
+[blended_mix.short]
 weights = {a = 1, b = 1}
 samples = 100
-[mixes.m]
+[blended_mix.m]
 weights = {b = 1}
 parts = {megatron_rows = 1, packed_rows = 1}
 samples = 200
@@ -145,15 +145,15 @@ def test_a_run_can_turn_to_packed_rows_half_way():
 )
 def test_what_cannot_be_meant_is_refused(content, available, said):
     with pytest.raises(BadInput, match=said):
-        planned(f"[mixes.m]\n{content}", available)
+        planned(f"[blended_mix.m]\n{content}", available)
 
 
 def mixed(tiny, folder, mixes):
     """A copy of the lake with another recipe's mixes."""
     root = folder / "lake"
     shutil.copytree(tiny.context.lake.root, root, symlinks=True)
-    packing = msgspec.structs.replace(tiny.context.recipe.packing, megatron="rows")
-    recipe = msgspec.structs.replace(tiny.context.recipe, mixes=mixes, packing=packing)
+    packing = msgspec.structs.replace(tiny.context.recipe.packed_rows, megatron="rows")
+    recipe = msgspec.structs.replace(tiny.context.recipe, blended_mix=mixes, packed_rows=packing)
     context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
     for snapshot in context.lake.keys("packed_rows"):
         pack_snapshot(context, snapshot)
@@ -165,7 +165,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     not touched.
     """
     mixes = {
-        **published_lake.context.recipe.mixes,
+        **published_lake.context.recipe.blended_mix,
         "long": MixSettings(parts={"megatron_rows": 0.34, "packed_rows": 0.66}, samples=50),
     }
     context = mixed(published_lake, tmp_path, mixes)
@@ -198,7 +198,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
         )
     }
     assert current["blended_mix/long"] == "current"
-    for name in published_lake.context.recipe.mixes:
+    for name in published_lake.context.recipe.blended_mix:
         before = published_lake.context.lake.partition("blended_mix", name).require()
         again = blend_mix(context, name)
         assert again.reused
@@ -211,16 +211,16 @@ def test_a_mix_over_packed_rows_wants_whole_rows(published_lake, tmp_path):
     with pytest.raises(
         BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"
     ):
-        parse_recipe("[mixes.m]\nparts = {packed_rows = 1}", where="here")
+        parse_recipe("[blended_mix.m]\nparts = {packed_rows = 1}", where="here")
     context = mixed(
         published_lake, tmp_path, {"long": MixSettings(parts={"packed_rows": 1}, samples=40)}
     )
     older = dataclasses.replace(
-        context, recipe=msgspec.structs.replace(published_lake.context.recipe, mixes={})
+        context, recipe=msgspec.structs.replace(published_lake.context.recipe, blended_mix={})
     )
     for snapshot in context.lake.keys("packed_rows"):
         pack_snapshot(older, snapshot)
-    with pytest.raises(BadInput, match='set packing.megatron = "rows" and make the rows again'):
+    with pytest.raises(BadInput, match='set packed_rows.megatron = "rows" and make the rows again'):
         blend_mix(context, "long")
     assert "long" not in context.lake.keys("blended_mix")
 

@@ -24,9 +24,10 @@ from lc_assets.stages.deduplication.removed_documents import decide_removals, re
 from lc_assets.stages.deduplication.signature_index import cut_snapshot
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.documents.document_keys import key_snapshot
-from lc_assets.stages.documents.document_settings import DeduplicationSettings, FilteringSettings
+from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.filtered_documents import filter_snapshot
 from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.withdrawal.snapshot_withdrawals import cut_out
 from lc_assets.stages.withdrawal.withdrawn_documents import withdraw
@@ -36,6 +37,7 @@ from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
+    deduplication,
     made_up_record,
     made_up_text,
     tiny_context,
@@ -77,16 +79,16 @@ def dated(record):
     return msgspec.structs.replace(record, date_download=f"2023-{week // 4 + 1:02d}-03T04:05:06Z")
 
 
-def workshop_of(tmp_path, upstream, *, workers=1, gridding=None, **settings):
+def workshop_of(tmp_path, upstream, *, workers=1, token_grid=None, **settings):
     made = tiny_context(
         tmp_path,
         upstream=upstream,
         workers=workers,
-        deduplication=DeduplicationSettings(**SETTINGS, **settings),
+        **deduplication(**SETTINGS, **settings),
     )
-    filtering = FilteringSettings(rules=made.recipe.filtering.rules, min_words=20)
+    filtering = FilteringSettings(rules=made.recipe.filtered_documents.rules, min_words=20)
     recipe = msgspec.structs.replace(
-        made.recipe, filtering=filtering, gridding=gridding or made.recipe.gridding
+        made.recipe, filtered_documents=filtering, token_grid=token_grid or made.recipe.token_grid
     )
     return replace(made, recipe=recipe)
 
@@ -181,7 +183,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
         tmp_path,
         upstream,
         threshold=1.0,
-        gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
+        token_grid=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
     )
     built = build(context, OLD, NEW)
     gone = {
@@ -219,8 +221,9 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
 ):
     context = workshop_of(tmp_path, upstream)
     recipe = context.recipe
-    oldest = msgspec.structs.replace(recipe.deduplication, prefer=("oldest",))
-    context = replace(context, recipe=msgspec.structs.replace(recipe, deduplication=oldest))
+    context = replace(
+        context, recipe=msgspec.structs.replace(recipe, **deduplication(recipe, prefer=("oldest",)))
+    )
     before = build(context, OLD)[OLD]
     after = build(context, NEW)[NEW]
     assert decide_removals(context, OLD).reused
@@ -267,9 +270,7 @@ def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made)
 
 def test_another_threshold_compares_nothing_anew(made):
     context, built = made
-    recipe = msgspec.structs.replace(
-        context.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6)
-    )
+    recipe = msgspec.structs.replace(context.recipe, **deduplication(**SETTINGS, threshold=0.6))
     lower = replace(context, recipe=recipe)
     assert pair_snapshot(lower, NEW).reused
     more = decide_removals(lower, OLD)
@@ -286,7 +287,10 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     build(context, OLD)
     stricter = msgspec.structs.replace(
-        context.recipe, filtering=msgspec.structs.replace(context.recipe.filtering, min_words=120)
+        context.recipe,
+        filtered_documents=msgspec.structs.replace(
+            context.recipe.filtered_documents, min_words=120
+        ),
     )
     filter_snapshot(replace(context, recipe=stricter), OLD)
     with pytest.raises(
@@ -294,7 +298,7 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
         match="signature_index/2023-06: is of other documents than filtered_documents/2023-06",
     ):
         pair_snapshot(context, OLD)
-    with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
+    with pytest.raises(Mismatch, match="materialize `document_signatures` of this snapshot again"):
         cut_snapshot(context, OLD)
 
 
@@ -302,10 +306,10 @@ def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     with pytest.raises(NotPublished, match="filtered_documents/2023-06 has not been published"):
         pair_snapshot(context, OLD)
-    with pytest.raises(BadInput, match="is below evidence_floor"):
-        DeduplicationSettings(threshold=0.4)
+    with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
+        Recipe(**deduplication(threshold=0.4))
     with pytest.raises(BadInput, match="no preference 'nicest'"):
-        DeduplicationSettings(prefer=("nicest",))
+        deduplication(prefer=("nicest",))
 
 
 def edited(path, change):

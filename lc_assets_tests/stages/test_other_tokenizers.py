@@ -35,7 +35,7 @@ def large(tmp_path_factory):
     """A chain by a vocabulary whose highest id does not fit two bytes."""
     folder = tmp_path_factory.mktemp("large")
     file = tokenizer_json(folder / "tokenizer.json", far_id=70_000)
-    context = tiny_context(folder, tokenizing=settings_of(file))
+    context = tiny_context(folder, token_documents=settings_of(file))
     return file, context, build_snapshot(context, OLD, STAGES)
 
 
@@ -89,7 +89,7 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
     with pytest.raises(BadInput, match="the fast tokenizer does not know this kind of file"):
         tokenizer_of(str(file))
     built = build_snapshot(
-        tiny_context(tmp_path, tokenizing=settings_of(file)),
+        tiny_context(tmp_path, token_documents=settings_of(file)),
         OLD,
         [*BEFORE_TOKENS, "token_documents"],
     )
@@ -101,7 +101,7 @@ def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):
     _, context, _ = large
     other = tiny_context(tmp_path, upstream=context.upstream.root)
     mixed = msgspec.structs.replace(
-        other.recipe, tokenizing=settings_of(tokenizer_json(tmp_path / "tokenizer.json"))
+        other.recipe, token_documents=settings_of(tokenizer_json(tmp_path / "tokenizer.json"))
     )
     build_snapshot(other, OLD, STAGES[:-1])
     changed = replace(other, recipe=mixed)

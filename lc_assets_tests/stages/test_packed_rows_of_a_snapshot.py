@@ -63,15 +63,15 @@ def upstream(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory, upstream):
     """A lake with everything that stands before packing."""
-    context = tiny_context(tmp_path_factory.mktemp("lake"), upstream=upstream, packing=SETTINGS)
+    context = tiny_context(tmp_path_factory.mktemp("lake"), upstream=upstream, packed_rows=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     return context
 
 
 def with_packing(context, **changes):
     """The same workshop with other settings of packing."""
-    packing = msgspec.structs.replace(context.recipe.packing, **changes)
-    return replace(context, recipe=msgspec.structs.replace(context.recipe, packing=packing))
+    packing = msgspec.structs.replace(context.recipe.packed_rows, **changes)
+    return replace(context, recipe=msgspec.structs.replace(context.recipe, packed_rows=packing))
 
 
 def built(context):
@@ -268,7 +268,7 @@ def with_longpack(tmp_path, upstream):
     """A lake with one packed document: the second natural one of a shard below the first, as
     LongPack writes it.
     """
-    context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS)
+    context = tiny_context(tmp_path, upstream=upstream, packed_rows=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     path = documents_files(context.lake.partition("filtered_documents", OLD).require().folder)[0]
     table = read_all([path], FILTERED)
@@ -315,8 +315,8 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
     context = tiny_context(
         tmp_path,
         upstream=upstream,
-        longpack=longpack_settings,
-        packing=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1),
+        longpack_documents=longpack_settings,
+        packed_rows=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1),
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     publish_links(context.lake)
@@ -386,9 +386,11 @@ def test_large_vocabularies_take_four_bytes(tmp_path, upstream):
     """Ids beyond two bytes, in the store, the rows and Megatron's files."""
     setting = tokenizer_json(tmp_path / "tokenizer.json", far_id=70_000)
     tokenizing = msgspec.structs.replace(
-        tiny_context(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting)
+        tiny_context(tmp_path, upstream=upstream).recipe.token_documents, tokenizer=str(setting)
     )
-    context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS, tokenizing=tokenizing)
+    context = tiny_context(
+        tmp_path, upstream=upstream, packed_rows=SETTINGS, token_documents=tokenizing
+    )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     version = built(context)
     assert all(finding.passed for finding in version.findings)
@@ -433,7 +435,7 @@ def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
     endless = replace(
         store, receipt=msgspec.structs.replace(store.receipt, fingerprint=fingerprint)
     )
-    with pytest.raises(BadInput, match="set packing.append_eod = false"):
+    with pytest.raises(BadInput, match="set packed_rows.append_eod = false"):
         packed.vocabulary_of_store(endless, SETTINGS)
     assert (
         packed.vocabulary_of_store(endless, msgspec.structs.replace(SETTINGS, append_eod=False)).pad

@@ -22,7 +22,7 @@ from lc_assets.stages.links import page_linking, page_links
 from lc_assets.stages.links.link_listing import list_links
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSettings
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PageLinkSettings
 from lc_assets.stages.tables import read_all, read_lines, read_table
 from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
 from lc_assets.text.links import LINKS_IN_LINKS, extract_links
@@ -39,7 +39,7 @@ WANTED = LongPackSettings(wanted=True)
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
     """A workshop whose crawl is indexed."""
-    made = tiny_context(tmp_path_factory.mktemp("page-links"), longpack=WANTED)
+    made = tiny_context(tmp_path_factory.mktemp("page-links"), longpack_documents=WANTED)
     for name in BEFORE:
         step(name).verb(made, OLD)
     return made
@@ -51,9 +51,7 @@ def built(context):
 
 
 def test_its_receipt_names_the_draw_of_roots(context, built):
-    said = (
-        f"blake2b-64-le, seed {context.recipe.longpack.seed}, purpose 'longpack root', key page key"
-    )
+    said = f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack root', key page key"
     assert built.published.receipt.randomness == {"roots": said}
 
 
@@ -144,14 +142,16 @@ def test_the_same_bytes_for_any_number_of_workers_and_batches(
 
 def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_path):
     """A share of the pages, the others counted; with a depth of two all of them again."""
-    few = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True, roots=0.4))
+    few = msgspec.structs.replace(
+        context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4)
+    )
     some = page_links.find_page_links(other(context, tmp_path, recipe=few), OLD)
     assert 0 < some.counts.kept < built.counts.kept
     assert some.counts.dropped == {NO_ROOT: built.counts.kept - some.counts.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
     assert looked_at < {line["id"] for line in lines_of(built.published)}
     deep = msgspec.structs.replace(
-        context.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2)
+        context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4, depth=2)
     )
     assert (
         page_links.find_page_links(replace(context, recipe=deep), OLD).published.digest
@@ -160,7 +160,7 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
 
 
 def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
-    paper = msgspec.structs.replace(context.recipe, web=WebSettings(extractor="paper"))
+    paper = msgspec.structs.replace(context.recipe, page_links=PageLinkSettings(extractor="paper"))
     found = page_links.find_page_links(other(context, tmp_path, recipe=paper), OLD)
     assert found.counts.extra["links left out: relative address"] > 0
     assert found.counts.extra[TARGETS] < built.counts.extra[TARGETS]

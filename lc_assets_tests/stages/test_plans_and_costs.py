@@ -35,7 +35,9 @@ OLD, NEW = SNAPSHOTS
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> BuildContext:
     """A lake in which everything is built; read only."""
-    context = tiny_context(tmp_path_factory.mktemp("whole"), mixes={"by-tokens": MixSettings()})
+    context = tiny_context(
+        tmp_path_factory.mktemp("whole"), blended_mix={"by-tokens": MixSettings()}
+    )
     build_all(context)
     return context
 
@@ -52,8 +54,10 @@ def context(tmp_path, whole) -> BuildContext:
 
 
 def with_filter(context: BuildContext, **changes) -> BuildContext:
-    filtering = msgspec.structs.replace(context.recipe.filtering, **changes)
-    return replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
+    filtering = msgspec.structs.replace(context.recipe.filtered_documents, **changes)
+    return replace(
+        context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
+    )
 
 
 def behind(context: BuildContext) -> dict[str, Plan]:

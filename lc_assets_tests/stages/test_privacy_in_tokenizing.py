@@ -63,8 +63,8 @@ def test_by_default_nothing_is_replaced(documents, tmp_path):
 
 
 def test_the_fingerprint_knows_of_privacy_only_when_bytes_depend_on_it():
-    off, on = Recipe(), parse_recipe('[privacy]\nreplace = ["email"]', where="here")
-    other = parse_recipe('[privacy]\nstyle = "surrogate"', where="here")
+    off, on = Recipe(), parse_recipe('[token_documents.privacy]\nreplace = ["email"]', where="here")
+    other = parse_recipe('[token_documents.privacy]\nstyle = "surrogate"', where="here")
     params = [STAGE.params(recipe, "2023-06") for recipe in (off, other, on)]
     assert params[0] == params[1] != params[2]
     assert params[2]["privacy"]["replace"] == ("email",)
@@ -81,4 +81,4 @@ def test_the_fingerprint_knows_of_privacy_only_when_bytes_depend_on_it():
 )
 def test_settings_that_cannot_be_meant(setting, words):
     with pytest.raises(BadInput, match=words):
-        parse_recipe(f"[privacy]\n{setting}", where="here")
+        parse_recipe(f"[token_documents.privacy]\n{setting}", where="here")

@@ -40,9 +40,9 @@ def change(lake):
     """Publish other versions: without one document, then with another seed."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
-    gridding = msgspec.structs.replace(lake.context.recipe.gridding, seed=5)
+    gridding = msgspec.structs.replace(lake.context.recipe.token_grid, seed=5)
     other = replace(
-        lake.context, recipe=msgspec.structs.replace(lake.context.recipe, gridding=gridding)
+        lake.context, recipe=msgspec.structs.replace(lake.context.recipe, token_grid=gridding)
     )
     return replace(lake, context=other).build()
 

@@ -28,7 +28,7 @@ from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.longpack_settings import (
     LongPackSettings,
     PackingSettings,
-    ReportSettings,
+    ReferralReportSettings,
 )
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import length_claims, referral_claims
@@ -43,7 +43,9 @@ from lc_assets_tests.builders import TAGS, made_up_record, tiny_context, tiny_up
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 
 OLD = "2023-06"
-REPORTS = ReportSettings(wanted=True, sample=4, buckets=(2, 5), scope="document", max_df=0.3)
+REPORTS = ReferralReportSettings(
+    wanted=True, sample=4, buckets=(2, 5), scope="document", max_df=0.3
+)
 PACKING = PackingSettings(wanted=True, row_tokens=300, min_tokens=55, heldout_fraction=0.2)
 BUILT = (*BEFORE_TOKENS, "packing_tokens", "packed_rows", "length_report", "referral_report")
 CHILDREN = (2, 1)
@@ -137,7 +139,11 @@ def upstream(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, upstream):
     """A snapshot with all three sets, and its reports."""
-    recipe = {"reports": REPORTS, "packing": PACKING, "longpack": LongPackSettings(wanted=True)}
+    recipe = {
+        "referral_report": REPORTS,
+        "packed_rows": PACKING,
+        "longpack_documents": LongPackSettings(wanted=True),
+    }
     context = tiny_context(tmp_path_factory.mktemp("reports"), upstream=upstream, **recipe)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     packed = pack_along_links(context)
@@ -305,7 +311,9 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
         np.mean([line["pairs"][1] / line["n_tokens"] for line in own])
     )
     assert table["paper"].null_count == table.num_rows
-    recipe = msgspec.structs.replace(context.recipe, reports=ReportSettings(wanted=True, sample=2))
+    recipe = msgspec.structs.replace(
+        context.recipe, referral_report=ReferralReportSettings(wanted=True, sample=2)
+    )
     again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
         "referral_report"
     ]
@@ -347,7 +355,9 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     """Natural documents alone: nothing of LongPack or of rows is asked for; what is wanted must be
     there.
     """
-    context = tiny_context(tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings())
+    context = tiny_context(
+        tmp_path, upstream=upstream, referral_report=REPORTS, packed_rows=PackingSettings()
+    )
     built = build_snapshot(context, OLD, [*BEFORE_TOKENS, "length_report", "referral_report"])
     assert list(built["length_report"].published.receipt.fingerprint.inputs) == [
         f"filtered_documents/{OLD}",
@@ -363,7 +373,9 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     )
     planned = {one.name: one.status for one in plan(context.lake, context.recipe, [OLD])}
     assert planned[f"length_report/{OLD}"] == planned[f"referral_report/{OLD}"] == "current"
-    wanting = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True))
+    wanting = msgspec.structs.replace(
+        context.recipe, longpack_documents=LongPackSettings(wanted=True)
+    )
     with pytest.raises(NotPublished, match=f"longpack_documents/{OLD} is not published"):
         lengths.report_lengths(replace(context, recipe=wanting), OLD)
 
@@ -391,7 +403,7 @@ class Backwards:
 def test_without_common_words_none_are_looked_for(made):
     context, *_ = made
     recipe = msgspec.structs.replace(
-        context.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
+        context.recipe, referral_report=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
     )
     again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
         "referral_report"
@@ -409,7 +421,7 @@ def test_other_words_are_another_version(made, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("[stop]\nthe\n")
     recipe = msgspec.structs.replace(
-        context.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words))
+        context.recipe, referral_report=msgspec.structs.replace(REPORTS, words=str(words))
     )
     again = build_snapshot(replace(context, recipe=recipe), OLD, ["referral_report"])[
         "referral_report"
@@ -420,7 +432,7 @@ def test_other_words_are_another_version(made, tmp_path):
     ]
     assert finding.numbers["counted anew"] == 0
     missing = msgspec.structs.replace(
-        recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
+        recipe, referral_report=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
     )
     with pytest.raises(BadInput, match="no readable file of words"):
         build_snapshot(replace(context, recipe=missing), OLD, ["referral_report"])
@@ -428,7 +440,7 @@ def test_other_words_are_another_version(made, tmp_path):
 
 def test_buckets_that_cannot_be_meant_are_refused():
     with pytest.raises(BadInput, match="ascending"):
-        ReportSettings(buckets=(5, 2))
+        ReferralReportSettings(buckets=(5, 2))
 
 
 def edit(folder: Path, pattern: str, change) -> None:

@@ -168,12 +168,12 @@ def test_the_order_of_languages_does_not_matter(context, upstream, tmp_path):
     made = []
     for number, languages in enumerate((("en", "de"), ("de", "en", "en"))):
         recipe = tiny_context(tmp_path, upstream=root).recipe
-        raw = type(recipe.raw)(languages=languages)
+        raw = type(recipe.raw_snapshot)(languages=languages)
         one = tiny_context(
             tmp_path / str(number),
             upstream=root,
-            raw=raw,
-            mixes={"by-tokens": recipe.mixes["by-tokens"]},
+            raw_snapshot=raw,
+            blended_mix={"by-tokens": recipe.blended_mix["by-tokens"]},
         )
         made.append(digests(build_all(one, SNAPSHOTS[:1])))
     assert made[0] == made[1]

@@ -219,7 +219,10 @@ def test_another_policy_than_the_look_ups_fails(lake):
     lake.build()
     recipe = lake.context.recipe
     other = msgspec.structs.replace(
-        recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays")
+        recipe,
+        withdrawn_documents=msgspec.structs.replace(
+            recipe.withdrawn_documents, same_content="stays"
+        ),
     )
     lake = replace(lake, context=replace(lake.context, recipe=other))
     assert not served(lake, f"token_grid/{OLD}").passed

@@ -25,40 +25,40 @@ from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpub
 OLD, NEW = SNAPSHOTS
 
 MEANINGLESS = {
-    "[filtering]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtering`; there are rules, thresholds, min_words, ",
+    "[filtered_documents]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtered_documents`; there are rules, thresholds, min_words, ",
     "[filterin]\nmin_words = 3": (
-        "unknown field `filterin`; there are raw, filtering, privacy, deduplication, "
+        "unknown field `filterin`; there are raw_snapshot, filtered_documents, "
     ),
-    "[filtering.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtering.thresholds.*; there are at_least, ",
-    '[filtering]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtering.min_words`",
-    "[filtering]\nmin_words = -1": r"Expected `int` >= 0 - at `\$.filtering.min_words`",
-    '[filtering]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtering.missing_signals`; there are compute, fail, ",
-    f"[filtering]\nmax_line_bytes = {2**63}": r"Expected `int` <= 1073741824 - at `\$.filtering.max_line_bytes`",
-    '[raw]\nlanguages = ["en", "tlh"]': r"'tlh' - at `\$.raw.languages\[1\]`; there are de, en, es, fr, it",
-    "[raw]\nlanguages = []": r"array` of length >= 1 - at `\$.raw.languages`",
-    '[raw]\nbuckets = ["tail"]': "'tail' .*; there are head, middle",
-    "[gridding]\nheldout_fraction = 1.5": r"Expected `float` <= 1.0 - at `\$.gridding.heldout_fraction`",
-    "[gridding]\nheldout_fraction = nan": r"Expected `float` >= 0.0 - at `\$.gridding.heldout_fraction`",
-    "[gridding]\nrow_tokens = 0": r"Expected `int` >= 1 - at `\$.gridding.row_tokens`",
-    "[gridding]\nrow_tokens = 131072": r"min_tokens \(65,536\) is below gridding.row_tokens \(131,072\): shorter documents would not fill",
-    "[tokenizing]\nfirst_tokens = 9": r"first_tokens \(9\) is below min_tokens \(65,536\): what is kept could not show that",
-    "[gridding]\nrows_per_document = 0": r"Expected `int` >= 1 - at `\$.gridding.rows_per_document`",
-    "[tokenizing]\nfirst_tokens = 65536\n[gridding]\nrows_per_document = 2": r"first_tokens \(65,536\) is below what gridding may take",
-    "[gridding]\nchunk_rows = 100": (
+    "[filtered_documents.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtered_documents.thresholds.*; there are at_least, ",
+    '[filtered_documents]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtered_documents.min_words`",
+    "[filtered_documents]\nmin_words = -1": r"Expected `int` >= 0 - at `\$.filtered_documents.min_words`",
+    '[filtered_documents]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtered_documents.missing_signals`; there are compute, fail, ",
+    f"[filtered_documents]\nmax_line_bytes = {2**63}": r"Expected `int` <= 1073741824 - at `\$.filtered_documents.max_line_bytes`",
+    '[raw_snapshot]\nlanguages = ["en", "tlh"]': r"'tlh' - at `\$.raw_snapshot.languages\[1\]`; there are de, en, es, fr, it",
+    "[raw_snapshot]\nlanguages = []": r"array` of length >= 1 - at `\$.raw_snapshot.languages`",
+    '[raw_snapshot]\nbuckets = ["tail"]': "'tail' .*; there are head, middle",
+    "[token_grid]\nheldout_fraction = 1.5": r"Expected `float` <= 1.0 - at `\$.token_grid.heldout_fraction`",
+    "[token_grid]\nheldout_fraction = nan": r"Expected `float` >= 0.0 - at `\$.token_grid.heldout_fraction`",
+    "[token_grid]\nrow_tokens = 0": r"Expected `int` >= 1 - at `\$.token_grid.row_tokens`",
+    "[token_grid]\nrow_tokens = 131072": r"min_tokens \(65,536\) is below token_grid.row_tokens \(131,072\): shorter documents would not fill",
+    "[token_documents]\nfirst_tokens = 9": r"first_tokens \(9\) is below min_tokens \(65,536\): what is kept could not show that",
+    "[token_grid]\nrows_per_document = 0": r"Expected `int` >= 1 - at `\$.token_grid.rows_per_document`",
+    "[token_documents]\nfirst_tokens = 65536\n[token_grid]\nrows_per_document = 2": r"first_tokens \(65,536\) is below what token_grid may take",
+    "[token_grid]\nchunk_rows = 100": (
         "shard_rows must be at most inner_rows, 100, or a multiple of it, got 2,048"
     ),
-    "[gridding]\nchunk_rows = 1\nchunk_tokens = 1": "shards 65,536 of them",
-    "[gridding]\nzstd_level = 23": r"Expected `int` <= 22 - at `\$.gridding.zstd_level`",
-    f"[gridding]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.gridding.row_tokens`",
-    f"[gridding]\nseed = {2**70}": r"Expected `int` <= .* - at `\$.gridding.seed`",
-    f"[megatron]\nsequence_length = {2**33}": r"Expected `int` <= 2147483647 - at `\$.megatron.sequence_length`",
-    "[mixes.a]\nsamples = 0": r"Expected `int` >= 1 - at `\$.mixes\[...\].samples`",
-    f"[mixes.a]\nsamples = {2**40}": r"Expected `int` <= 1000000000 - at `\$.mixes\[...\].samples`",
-    '[mixes.a]\nweights = "half"': "'half' .*; there are equal, tokens",
-    "[mixes.a]\nweights = {2023-06 = 0}": "Expected `float` > 0.0",
-    "[mixes.a]\nweights = {2023-06 = inf}": "Expected `float` <= 1e",
-    '[mixes."../../x"]': "a mix cannot be called '../../x': wanted at most 40 letters",
-    '[mixes."a/b"]': "a mix cannot be called 'a/b'",
+    "[token_grid]\nchunk_rows = 1\nchunk_tokens = 1": "shards 65,536 of them",
+    "[token_grid]\nzstd_level = 23": r"Expected `int` <= 22 - at `\$.token_grid.zstd_level`",
+    f"[token_grid]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.token_grid.row_tokens`",
+    f"[token_grid]\nseed = {2**70}": r"Expected `int` <= .* - at `\$.token_grid.seed`",
+    f"[megatron_rows]\nsequence_length = {2**33}": r"Expected `int` <= 2147483647 - at `\$.megatron_rows.sequence_length`",
+    "[blended_mix.a]\nsamples = 0": r"Expected `int` >= 1 - at `\$.blended_mix\[...\].samples`",
+    f"[blended_mix.a]\nsamples = {2**40}": r"Expected `int` <= 1000000000 - at `\$.blended_mix\[...\].samples`",
+    '[blended_mix.a]\nweights = "half"': "'half' .*; there are equal, tokens",
+    "[blended_mix.a]\nweights = {2023-06 = 0}": "Expected `float` > 0.0",
+    "[blended_mix.a]\nweights = {2023-06 = inf}": "Expected `float` <= 1e",
+    '[blended_mix."../../x"]': "a mix cannot be called '../../x': wanted at most 40 letters",
+    '[blended_mix."a/b"]': "a mix cannot be called 'a/b'",
     "min_words = = 3": "Invalid value .at line 1, column 13.",
     "\xff": "can't decode byte 0xff",
 }
@@ -129,7 +129,9 @@ def changed(recipe: Recipe, stage: str, **settings) -> Recipe:
 )
 def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, words):
     """Both say the same sentence; what is published stays."""
-    context = finished.with_recipe(changed(finished.context.recipe, "filtering", **settings))
+    context = finished.with_recipe(
+        changed(finished.context.recipe, "filtered_documents", **settings)
+    )
     before = context.lake.partition("filtered_documents", OLD).require()
     with pytest.raises(BadInput, match=words):
         build_snapshot(context, OLD, ["filtered_documents"])
@@ -141,11 +143,11 @@ def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, 
 NOTHING_TO_MIX = [
     (
         MixSettings(weights={"2023-06": 1.0, "2014-15": 1.0}),
-        "the mix names 2014-15, of which no `megatron` is published: build it, or take it",
+        "the mix names 2014-15, of which no `megatron_rows` is published: build it, or take it",
     ),
     (
         MixSettings(weights={"../../x": 1.0}),
-        "the mix names ../../x, of which no `megatron` is published",
+        "the mix names ../../x, of which no `megatron_rows` is published",
     ),
     (MixSettings(weights={}), "nothing to mix: no snapshot is named"),
     (
@@ -172,7 +174,7 @@ def test_a_mix_that_cannot_be_made_says_why(finished, mix, words):
     mix of that name appears.
     """
     context = finished.with_recipe(
-        msgspec.structs.replace(finished.context.recipe, mixes={"odd": mix})
+        msgspec.structs.replace(finished.context.recipe, blended_mix={"odd": mix})
     )
     with pytest.raises(BadInput, match=words):
         step("blended_mix").verb(context, "odd")
@@ -193,11 +195,11 @@ def test_an_unknown_mix_is_refused_with_those_there_are(finished):
 
 def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     """An index over a million epochs is not begun."""
-    context = finished.with_recipe(changed(finished.context.recipe, "megatron", samples=10**9))
+    context = finished.with_recipe(changed(finished.context.recipe, "megatron_rows", samples=10**9))
     before = context.lake.partition("megatron_rows", OLD).require()
     with pytest.raises(
         BadInput,
-        match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
+        match="megatron_rows.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
         "more than 1,000 epochs",
     ):
         build_snapshot(context, OLD, ["megatron_rows"])
@@ -209,7 +211,7 @@ def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
     context = tiny_context(
         tmp_path,
         upstream=finished.root.parent / "upstream",
-        megatron=MegatronSettings(sequence_length=2000),
+        megatron_rows=MegatronSettings(sequence_length=2000),
     )
     for snapshot in SNAPSHOTS:
         build_snapshot(context, snapshot)
@@ -237,7 +239,7 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     nothing had been.
     """
     context = tiny_context(tmp_path, upstream=finished.root.parent / "upstream")
-    shorter = replace(context, recipe=changed(context.recipe, "gridding", row_tokens=32))
+    shorter = replace(context, recipe=changed(context.recipe, "token_grid", row_tokens=32))
     build_snapshot(context, OLD)
     build_snapshot(shorter, NEW)
     with pytest.raises(
@@ -260,8 +262,8 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
         context,
         recipe=msgspec.structs.replace(
             context.recipe,
-            tokenizing=TokenizingSettings(min_tokens=100),
-            gridding=GriddingSettings(row_tokens=100, heldout_fraction=0.2),
+            token_documents=TokenizingSettings(min_tokens=100),
+            token_grid=GriddingSettings(row_tokens=100, heldout_fraction=0.2),
         ),
     )
     with pytest.raises(
@@ -280,7 +282,9 @@ def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
     where all went.
     """
     filtering = FilteringSettings(rules="redpajama-lucie", min_words=10**6)
-    built = build_snapshot(tiny_context(tmp_path, upstream=sound, filtering=filtering), OLD)
+    built = build_snapshot(
+        tiny_context(tmp_path, upstream=sound, filtered_documents=filtering), OLD
+    )
     assert (built["filtered_documents"].counts.seen, built["filtered_documents"].counts.kept) == (
         36,
         0,

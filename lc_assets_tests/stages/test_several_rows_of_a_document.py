@@ -20,7 +20,7 @@ STAGES = [*BEFORE_TOKENS, "token_documents", "token_grid"]
 
 def grid_of(folder, upstream=None, **gridding):
     settings = GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, **gridding)
-    return build_snapshot(tiny_context(folder, upstream=upstream, gridding=settings), OLD, STAGES)
+    return build_snapshot(tiny_context(folder, upstream=upstream, token_grid=settings), OLD, STAGES)
 
 
 @pytest.fixture(scope="module")

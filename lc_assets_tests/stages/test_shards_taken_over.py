@@ -27,6 +27,7 @@ from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
     SNAPSHOTS,
+    deduplication,
     tiny_context,
     tiny_documents,
     tiny_upstream,
@@ -71,7 +72,9 @@ def context(tmp_path_factory, upstream) -> BuildContext:
         "morning came\n"
     )
     plain = tiny_context(
-        folder, upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),))
+        folder,
+        upstream=upstream,
+        contaminated_documents=DecontaminationSettings(against=(str(evals),)),
     )
     return with_policies(plain, missing_duplicates="treat_as_unique")
 
@@ -229,7 +232,7 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
     monkeypatch.setattr(removals, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
     recipe = msgspec.structs.replace(
         place.context.recipe,
-        deduplication=msgspec.structs.replace(place.context.recipe.deduplication, threshold=0.9),
+        **deduplication(place.context.recipe, threshold=0.9),
     )
     there = replace(place.context, recipe=recipe)
     built = build_snapshot(there, KEY, ["removed_documents", "token_documents"])
@@ -243,9 +246,10 @@ def test_a_setting_that_changes_nothing_behind_stops_there(place):
     """Another threshold that keeps the same documents: the filter is done again as a whole, what
     reads it is found finished.
     """
-    filtering = msgspec.structs.replace(place.context.recipe.filtering, min_words=41)
+    filtering = msgspec.structs.replace(place.context.recipe.filtered_documents, min_words=41)
     there = replace(
-        place.context, recipe=msgspec.structs.replace(place.context.recipe, filtering=filtering)
+        place.context,
+        recipe=msgspec.structs.replace(place.context.recipe, filtered_documents=filtering),
     )
     built = build_snapshot(there, KEY, TO_TOKENS)
     assert what_was_done(built) == {"filtered_documents": (4, 0)}

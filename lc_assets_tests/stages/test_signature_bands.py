@@ -36,12 +36,12 @@ from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, pair_snap
 from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, cut_snapshot
-from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.documents.filtered_documents import filter_snapshot
 from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
+    deduplication,
     made_up_record,
     made_up_text,
     tiny_context,
@@ -83,15 +83,19 @@ def workshop_of(tmp_path, upstream, **settings):
     made = tiny_context(
         tmp_path,
         upstream=upstream,
-        deduplication=DeduplicationSettings(**{"signatures": "computed"} | settings),
+        **deduplication(**{"signatures": "computed"} | settings),
     )
-    filtering = msgspec.structs.replace(made.recipe.filtering, min_words=0)
-    return replace(made, recipe=msgspec.structs.replace(made.recipe, filtering=filtering))
+    filtering = msgspec.structs.replace(made.recipe.filtered_documents, min_words=0)
+    return replace(made, recipe=msgspec.structs.replace(made.recipe, filtered_documents=filtering))
 
 
 def with_recipe(workshop, **settings):
-    found = msgspec.structs.replace(workshop.recipe.deduplication, **settings)
-    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, deduplication=found))
+    return replace(
+        workshop,
+        recipe=msgspec.structs.replace(
+            workshop.recipe, **deduplication(workshop.recipe, **settings)
+        ),
+    )
 
 
 def signed(workshop, *snapshots):

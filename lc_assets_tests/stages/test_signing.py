@@ -15,12 +15,18 @@ from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication.document_signatures import sign_corpus, sign_snapshot
-from lc_assets.stages.documents.document_settings import DeduplicationSettings, RawSettings
+from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.documents.filtered_documents import filter_snapshot
 from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.text.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import TAGS, tiny_context, tiny_documents, tiny_upstream
+from lc_assets_tests.builders import (
+    TAGS,
+    deduplication,
+    tiny_context,
+    tiny_documents,
+    tiny_upstream,
+)
 
 SNAPSHOT = parse_snapshot("2023-06")
 WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
@@ -47,8 +53,8 @@ def built(tmp_path, upstream, **settings):
     context = tiny_context(
         tmp_path,
         upstream=upstream,
-        raw=WITH_MINHASH,
-        deduplication=DeduplicationSettings(**settings),
+        raw_snapshot=WITH_MINHASH,
+        **deduplication(**settings),
     )
     take_stock(context, SNAPSHOT)
     filter_snapshot(context, SNAPSHOT)

@@ -316,8 +316,10 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     build_all(context)
     row = tracing.row_of_order(context.lake, "train", 0)
     before = histories.values_judged(context.lake, row)
-    filtering = msgspec.structs.replace(context.recipe.filtering, min_words=80)
-    stricter = replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
+    filtering = msgspec.structs.replace(context.recipe.filtered_documents, min_words=80)
+    stricter = replace(
+        context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
+    )
     for stage in ("filtered_documents", "document_keys"):
         step(stage).verb(stricter, row.snapshot)
     assert histories.values_judged(context.lake, row) == before != {}
@@ -409,7 +411,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
     changed = tiny_context(
         tmp_path / "again",
         upstream=tmp_path / "upstream",
-        gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, seed=1),
+        token_grid=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, seed=1),
     )
     newer = type(context)(
         lake=context.lake,

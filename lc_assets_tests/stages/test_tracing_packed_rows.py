@@ -37,21 +37,21 @@ def workshop(request, published_lake, tmp_path_factory):
     """
     root = shutil.copytree(published_lake.root, tmp_path_factory.mktemp("packed") / "lake")
     mine = published_lake.context
-    packing = msgspec.structs.replace(mine.recipe.packing, megatron=request.param)
+    packing = msgspec.structs.replace(mine.recipe.packed_rows, megatron=request.param)
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "blended_mix")
     for snapshot in SNAPSHOTS:
         pack_snapshot(
             dataclasses.replace(
-                mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packing=packing)
+                mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packed_rows=packing)
             ),
             snapshot,
         )
     whole = msgspec.structs.replace(packing, megatron="rows")
     recipe = msgspec.structs.replace(
         mine.recipe,
-        packing=whole,
-        mixes={MIX: MixSettings(parts={"megatron_rows": 1, "packed_rows": 3}, samples=60)},
+        packed_rows=whole,
+        blended_mix={MIX: MixSettings(parts={"megatron_rows": 1, "packed_rows": 3}, samples=60)},
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(blending, "require_whole_rows", lambda *_: None)

@@ -28,7 +28,7 @@ from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
-from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, deduplication, tiny_context
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import (
     ALONE_NEW,
@@ -199,12 +199,13 @@ def test_the_same_text_is_found_by_its_digest_without_near_duplicates(tmp_path):
     digest.
     """
     lake = withdrawing_lake(tmp_path / "made")
-    deduplication = msgspec.structs.replace(lake.context.recipe.deduplication, near=False)
     lake = replace(
         lake,
         context=replace(
             lake.context,
-            recipe=msgspec.structs.replace(lake.context.recipe, deduplication=deduplication),
+            recipe=msgspec.structs.replace(
+                lake.context.recipe, **deduplication(lake.context.recipe, near=False)
+            ),
         ),
     )
     lake.say(("document", id_of(OLD, COPIED)))
@@ -282,7 +283,8 @@ def test_several_lists_count_as_one(lake, tmp_path):
     lake = replace(
         lake,
         context=replace(
-            lake.context, recipe=msgspec.structs.replace(lake.context.recipe, withdrawals=named)
+            lake.context,
+            recipe=msgspec.structs.replace(lake.context.recipe, withdrawn_documents=named),
         ),
     )
     lake.say(
@@ -324,7 +326,7 @@ def test_a_new_snapshot_is_looked_through_before_its_rows_are_made(tmp_path):
     """A list that stood before names a document of the new snapshot: it never becomes a row, and
     the old snapshot stands.
     """
-    lake = withdrawing_lake(tmp_path, snapshots=[OLD], mixes={"by-tokens": MixSettings()})
+    lake = withdrawing_lake(tmp_path, snapshots=[OLD], blended_mix={"by-tokens": MixSettings()})
     before = {name: lake.published(name).folder for name in of_snapshot(OLD)}
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()

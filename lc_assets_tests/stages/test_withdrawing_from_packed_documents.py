@@ -53,10 +53,10 @@ def made(tmp_path_factory):
     context = tiny_context(
         folder,
         upstream=tiny_upstream(folder / "upstream", snapshots=[OLD]),
-        longpack=LONGPACK,
-        packing=PACKING,
-        withdrawals=WithdrawalSettings(lists=(str(path),)),
-        mixes={"packed_rows": MixSettings(parts={"packed": 1.0})},
+        longpack_documents=LONGPACK,
+        packed_rows=PACKING,
+        withdrawn_documents=WithdrawalSettings(lists=(str(path),)),
+        blended_mix={"packed_rows": MixSettings(parts={"packed_rows": 1.0})},
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     publish_links(context.lake)
@@ -176,7 +176,7 @@ def test_a_roster_does_without_longpack(made, tmp_path):
     """Packed rows of natural documents alone."""
     context, _ = made
     packing = msgspec.structs.replace(PACKING, documents="natural")
-    recipe = msgspec.structs.replace(context.recipe, packing=packing)
+    recipe = msgspec.structs.replace(context.recipe, packed_rows=packing)
     other = replace(context, recipe=recipe)
     for stage in ("packing_tokens", "packed_rows"):
         step(stage).verb(other, OLD)

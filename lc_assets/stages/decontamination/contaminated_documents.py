@@ -99,7 +99,7 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the filtered documents are not published.
         BadInput: when an evaluation set cannot be read, or holds nothing to search for.
     """
-    settings = context.recipe.decontamination
+    settings = context.recipe.contaminated_documents
 
     def fill(staging: StagingFolder) -> Counts:
         filtered = staging.inputs[f"filtered_documents/{snapshot}"]
@@ -264,7 +264,7 @@ def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings, and the digests of the evaluation sets, so that a changed set is noticed."""
-    settings = recipe.decontamination
+    settings = recipe.contaminated_documents
     files = evaluation_files(map(Path, settings.against)) if settings.against else []
     return plain(settings) | {"evaluations": [[path.name, sha256_of_file(path)] for path in files]}
 

@@ -52,7 +52,6 @@ from lc_assets.stages.claims import (
 )
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.recipe import plain
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.minhash import FAST, RPV2, MinHashScheme, Signature, scheme_named, signature
@@ -119,7 +118,7 @@ def sign_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the filtered documents are not there.
         Unreachable: when upstream does not deliver, also when asked again.
     """
-    settings = context.recipe.deduplication
+    settings = context.recipe.document_signatures
     scheme = FAST if settings.signatures == "fast" else RPV2
 
     def fill(staging: StagingFolder) -> Counts:
@@ -376,7 +375,7 @@ STAGE = Stage(
     code_version="1",
     upstream=("raw_snapshot", "filtered_documents"),
     params=lambda recipe, _: {
-        "signatures": plain(recipe.deduplication)["signatures"],
+        "signatures": recipe.document_signatures.signatures,
         "schemes": [RPV2.label, FAST.label],
     },
     claims=(

@@ -85,7 +85,7 @@ def pair_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
-    settings = context.recipe.deduplication
+    settings = context.recipe.near_duplicate_pairs
     work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -303,7 +303,7 @@ def _shard_of(name: str) -> Shard | None:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    settings = recipe.deduplication
+    settings = recipe.near_duplicate_pairs
     return {
         "near": settings.near,
         "evidence_floor": settings.evidence_floor,

@@ -134,13 +134,13 @@ def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads
 def _removals(
     asked: Queries, staging: StagingFolder, recipe: Recipe, work: Path, snapshot: str
 ) -> list[dict[str, Any]]:
-    settings = recipe.deduplication
+    settings = recipe.removed_documents
     pairs = [
         published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
         for name, published in staging.inputs.items()
         if name.startswith("near_duplicate_pairs/")
     ]
-    if not settings.near or not any(count_lines(path) for path in pairs):
+    if not recipe.near_duplicate_pairs.near or not any(count_lines(path) for path in pairs):
         return []
     gather_families(
         asked, staging.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer
@@ -208,13 +208,13 @@ def _near_heldout(
     )
     keys = [line["digest"] or line["id"] for line in documents]
     out = heldout(
-        keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction
+        keys, seed=recipe.token_grid.seed, fraction=recipe.token_grid.heldout_fraction
     ).tolist()
     is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
     nearest: dict[str, tuple[float, str]] = {}
     query = (
         f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= "
-        f"{recipe.deduplication.heldout_floor!r}"
+        f"{recipe.removed_documents.heldout_floor!r}"
     )
     for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
         for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
@@ -327,9 +327,9 @@ def _own(check_input: CheckInput, stage: str) -> Published:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    settings, gridding = recipe.deduplication, recipe.gridding
+    settings, gridding = recipe.removed_documents, recipe.token_grid
     return {
-        "near": settings.near,
+        "near": recipe.near_duplicate_pairs.near,
         "threshold": settings.threshold,
         "heldout_floor": settings.heldout_floor,
         "prefer": list(settings.prefer),
@@ -354,7 +354,7 @@ STAGE = Stage(
     own_only=("contaminated_documents", "snapshot_withdrawals"),
     by_head=("filtered_documents",),
     reads=lambda recipe, key, upstream_key: (
-        upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",)
+        upstream_key <= key or recipe.removed_documents.prefer[:1] != ("oldest",)
     ),
 )
 """Filtered documents that do not go on: near duplicates, what is like the held out, what holds

@@ -107,7 +107,7 @@ def cut_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        wanted = context.recipe.deduplication.near
+        wanted = context.recipe.near_duplicate_pairs.near
         shards = _shards(staging, snapshot) if wanted else []
         groups = enumerate(_together(shards))
         tasks = [
@@ -308,7 +308,7 @@ def _keys_between(folder: Path, number: int, begin: int, end: int) -> NDArray[np
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    return {"near": recipe.deduplication.near, "bands": [BANDS, ROWS]}
+    return {"near": recipe.near_duplicate_pairs.near, "bands": [BANDS, ROWS]}
 
 
 STAGE = Stage(

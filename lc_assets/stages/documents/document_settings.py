@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lc_assets.errors import BadInput
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings, Settings
 from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES
@@ -108,41 +107,50 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
     models: ModelSettings = NO_MODEL_SETTINGS
 
 
-class DeduplicationSettings(Settings, frozen=True, kw_only=True):
-    """How duplicates are looked for.
+class SignatureSettings(Settings, frozen=True, kw_only=True):
+    """How documents are signed.
 
     Attributes:
         signatures: ``published_or_computed`` reads RedPajama-V2's MinHash files where the manifest
-            has them (it does with ``raw.minhash``), and computes the same bit for bit for every
-            document that they lack; ``computed`` reads none; ``fast`` computes this package's own,
-            eight times as fast.
-        near: whether near duplicates are looked for among filtered documents, of a snapshot and of
-            older ones.
-        threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is
-            what RedPajama-V2's ablations used.
-        evidence_floor: pairs that are less alike are not written down.
-        heldout_floor: of two documents so much alike, one held out and the other to be trained on,
-            one does not go on; LongCrawl64 never asked.
-        prefer: who of several stays, as in `lc_assets.text.duplicates.Preference`; a source is a
-            snapshot. With the oldest a newer snapshot changes nothing of the older ones; with any
-            other order it may, and they are decided again.
+            has them (it does with ``raw_snapshot.minhash``), and computes the same bit for bit for
+            every document that they lack; ``computed`` reads none; ``fast`` computes this package's
+            own, eight times as fast.
     """
 
     signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
+
+
+class NearDuplicateSettings(Settings, frozen=True, kw_only=True):
+    """Which pairs of near duplicates are looked for.
+
+    Attributes:
+        near: whether near duplicates are looked for among filtered documents, of a snapshot and of
+            older ones.
+        evidence_floor: pairs with a lower Jaccard index of 13-grams are not written down.
+    """
+
     near: bool = True
-    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+
+
+class RemovalSettings(Settings, frozen=True, kw_only=True):
+    """Which of several near duplicates are removed.
+
+    Attributes:
+        threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is
+            what RedPajama-V2's ablations used.
+        heldout_floor: of two documents at least this much alike, one held out and the other to be
+            trained on, one is removed; LongCrawl64 did not do this.
+        prefer: which of several is kept, as in `lc_assets.text.duplicates.Preference`; a source is
+            a snapshot. With the oldest a newer snapshot changes nothing of the older ones; with any
+            other order it may, and they are decided again.
+    """
+
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     prefer: tuple[str, ...] = ("oldest",)
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "heldout_floor"):
-            if getattr(self, name) < self.evidence_floor:
-                raise BadInput(
-                    f"deduplication.{name} ({getattr(self, name)}) is below evidence_floor "
-                    f"({self.evidence_floor}): "
-                    "such pairs would not be written down"
-                )
         Preference(self.prefer)
 
 

@@ -91,7 +91,7 @@ def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         Unreachable: when upstream does not deliver, also when asked again; whatever the policies
             say.
     """
-    rules = rules_of(context.recipe.filtering)
+    rules = rules_of(context.recipe.filtered_documents)
 
     def fill(staging: StagingFolder) -> Counts:
         tasks = [
@@ -100,7 +100,7 @@ def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
                 files=files,
                 folder=staging.folder,
                 rules=rules,
-                settings=context.recipe.filtering,
+                settings=context.recipe.filtered_documents,
             )
             for files in read_manifest(staging.inputs[f"raw_snapshot/{snapshot}"])
         ]
@@ -307,7 +307,7 @@ def word_counts(filtered: Published) -> NDArray[np.float64]:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    settings = recipe.filtering
+    settings = recipe.filtered_documents
     rules = rules_of(settings)
     lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
     models = dict(models_of(settings.models, computed_columns(rules, settings)).digests)

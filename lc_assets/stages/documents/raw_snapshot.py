@@ -85,7 +85,7 @@ def take_stock(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardFiles]:
     """Look at every listed shard's files upstream, sorted by shard."""
-    settings = context.recipe.raw
+    settings = context.recipe.raw_snapshot
     parts = tuple(part for part in PARTS if part != "minhash" or settings.minhash)
     tasks = [
         LookTask(context.upstream, shard, parts, settings.trust_file_times)
@@ -243,7 +243,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings of `raw_snapshot`; in what order languages, buckets and shards are named, and whether
     twice, means nothing.
     """
-    asked = recipe.raw
+    asked = recipe.raw_snapshot
     languages = tuple(name for name in LANGUAGES if name in asked.languages)
     buckets = tuple(name for name in BUCKETS if name in asked.buckets)
     return plain(

@@ -27,7 +27,7 @@ from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, Kind, kind_o
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.links.link_tables import CRAWL_FILES
-from lc_assets.stages.longpack.longpack_settings import WebSettings
+from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings
 from lc_assets.stages.tables import read_lines
 
 FILES_TABLE: Final = "crawl_files.parquet"
@@ -92,7 +92,7 @@ def places_of(snapshot: str) -> tuple[str, str]:
     return f"crawl-data/CC-MAIN-{snapshot}", snapshot
 
 
-def kind_that_is_read(settings: WebSettings) -> Kind:
+def kind_that_is_read(settings: HtmlIndexSettings) -> Kind:
     """The kind of files that say where pages are."""
     if settings.index == "scan":
         return settings.links_from
@@ -109,7 +109,7 @@ def looked_at(
         CorruptFile: when one of them is missing.
         Unreachable: when the crawl cannot be reached, also when asked again.
     """
-    crawl, trust_times = crawl_of(context), context.recipe.raw.trust_file_times
+    crawl, trust_times = crawl_of(context), context.recipe.raw_snapshot.trust_file_times
     tasks = [CrawlTask(crawl, path, trust_times) for kind in kinds for path in files[kind]]
     facts = {task.path: file for task, file in context.executor.run(look, tasks, what=what)}
     lines = [

@@ -1,8 +1,8 @@
 """`html_index`: which record of the crawl holds a filtered document's page, as it was fetched.
 
 A page is named by its key (`lc_assets.text.page_keys`). Where its records are is said by the
-archives themselves, read through once (``web.index = "scan"``; by the crawl's own lists of links
-with ``web.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
+archives themselves, read through once (``html_index.index = "scan"``; by the crawl's own lists of links
+with ``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
 (``"columnar"``). By an index, a capture is found when the index's key of the document's address is
 the same, too. Which of several captures it is, `lc_assets.stages.links.capture_choice` says.
 
@@ -144,13 +144,13 @@ def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
 
 
 def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
-    crawl, kind = crawl_of(context), kind_that_is_read(context.recipe.web)
+    crawl, kind = crawl_of(context), kind_that_is_read(context.recipe.html_index)
     files = crawl_files(crawl, snapshot)
     if not files[kind]:
         found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
         raise BadInput(
-            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which web.index and "
-            "web.links_from ask for"
+            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which html_index.index and "
+            "html_index.links_from ask for"
         )
     # An index names its pages' archives and digests, so that of these the names are enough.
     needed: dict[Kind, list[str]] = (
@@ -162,7 +162,7 @@ def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
 
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
-    kind = kind_that_is_read(context.recipe.web)
+    kind = kind_that_is_read(context.recipe.html_index)
     documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     notes = [
         DocumentsTask(documents=path, number=number, folder=staging.folder)
@@ -191,7 +191,7 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
 def _found(
     context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: str
 ) -> tuple[Counts, dict[str, int]]:
-    kind = kind_that_is_read(context.recipe.web)
+    kind = kind_that_is_read(context.recipe.html_index)
     note_what_is_wanted(asked, staging.folder, kind)
     tasks = [
         CapturesTask(
@@ -325,7 +325,7 @@ def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    return {"index": recipe.web.index, "links_from": recipe.web.links_from}
+    return {"index": recipe.html_index.index, "links_from": recipe.html_index.links_from}
 
 
 STAGE = Stage(
@@ -339,6 +339,6 @@ STAGE = Stage(
         every_place_is_in_the_crawl,
         records_hold_the_pages_they_should,
     ),
-    wanted=lambda recipe: recipe.longpack.wanted,
+    wanted=lambda recipe: recipe.longpack_documents.wanted,
 )
 """Where the pages of a snapshot's filtered documents are in the crawl's archives."""

@@ -56,7 +56,7 @@ def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
         BadInput: when nobody has said where the crawl is.
         Unreachable: when the crawl cannot be reached, also when asked again.
     """
-    settings, web = context.recipe.longpack, context.recipe.web
+    settings, recipe = context.recipe.longpack_documents, context.recipe
 
     def fill(staging: StagingFolder) -> Counts:
         documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
@@ -66,8 +66,8 @@ def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
                 index=index,
                 documents=documents / index.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX),
                 folder=staging.folder,
-                source="wat" if kind_that_is_read(web) == "wat" else "warc",
-                extractor=web.extractor,
+                source="wat" if kind_that_is_read(recipe.html_index) == "wat" else "warc",
+                extractor=recipe.page_links.extractor,
                 seed=settings.seed,
                 share=settings.roots,
                 all_pages=settings.depth > 1,
@@ -182,13 +182,17 @@ def _finding(name: str, wrong: dict[str, int], said: str) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    settings = recipe.longpack
+    settings = recipe.longpack_documents
     which = (
         {"all_pages": True}
         if settings.depth > 1
         else {"roots": settings.roots, "seed": settings.seed}
     )
-    return {"read": kind_that_is_read(recipe.web), "extractor": recipe.web.extractor, **which}
+    return {
+        "read": kind_that_is_read(recipe.html_index),
+        "extractor": recipe.page_links.extractor,
+        **which,
+    }
 
 
 STAGE = Stage(
@@ -201,6 +205,6 @@ STAGE = Stage(
         the_links_add_up,
         pages_and_targets_have_their_keys,
     ),
-    wanted=lambda recipe: recipe.longpack.wanted,
+    wanted=lambda recipe: recipe.longpack_documents.wanted,
 )
 """What the pages of a snapshot point at."""

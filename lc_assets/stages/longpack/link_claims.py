@@ -59,18 +59,24 @@ def claim_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
                 removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
                 folder=staging.folder,
                 out=staging.folder / TABLE,
-                settings=recipe.longpack,
+                settings=recipe.longpack_documents,
                 draws=Draws(
-                    seed=recipe.longpack.seed, share=recipe.longpack.roots, splits=splits_of(recipe)
+                    seed=recipe.longpack_documents.seed,
+                    share=recipe.longpack_documents.roots,
+                    splits=splits_of(recipe),
                 ),
-                tokenizer=recipe.tokenizing.tokenizer,
-                text_encoding=recipe.tokenizing.text_encoding,
+                tokenizer=recipe.token_documents.tokenizer,
+                text_encoding=recipe.token_documents.text_encoding,
                 run=functools.partial(run_shards, context, staging),
             )
         )
 
     return build(
-        context, STAGE, snapshot, fill, randomness=roots_drawn_by(context.recipe.longpack.seed)
+        context,
+        STAGE,
+        snapshot,
+        fill,
+        randomness=roots_drawn_by(context.recipe.longpack_documents.seed),
     )
 
 
@@ -84,8 +90,8 @@ def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
     is made twice counts once.
     """
     both = (
-        (recipe.gridding.seed, recipe.gridding.heldout_fraction),
-        (recipe.packing.seed, recipe.packing.heldout_fraction),
+        (recipe.token_grid.seed, recipe.token_grid.heldout_fraction),
+        (recipe.packed_rows.seed, recipe.packed_rows.heldout_fraction),
     )
     return tuple(dict.fromkeys(both))
 
@@ -252,14 +258,16 @@ def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings that shape the table; of the tokenizer what it is, wherever its file lies."""
-    vocabulary = vocabulary_of(recipe.tokenizing.tokenizer)
-    longpack = {name: value for name, value in plain(recipe.longpack).items() if name != "wanted"}
+    vocabulary = vocabulary_of(recipe.token_documents.tokenizer)
+    longpack = {
+        name: value for name, value in plain(recipe.longpack_documents).items() if name != "wanted"
+    }
     return {
         "longpack": longpack,
         "splits": splits_of(recipe),
         "tokenizer": vocabulary.name,
         "tokenizer_sha256": vocabulary.sha256,
-        "text_encoding": recipe.tokenizing.text_encoding,
+        "text_encoding": recipe.token_documents.text_encoding,
     }
 
 
@@ -276,6 +284,6 @@ STAGE = Stage(
         children_stand_before_what_points_at_them,
         nothing_crosses_the_held_out_split,
     ),
-    wanted=lambda recipe: recipe.longpack.wanted,
+    wanted=lambda recipe: recipe.longpack_documents.wanted,
 )
 """Which page's text goes before which root."""

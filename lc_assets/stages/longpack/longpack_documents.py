@@ -69,7 +69,7 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
             claims=staging.inputs[f"link_claims/{snapshot}"].folder / link_claims.TABLE,
             documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             folder=staging.folder,
-            paper_exact=context.recipe.longpack.paper_exact,
+            paper_exact=context.recipe.longpack_documents.paper_exact,
             run=functools.partial(run_shards, context, staging),
         )
         counts = pack_documents(packing)
@@ -302,10 +302,10 @@ STAGE = Stage(
         packed_documents_keep_the_limit,
         every_page_is_found_in_its_documents,
     ),
-    wanted=lambda recipe: recipe.longpack.wanted,
+    wanted=lambda recipe: recipe.longpack_documents.wanted,
 )
 """Packed documents and their spans."""
 
 
 def _params(recipe: Recipe) -> dict[str, Any]:
-    return {"paper_exact": recipe.longpack.paper_exact}
+    return {"paper_exact": recipe.longpack_documents.paper_exact}

@@ -18,34 +18,36 @@ Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class WebSettings(Settings, frozen=True, kw_only=True):
-    """How a snapshot's pages are found and read in the crawl's own archives (their place is
-    ``LC_CRAWL``).
+class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
+    """How a snapshot's pages are found in the crawl's own archives (``LC_CRAWL`` says where).
 
     Attributes:
         index: ``scan`` reads the archives themselves once; ``cdxj`` and ``columnar`` look pages up
             in the crawl's index.
         links_from: ``warc``, the pages as fetched; or ``wat``, the crawl's own lists of links,
             without any HTML.
-        extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the
-            LongPack paper.
     """
 
     index: Literal["scan", "cdxj", "columnar"] = "scan"
     links_from: Literal["warc", "wat"] = "warc"
-    extractor: Literal["html5", "paper"] = "html5"
 
     def __post_init__(self) -> None:
         if self.links_from == "wat" and self.index != "scan":
             raise BadInput(
-                f"web.links_from = wat with web.index = {self.index}: an index names records of "
-                "pages, not lists of links; take scan"
+                f"html_index.links_from = wat with html_index.index = {self.index}: an index names "
+                "records of pages, not lists of links; set index = scan"
             )
-        if self.links_from == "wat" and self.extractor == "paper":
-            raise BadInput(
-                "web.links_from = wat with web.extractor = paper: the crawl's lists of links were "
-                "not made by the paper's expressions"
-            )
+
+
+class PageLinkSettings(Settings, frozen=True, kw_only=True):
+    """How links are read from pages.
+
+    Attributes:
+        extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the
+            LongPack paper.
+    """
+
+    extractor: Literal["html5", "paper"] = "html5"
 
 
 class LongPackSettings(Settings, frozen=True, kw_only=True):
@@ -145,11 +147,22 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     seed: Seed = 64
 
 
-class ReportSettings(Settings, frozen=True, kw_only=True):
-    """What is reported of document sets.
+class LengthReportSettings(Settings, frozen=True, kw_only=True):
+    """Whether lengths of documents are reported.
 
     Attributes:
-        wanted: whether lengths and referrals are reported.
+        wanted: whether there is a report of lengths; a report of referrals needs one and brings it
+            along.
+    """
+
+    wanted: bool = False
+
+
+class ReferralReportSettings(Settings, frozen=True, kw_only=True):
+    """What is reported of referrals.
+
+    Attributes:
+        wanted: whether there is a report of referrals.
         buckets: lower ends of the distances, in sentences, after the first, which begins at 1.
         scope: what a concept is the same in: a whole ``text``, or one ``document`` within it, where
             its spans are known.

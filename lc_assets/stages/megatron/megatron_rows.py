@@ -46,7 +46,7 @@ def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the grid is not there.
         BadInput: when absurdly many samples are asked of its rows.
     """
-    settings = context.recipe.megatron
+    settings = context.recipe.megatron_rows
 
     def fill(staging: StagingFolder) -> Counts:
         grid = staging.inputs[f"token_grid/{snapshot}"].folder
@@ -87,7 +87,9 @@ def index_train(folder: Path, settings: MegatronSettings) -> None:
     reader = MegatronReader(folder / "train")
     if settings.samples is not None:
         require_sensible(
-            settings.samples, reader.n_tokens / settings.sequence_length, whose="megatron.samples"
+            settings.samples,
+            reader.n_tokens / settings.sequence_length,
+            whose="megatron_rows.samples",
         )
     index = build_gpt_index(
         reader.lengths,
@@ -182,7 +184,7 @@ STAGE = Stage(
     name="megatron_rows",
     code_version="1",
     upstream=("token_grid",),
-    params=lambda recipe, _: plain(recipe.megatron),
+    params=lambda recipe, _: plain(recipe.megatron_rows),
     claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
 )
 """Rows for Megatron, with their GPT index."""

@@ -102,7 +102,7 @@ def blend_mix(context: BuildContext, mix: str) -> Built:
         BadInput: when the recipe has no such mix, it names rows that are not there, or such as its
             samples would cut, or asks for an absurd size.
     """
-    megatron = context.recipe.megatron
+    megatron = context.recipe.megatron_rows
 
     def fill(staging: StagingFolder) -> Counts:
         published = {
@@ -290,7 +290,7 @@ STAGE = MixStage(
     name="blended_mix",
     code_version="2",
     upstream=("megatron_rows", "packed_rows"),
-    params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron)},
+    params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron_rows)},
     claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
     partitioned_by="mix",
     global_upstream=True,

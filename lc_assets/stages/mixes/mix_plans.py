@@ -26,7 +26,7 @@ from lc_assets.stages.rows.row_settings import MixSettings, Part
 
 NO_SAMPLES = (
     "without training samples (no training row, or fewer tokens in all rows together "
-    "than megatron.sequence_length)"
+    "than megatron_rows.sequence_length)"
 )
 PLAIN: Part = "megatron_rows"
 """The kind of rows whose sources are named by their snapshot alone; others are ``packed_rows/2023-06``.
@@ -68,11 +68,11 @@ def settings_of(recipe: Recipe, mix: str) -> MixSettings:
     Raises:
         BadInput: when the recipe has no such mix; lists those it has.
     """
-    if mix not in recipe.mixes:
+    if mix not in recipe.blended_mix:
         raise BadInput(
-            f"the recipe has no mix {mix!r}; it has {', '.join(sorted(recipe.mixes)) or 'none'}"
+            f"the recipe has no mix {mix!r}; it has {', '.join(sorted(recipe.blended_mix)) or 'none'}"
         )
-    return recipe.mixes[mix]
+    return recipe.blended_mix[mix]
 
 
 def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _continued(
     kept = counts(before.drawn[0][:after], len(names)) if before else [0] * len(names)
     left = [available[name] - kept[names.index(name)] for name in named]
     sizes = {part: [available[name] for name in sources] for part, sources in by_part.items()}
-    weights, rest = _drawn(settings, sizes, left, recipe.megatron.sequence_length, after)
+    weights, rest = _drawn(settings, sizes, left, recipe.megatron_rows.sequence_length, after)
     numbers = np.array([names.index(name) for name in named], np.int16)
     drawn = (numbers[rest[0]], rest[1])
     if before:
@@ -182,7 +182,7 @@ def _continued(
         for n, one in enumerate(used)
     ]
     shares = dict(zip(named, weights, strict=True))
-    seed = recipe.megatron.seed if settings.seed is None else settings.seed
+    seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
     if before and seed != before.seed:
         raise BadInput(
             f"the mix {mix!r} has another seed than the mix it continues: what was consumed would "

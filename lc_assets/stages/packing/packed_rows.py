@@ -52,7 +52,7 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the token ids of its documents are not there.
         BadInput: when documents are to be ended and the tokenizer has no end of text.
     """
-    settings = context.recipe.packing
+    settings = context.recipe.packed_rows
 
     def fill(staging: StagingFolder) -> Counts:
         store = staging.inputs[f"packing_tokens/{snapshot}"]
@@ -88,7 +88,7 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     )
     if settings.append_eod and found.eot is None:
         raise BadInput(
-            f"{found.tokenizer} has no end of text to end documents with: set packing.append_eod "
+            f"{found.tokenizer} has no end of text to end documents with: set packed_rows.append_eod "
             "= false"
         )
     return found
@@ -97,14 +97,14 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
 def _ends(
     context: BuildContext, staging: StagingFolder, store: Published, documents: PackingDocuments
 ) -> Ends | None:
-    settings = context.recipe.packing
+    settings = context.recipe.packed_rows
     if settings.method not in CUT_AT_ENDS or settings.cut_at == "anywhere":
         return None
     tasks = ends_tasks(
         documents.shards,
         store.folder,
         staging.folder,
-        tokenizer=context.recipe.tokenizing.tokenizer,
+        tokenizer=context.recipe.token_documents.tokenizer,
         n_ids=int(store.receipt.fingerprint.params["n_ids"]),
         segment_tokens=settings.segment_tokens,
     )
@@ -206,7 +206,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """All settings but which documents: that is `packing_tokens`' own."""
     return {
         name: value
-        for name, value in plain(recipe.packing).items()
+        for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
     }
 
@@ -225,6 +225,6 @@ STAGE = Stage(
         the_method_kept_its_word,
         packed_train_and_heldout_share_nothing,
     ),
-    wanted=lambda recipe: recipe.packing.wanted,
+    wanted=lambda recipe: recipe.packed_rows.wanted,
 )
 """Documents of any length in rows of a fixed one."""

@@ -222,7 +222,7 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
     """No document that the lists name now is served, nor one of the same content;
     `withdrawn_documents` is as new as the lists.
     """
-    entries = entries_of(recipe.withdrawals)
+    entries = entries_of(recipe.withdrawn_documents)
     if not entries:
         return _finding([], "no list names anything", n_documents=0)
     withdrawn = lake.partition("withdrawn_documents").current()

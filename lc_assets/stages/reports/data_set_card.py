@@ -90,13 +90,18 @@ def write_card(context: BuildContext) -> Built:
         )
         sheet = sheet_of(context.lake, order, mixes)
         images = plots_of(sheet)
-        markdown = markdown_of(sheet, context.recipe.card, replaced=context.recipe.privacy.replace)
+        markdown = markdown_of(
+            sheet,
+            context.recipe.data_set_card,
+            replaced=context.recipe.token_documents.privacy.replace,
+        )
         for name, png in images.items():
             publish_bytes(staging.folder / name, png)
         publish_bytes(staging.folder / SHEET, encode_json(sheet))
         publish_bytes(staging.folder / README, markdown.encode())
         publish_bytes(
-            staging.folder / PAGE, page_of(markdown, context.recipe.card.title, images).encode()
+            staging.folder / PAGE,
+            page_of(markdown, context.recipe.data_set_card.title, images).encode(),
         )
         n_rows = sheet.train_rows + sheet.heldout_rows
         return Counts(
@@ -298,7 +303,7 @@ def the_card_is_complete(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Any, _: str) -> dict[str, Any]:
-    return plain(recipe.card) | {"replaced": list(recipe.privacy.replace)}
+    return plain(recipe.data_set_card) | {"replaced": list(recipe.token_documents.privacy.replace)}
 
 
 STAGE = Stage(

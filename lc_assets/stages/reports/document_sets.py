@@ -47,8 +47,8 @@ def needs(recipe: Recipe, stage: str) -> bool:
     over.
     """
     if stage in ("longpack_documents", "link_claims"):
-        return recipe.longpack.wanted
-    return recipe.packing.wanted if stage == "packed_rows" else True
+        return recipe.longpack_documents.wanted
+    return recipe.packed_rows.wanted if stage == "packed_rows" else True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def shards_of_sets(inputs: Mapping[str, Published], key: str, recipe: Recipe) ->
                 document_set=PACKED,
                 path=packed.folder,
                 shard=split,
-                tokenizer=recipe.tokenizing.tokenizer,
+                tokenizer=recipe.token_documents.tokenizer,
             )
             for split in splits
         ]

@@ -84,7 +84,7 @@ def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
     Raises:
         NotPublished: when a set that the recipe wants is not there.
     """
-    settings = context.recipe.tokenizing
+    settings = context.recipe.token_documents
 
     def fill(staging: StagingFolder) -> Counts:
         removed = removed_by_shard(staging.inputs[f"removed_documents/{snapshot}"].folder)
@@ -193,7 +193,7 @@ def _before_and_after(lengths: Path, packed: Path) -> tuple[NDArray[np.int64], N
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    found = params_of(recipe.tokenizing, recipe.privacy)
+    found = params_of(recipe.token_documents)
     return {
         name: found[name] for name in ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")
     } | {"lengths": list(LOWER)}
@@ -216,6 +216,6 @@ STAGE = Stage(
         lengths_are_counted_anew,
     ),
     needs=needs,
-    wanted=lambda recipe: recipe.reports.wanted,
+    wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
 )
 """Lengths of a snapshot's document sets."""

@@ -113,7 +113,7 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
 
     def fill(staging: StagingFolder) -> Counts:
         reports, lengths = (
-            context.recipe.reports,
+            context.recipe.referral_report,
             staging.inputs[f"length_report/{snapshot}"].folder,
         )
         settings = measuring_of(context.recipe)
@@ -139,7 +139,7 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 def measuring_of(recipe: Recipe) -> Measuring:
     """What a recipe asks to be measured."""
-    reports = recipe.reports
+    reports = recipe.referral_report
     return Measuring(
         buckets=reports.buckets,
         scope=reports.scope,
@@ -190,7 +190,7 @@ def _ranked(
 def _background(
     context: BuildContext, staging: StagingFolder, shards: Sequence[SetShard], lengths: Path
 ) -> Background:
-    reports = context.recipe.reports
+    reports = context.recipe.referral_report
     if reports.max_df >= 1:
         return Background()
     natural = [shard for shard in shards if shard.document_set == NATURAL]
@@ -263,7 +263,7 @@ def measure_shard(task: ReferralTask) -> Counts:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    reports = recipe.reports
+    reports = recipe.referral_report
     words = digest_of_words(Path(reports.words) if reports.words else None)
     settings = {
         "buckets": list(reports.buckets),
@@ -286,6 +286,6 @@ STAGE = Stage(
         referrals_are_counted_anew,
     ),
     needs=needs,
-    wanted=lambda recipe: recipe.reports.wanted,
+    wanted=lambda recipe: recipe.referral_report.wanted,
 )
 """Referrals of a sample of a snapshot's document sets."""

@@ -2,7 +2,7 @@
 rows.
 
 Here: reading and rolling. Not here: the plan (`stages.row_plans`), writing the band
-    (`stages.gridding`).
+    (`lc_assets.stages.rows.token_grid`).
 """
 
 import sys

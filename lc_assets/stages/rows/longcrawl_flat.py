@@ -74,7 +74,7 @@ def flatten(context: BuildContext) -> Built:
     def fill(staging: StagingFolder) -> Counts:
         order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
         bring_grids(context.lake, order)
-        codec = CODECS[context.recipe.flattening.codec]
+        codec = CODECS[context.recipe.longcrawl_flat.codec]
         tasks = [
             task
             for split in SPLITS
@@ -185,7 +185,7 @@ STAGE = Stage(
     name="longcrawl_flat",
     code_version="1",
     upstream=("longcrawl",),
-    params=lambda recipe, _: plain(recipe.flattening),
+    params=lambda recipe, _: plain(recipe.longcrawl_flat),
     claims=(the_flat_rows_are_the_ordered_rows,),
     partitioned_by="nothing",
 )

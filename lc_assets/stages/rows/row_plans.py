@@ -6,7 +6,7 @@ decides its place, its shift where its row begins, the hash of its content wheth
 So adding or withdrawing other documents moves none of them. From its second row on a document is
 drawn for under ``id#stretch``; its rows are all on one side.
 
-Here: the table. Not here: cutting rows by it (`stages.gridding`).
+Here: the table. Not here: cutting rows by it (`lc_assets.stages.rows.token_grid`).
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ from lc_assets.formats.grid_layout import (
     ZSTD_LEVEL,
     GridLayout,
 )
-from lc_assets.stages.settings import Seed, Settings
+from lc_assets.stages.settings import PrivacySettings, Seed, Settings
 from lc_assets.vocabulary import ROW_TOKENS
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
@@ -43,17 +43,19 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
         min_tokens: shorter documents are dropped.
         first_tokens: only so many tokens of a document are kept, and little more of it is
             tokenized; none keeps whole documents. LongCrawl64's rows need 65,536.
+        privacy: which personal data are replaced before a text is tokenized.
     """
 
     tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
     text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
     min_tokens: Tokens = ROW_TOKENS
     first_tokens: Tokens | None = None
+    privacy: PrivacySettings = PrivacySettings()
 
     def __post_init__(self) -> None:
         if self.first_tokens is not None and self.first_tokens < self.min_tokens:
             raise BadInput(
-                f"tokenizing.first_tokens ({self.first_tokens:,}) is below min_tokens "
+                f"token_documents.first_tokens ({self.first_tokens:,}) is below min_tokens "
                 f"({self.min_tokens:,}): "
                 "what is kept could not show that a document is long enough"
             )
@@ -154,7 +156,7 @@ class MixSettings(Settings, frozen=True, kw_only=True):
         parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows = 0.66}``: rows
             of one document beside packed rows; within each part the weights hold. None means rows
             of one document alone.
-        seed: of the indices; none means ``megatron.seed``.
+        seed: of the indices; none means ``megatron_rows.seed``.
         continues: the mix whose first samples this one keeps.
     """
 

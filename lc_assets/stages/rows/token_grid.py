@@ -83,7 +83,7 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the token documents are not there.
         Mismatch: when they were published for shorter rows.
     """
-    settings = context.recipe.gridding
+    settings = context.recipe.token_grid
 
     def fill(staging: StagingFolder) -> Counts:
         tokens = staging.inputs[f"token_documents/{snapshot}"].folder
@@ -373,7 +373,7 @@ STAGE = Stage(
     name="token_grid",
     code_version="3",
     upstream=("token_documents",),
-    params=lambda recipe, _: plain(recipe.gridding),
+    params=lambda recipe, _: plain(recipe.token_grid),
     claims=(
         all_that_was_kept_came_in("token_documents"),
         every_row_is_planned_once,

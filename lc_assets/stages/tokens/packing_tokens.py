@@ -73,7 +73,7 @@ def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
     Raises:
         NotPublished: when documents that the recipe names are not there.
     """
-    settings, privacy = settings_of(context.recipe), context.recipe.privacy
+    settings, privacy = settings_of(context.recipe), context.recipe.token_documents.privacy
 
     def fill(staging: StagingFolder) -> Counts:
         natural, packed = (
@@ -99,7 +99,7 @@ def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
 def settings_of(recipe: Recipe) -> TokenizingSettings:
     """How text becomes ids here: as in `token_documents`, but whole documents of any length."""
     return msgspec.structs.replace(
-        recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None
+        recipe.token_documents, min_tokens=recipe.packed_rows.min_tokens, first_tokens=None
     )
 
 
@@ -148,7 +148,7 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    return params_of(settings_of(recipe), recipe.privacy) | {"documents": recipe.packing.documents}
+    return params_of(settings_of(recipe)) | {"documents": recipe.packed_rows.documents}
 
 
 STAGE = Stage(
@@ -166,7 +166,7 @@ STAGE = Stage(
         the_shards_add_up,
     ),
     sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
-    needs=lambda recipe, stage: stage in READ[recipe.packing.documents],
-    wanted=lambda recipe: recipe.packing.wanted,
+    needs=lambda recipe, stage: stage in READ[recipe.packed_rows.documents],
+    wanted=lambda recipe: recipe.packed_rows.wanted,
 )
 """Token ids of documents of any length, to be packed into rows."""

@@ -1,7 +1,7 @@
 """Text becomes token ids: one Megatron ``.bin`` and ``.idx`` per shard, one sequence per document,
 without end-of-text tokens.
 
-Personal data are replaced before that when the recipe's ``[privacy]`` names kinds, and counted by
+Personal data are replaced before that when the recipe's ``[token_documents.privacy]`` names kinds, and counted by
 kind. How ids are checked: `lc_assets.stages.tokens.checked_tokenizing`.
 """
 
@@ -116,8 +116,8 @@ def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         tasks = tasks_of(
             source,
             staging.folder,
-            context.recipe.tokenizing,
-            privacy=context.recipe.privacy,
+            context.recipe.token_documents,
+            privacy=context.recipe.token_documents.privacy,
             removed=removed,
         )
         return run_shards(context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot}")
@@ -321,7 +321,7 @@ def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
     )
 
 
-def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[str, Any]:
+def params_of(settings: TokenizingSettings) -> dict[str, Any]:
     """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no
     byte depends on them.
     """
@@ -333,14 +333,16 @@ def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[st
         "eot": eot,
         "tokenizer_sha256": vocabulary.sha256,
     }
-    return plain(settings) | tokenizer | ({"privacy": plain(privacy)} if privacy.replace else {})
+    found = plain(settings)
+    privacy = found.pop("privacy")
+    return found | tokenizer | ({"privacy": privacy} if settings.privacy.replace else {})
 
 
 STAGE = Stage(
     name="token_documents",
     code_version="2",
     upstream=("filtered_documents", "removed_documents"),
-    params=lambda recipe, _: params_of(recipe.tokenizing, recipe.privacy),
+    params=lambda recipe, _: params_of(recipe.token_documents),
     claims=(
         counts_add_up,
         all_that_was_kept_came_in("filtered_documents"),

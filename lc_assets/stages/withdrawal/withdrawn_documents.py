@@ -6,7 +6,7 @@ how                   the document
 ====================  =================================================================================================
 ``listed``            is found by an entry: by its id, address, domain or digest
 ``same digest``       has the digest of a listed one: of the page as crawled, or of the text
-``near duplicate``    is as alike to one of the former as ``deduplication.threshold``, by the pairs that stand published
+``near duplicate``    is as alike to one of the former as ``removed_documents.threshold``, by the pairs that stand published
 ====================  =================================================================================================
 
 Found by the indices of filtered documents and the tables of pairs; no text is read. What follows
@@ -63,7 +63,7 @@ def withdraw(context: BuildContext) -> Built:
         BadInput: when a list cannot be read; names the line.
         Mismatch: when a list was changed while it was read.
     """
-    settings = context.recipe.withdrawals
+    settings = context.recipe.withdrawn_documents
 
     def fill(staging: StagingFolder) -> Counts:
         entries = entries_of(settings)
@@ -126,7 +126,7 @@ def resolve(
     )
     listed = _listed(entries, indexes)
     found = {line["id"]: _line(line["id"], LISTED, number, entries) for number, line in listed}
-    if recipe.withdrawals.same_content == "goes" and found:
+    if recipe.withdrawn_documents.same_content == "goes" and found:
         for source, line in _same_digest([line for _, line in listed], indexes):
             found.setdefault(
                 line["id"],
@@ -135,7 +135,7 @@ def resolve(
         pairs = [
             inputs[name] for name in sorted(inputs) if name.startswith("near_duplicate_pairs/")
         ]
-        nearest = _near(set(found), pairs, recipe.deduplication.threshold)
+        nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
         for name, (similarity, source) in sorted(nearest.items()):
             found[name] = _line(
                 name,
@@ -307,13 +307,13 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """What the lists say, and of the other settings those that matter when they say anything."""
-    settings = recipe.withdrawals
+    settings = recipe.withdrawn_documents
     entries = entries_of(settings)
     if not entries:
         return {"entries": digest_of_entries([])}
     rest = {
         "same_content": settings.same_content,
-        "threshold": recipe.deduplication.threshold,
+        "threshold": recipe.removed_documents.threshold,
         "n_entries": len(entries),
     }
     return {"entries": digest_of_entries(entries)} | rest
@@ -327,6 +327,6 @@ STAGE = Stage(
     claims=(the_withdrawn_add_up, every_entry_finds_its_documents),
     partitioned_by="nothing",
     global_upstream=True,
-    reads=lambda recipe, _key, _upstream_key: bool(recipe.withdrawals.lists),
+    reads=lambda recipe, _key, _upstream_key: bool(recipe.withdrawn_documents.lists),
 )
 """Documents that must no longer be served, of all snapshots."""
