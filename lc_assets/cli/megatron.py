@@ -222,7 +222,7 @@ def cache(
 def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mapping[str, object]]":
     from lc_assets.errors import BadInput
     from lc_assets.formats.launch_arguments import read_identities
-    from lc_assets.mixing.tokenizer_identities import hugging_face_identities
+    from lc_assets.mixing.cache_names import hugging_face_identities
 
     if (path is None) == (tokenizer is None):
         raise BadInput(

@@ -1,1 +1,1 @@
-"""Megatron's index arrays and blending, as arithmetic on arrays. Pure: no files."""
+"""Mixes of data sets, exactly as Megatron builds them: arrays in, arrays out."""

@@ -1,28 +1,28 @@
-"""Megatron's cache: which files a launch looks for, and what they must hold.
+"""Megatron's cache: the files that a launch looks for, and what they must contain.
 
-Megatron names a cached index by the MD5 of a description: a JSON text of the data set's path *as it
-is written*, the samples asked for, split, seed, sequence length, and what identifies the tokenizer.
-It looks whether files of these names are there, and reads them; what they hold it never compares.
-So the names must be met to the letter, and whoever writes another data set under the same path
-serves stale indices.
+Megatron names a cached index by the MD5 of a description: a JSON text of the data set's path *as
+written*, the samples requested, split, seed, sequence length, and the tokenizer's identity. It reads
+files with these names if they exist, and never checks their contents. So the names must match
+exactly, and writing another data set to the same path makes Megatron use stale indices.
 
-================================================================  =============================================
-file                                                              what
-================================================================  =============================================
-``{md5}-GPTDataset-{split}-description.txt``                      the JSON text; only its presence counts
+================================================================  ==================================
+file                                                              contents
+================================================================  ==================================
+``{md5}-GPTDataset-{split}-description.txt``                      the JSON text; only its presence
+                                                                  matters
 ``{md5}-GPTDataset-{split}-{document,sample,shuffle}_index.npy``  `lc_assets.mixing.gpt_index`
-``{md5}-BlendedDataset-{split}-description.txt``                  the same, of a blend
+``{md5}-BlendedDataset-{split}-description.txt``                  the JSON text of a blend
 ``{md5}-BlendedDataset-{split}-dataset_index.npy``                `lc_assets.mixing.blending`
-``{md5}-BlendedDataset-{split}-dataset_sample_index.npy``
-================================================================  =============================================
+``{md5}-BlendedDataset-{split}-dataset_sample_index.npy``         `lc_assets.mixing.blending`
+================================================================  ==================================
 
-The tokenizer's identity differs from version to version of megatron-core, the arrays do not: one
-build serves several versions by several names.
+The tokenizer's identity differs between versions of megatron-core, the arrays do not: one build
+serves several versions under several names.
 
-Here: names and descriptions. Not here: files (`lc_assets.stages.megatron.caching`).
 Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_dataset.py``,
-    ``blended_dataset.py``,
-``blended_megatron_dataset_builder.py`` (core 0.16.1; unchanged in this up to 0.19.2).
+    ``blended_dataset.py``, ``blended_megatron_dataset_builder.py`` (core 0.16.1; unchanged in this
+    up to 0.19.2). Identities as printed by megatron-core 0.16.1, 0.19.2 and Megatron-LM's main of
+    2026-08.
 """
 
 import hashlib
@@ -41,12 +41,14 @@ GPT_FILES = ("document_index", "sample_index", "shuffle_index")
 BLEND_FILES = ("dataset_index", "dataset_sample_index")
 
 Identity = Mapping[str, Any]
-"""What Megatron's tokenizer says of itself: ``tokenizer.unique_identifiers``."""
+"""Megatron's ``tokenizer.unique_identifiers``."""
+_OLDER = "megatron.core.tokenizers.text.models.default_tokenizer.DefaultTokenizerText"
+_NEWER = "megatron.core.tokenizers.text.text_tokenizer.MegatronTokenizerText"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GptRequest:
-    """One source's index as one split of a launch asks for it."""
+    """The index of one source for one split of a launch."""
 
     prefix: str
     split: str
@@ -55,11 +57,11 @@ class GptRequest:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of its arrays."""
+        """Names of the arrays."""
         return GPT_FILES
 
     def described(self, launch: Launch, tokenizer: Identity) -> dict[str, Any]:
-        """What Megatron says of it, in Megatron's order."""
+        """Megatron's description, in its order."""
         return {
             "class": "GPTDataset",
             "dataset_path": self.prefix,
@@ -75,12 +77,12 @@ class GptRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlendRequest:
-    """One split's blend.
+    """The blend of one split.
 
     Attributes:
         sources: in the order of the data sets' numbers.
-        weights: shares, when the blend has a size; samples of each source, when it takes them all.
-        size: of the blend, or None.
+        weights: shares, if the blend has a size; samples of each source, if it takes them all.
+        size: samples of the blend, or None.
     """
 
     split: str
@@ -90,11 +92,11 @@ class BlendRequest:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of its arrays."""
+        """Names of the arrays."""
         return BLEND_FILES
 
     def described(self, launch: Launch, tokenizer: Identity) -> dict[str, Any]:
-        """What Megatron says of it, in Megatron's order."""
+        """Megatron's description, in its order."""
         return {
             "class": "BlendedDataset",
             "datasets": [source.described(launch, tokenizer) for source in self.sources],
@@ -113,7 +115,7 @@ def description(request: Request, launch: Launch, tokenizer: Identity) -> str:
 
 
 def stem(request: Request, launch: Launch, tokenizer: Identity) -> str:
-    """What the names of a request's files begin with.
+    """Common beginning of the names of a request's files.
 
     >>> from lc_assets.mixing.launch import Sources
     >>> launch = Launch(sequence_length=8, n_samples=(5, 0, 0), blend=Sources(prefixes=("web",)), split="1,0,0")
@@ -126,15 +128,14 @@ def stem(request: Request, launch: Launch, tokenizer: Identity) -> str:
 
 
 def requested(launch: Launch, n_samples_of: Callable[[GptRequest], int]) -> list[Request]:
-    """Every index that a launch looks for, each source's before the blends that take from it.
+    """Every index that a launch looks for; sources come before the blends that use them.
 
     Args:
         launch: the launch.
-        n_samples_of: how many samples a source's index holds; asked of blends that have no weights.
+        n_samples_of: number of samples of a source's index; called for blends without weights.
 
     Raises:
-        BadInput: when weights are given and the number of samples is not, or the blend cannot be
-            meant.
+        BadInput: if weights are given without a number of samples, or the blend is invalid.
     """
     found: dict[Request, None] = {}
     for number, split in enumerate(SPLITS):
@@ -174,20 +175,20 @@ def _blended(
     launch: Launch, sources: Sources, like: GptRequest, n_samples_of: Callable[[GptRequest], int]
 ) -> Sequence[Request]:
     size = like.n_samples
-    asked: Sequence[int | None] = [None] * len(sources)
+    requested_of: Sequence[int | None] = [None] * len(sources)
     if sources.weights is not None:
         if size is None:
             raise BadInput(
-                f"{like.split}: sources with weights need a number of samples; leave the weights "
-                "or --full-validation out"
+                f"{like.split}: sources with weights need a number of samples: remove the weights "
+                "or --full-validation"
             )
-        asked = requests(sources.weights, size, surplus=launch.surplus)
+        requested_of = requests(sources.weights, size, surplus=launch.surplus)
     each = tuple(
         GptRequest(prefix=prefix, split=like.split, bounds=like.bounds, n_samples=n)
-        for prefix, n in zip(sources.prefixes, asked, strict=True)
+        for prefix, n in zip(sources.prefixes, requested_of, strict=True)
     )
     if sources.weights is not None and size is not None:
-        # Megatron normalises twice: when it asks the sources, and when it draws up the blend.
+        # Megatron normalises twice: for the sources, and for the blend.
         weights = normalise(normalise(sources.weights).tolist()).tolist()
         return [
             *each,
@@ -203,7 +204,7 @@ def _blended(
         one.prefix for one, n_samples in zip(each, available, strict=True) if n_samples < 1
     ]:
         raise BadInput(
-            f"{empty[0]}: its {like.split} split holds less than one sample; leave it out of the "
+            f"{empty[0]}: its {like.split} split has less than one sample: leave it out of the "
             "blend"
         )
     if size is None:
@@ -218,3 +219,34 @@ def _blended(
             split=like.split, sources=each, weights=tuple(weights), size=min(size, sum(available))
         ),
     ]
+
+
+def hugging_face_identities(tokenizer_path: str) -> Mapping[str, dict[str, Any]]:
+    """Identity of Megatron's Hugging Face tokenizer with default arguments, by megatron-core version.
+
+    For any other tokenizer, use what the program itself prints:
+    ``json.dumps(tokenizer.unique_identifiers)``.
+
+    Args:
+        tokenizer_path: name or folder, exactly as passed to Megatron.
+
+    >>> list(hugging_face_identities("gpt2"))
+    ['0.15 to 0.17', '0.18 to 0.19', 'main']
+    """
+    rest = {
+        "vocab_file": "None",
+        "merges_file": "None",
+        "additional_special_tokens": "[]",
+        "use_fast": "True",
+        "trust_remote_code": "False",
+        "include_special_tokens": "True",
+    }
+    template = {"chat_template": "None"}
+    return {
+        "0.15 to 0.17": {"class": _OLDER, "tokenizer_path": tokenizer_path} | rest,
+        "0.18 to 0.19": {"class": _OLDER, "tokenizer_path": tokenizer_path} | template | rest,
+        "main": {"class": _NEWER, "tokenizer_path": tokenizer_path}
+        | template
+        | rest
+        | {"use_gigatoken": "False"},
+    }

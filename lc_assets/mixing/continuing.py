@@ -1,17 +1,14 @@
-"""Changing a mix in the middle of a run: what was consumed stays, the rest follows the new weights.
+"""Change a mix in the middle of a run: samples already used stay, the rest follows new weights.
 
-* The first ``after`` samples are the old blend's. What follows is the blend that the new weights
-  draw up from its own beginning, and every source goes on with the sample behind the last one it
-  gave.
-* A source's index that has too few samples for that is lengthened, not built anew: an index over
-  more epochs is another shuffle from its first sample on. The line of documents goes on with whole
-  epochs, shuffled among themselves by a stream of their own, the cuts go on where they ended, and
-  the new samples are served behind all old ones.
+* The first ``after`` samples are those of the old blend. Then comes the blend that the new weights
+  give from its beginning; every source continues with the sample after its last one.
+* If a source's index has too few samples for that, it is lengthened, not built again: an index over
+  more epochs is another shuffle from its first sample on. The documents continue with whole epochs,
+  shuffled among themselves by a separate stream, the cuts continue where they ended, and the new
+  samples are served after all old ones.
 
-Megatron has neither. It reads both all the same, because it never compares what a cached index
-holds.
-
-Here: arrays. Not here: which mix continues which (`lc_assets.stages.mixes.mix_plans`).
+Megatron can do neither. It reads both nevertheless, because it never checks what a cached index
+contains.
 """
 
 import numpy as np
@@ -31,7 +28,7 @@ from lc_assets.randomness import keyed_u64
 
 
 def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
-    """The first ``after`` samples of one blend, and then another over the same data sets.
+    """The first ``after`` samples of one blend, then another one over the same data sets.
 
     >>> old = np.array([0, 1, 0, 1], np.int16), np.array([0, 0, 1, 1])
     >>> new = np.array([1, 1, 2], np.int16), np.array([0, 1, 0])
@@ -39,10 +36,10 @@ def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
     (array([0, 1, 0, 1, 1, 2], dtype=int16), array([0, 0, 1, 1, 2, 0]))
 
     Raises:
-        BadInput: when the first blend is shorter than that.
+        BadInput: if the first blend is shorter than that.
     """
     if not 0 <= after <= len(before[0]):
-        raise BadInput(f"{after:,} samples are to be kept of a mix that has {len(before[0]):,}")
+        raise BadInput(f"cannot keep {after:,} samples of a mix of {len(before[0]):,}")
     kept, rest_datasets = before[0][:after], rest[0]
     n_datasets = 1 + max(int(part.max(initial=0)) for part in (kept, rest_datasets))
     begun = np.array(counts(kept, n_datasets), np.int64)
@@ -64,16 +61,16 @@ def lengthened(
     """An index of at least ``n_samples`` that serves what ``index`` serves, and then more.
 
     Args:
-        index: over whole epochs of the same documents, without a partial last sample.
+        index: whole epochs of the same documents, without a partial last sample.
         lengths: tokens of each document of the data set.
-        sequence_length: as ``index`` was built.
-        seed: of the epochs that are added; they differ from all epochs before for every seed.
-        n_samples: that are needed.
-        documents: numbers of those that belong to the split; None means all.
-        extra_token: as ``index`` was built.
+        sequence_length: that of ``index``.
+        seed: seed of the new epochs; they differ from all earlier ones for any seed.
+        n_samples: samples that are needed.
+        documents: numbers of the documents in the split; None means all.
+        extra_token: that of ``index``.
 
     Raises:
-        BadInput: when the index is not one of these documents.
+        BadInput: if the index was not built over these documents.
     """
     if n_samples <= index.n_samples:
         return index
@@ -83,7 +80,7 @@ def lengthened(
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token)
     if rest or not n_before or cut.n_whole(n_before * epoch_tokens) != index.n_samples:
         raise BadInput(
-            "an index can be lengthened over the very documents, and by the very sequence length, "
+            "an index can be lengthened only over the documents and with the sequence length that "
             "it was built with"
         )
     n_epochs = -(-(n_samples * sequence_length + extra_token) // epoch_tokens)

@@ -1,3 +1,1 @@
-"""Arrays of token ids: tokenizers, dtypes, truncating, rolling, orders. Pure but for loading a
-vocabulary.
-"""
+"""Arrays of token ids: tokenizers, dtypes, first ids of a text, rolling, orders."""

@@ -1,27 +1,26 @@
-r"""The first tokens of a long text without tokenizing all of it, and exactly those.
+r"""The first tokens of a long text without tokenizing all of it, and a bound on the number of tokens.
 
 A tokenizer of tiktoken's family first splits a text into pieces by a regular expression and then
-never looks across a piece's end. So where it is certain that a piece ends, the text can be cut, and
-the ids of both parts, one after the other, are the ids of the whole. It is certain in these places,
-whatever stands around them:
+never looks across the end of a piece. So where a piece is certain to end, the text can be cut, and
+the ids of both parts, concatenated, are the ids of the whole. In these places it is certain, for
+any text around them:
 
-============  ==========================================  ===========================================================
-vocabulary    cut                                         because
-============  ==========================================  ===========================================================
-gpt2, r50k    between printable ASCII and a following     no alternative of the pattern matches <non-space><space>:
-              space or newline                            a space can only stand first in a piece, and ``\s+`` holds
-                                                          nothing else. The two that look ahead,
-                                                          ``\s+(?!\S)`` and ``\s+``, see the same as
-                                                          before, because the part before the cut
-                                                          does not end in whitespace
-cl100k,       between an ASCII letter and a following     as above, for letters: ``\p{L}+`` ends there, and what may
-o200k         space                                       follow it within a piece is an apostrophe. (Punctuation
-                                                          takes newlines with it here, so it is no
-                                                          safe place.)
-============  ==========================================  ===========================================================
+===========  ====================================  =================================================
+vocabulary   cut                                   because
+===========  ====================================  =================================================
+gpt2, r50k   between printable ASCII and a         no alternative of the pattern matches
+             following space or newline            <non-space><space>: a space can only be the first
+                                                   of a piece, and ``\s+`` matches nothing else. The
+                                                   two that look ahead, ``\s+(?!\S)`` and ``\s+``,
+                                                   match the same as before, because the part before
+                                                   the cut does not end in whitespace
+cl100k,      between an ASCII letter and a         as above, for letters: ``\p{L}+`` ends there, and
+o200k        following space                       only an apostrophe can follow it within a piece.
+                                                   (Punctuation includes newlines here, so it is not
+                                                   safe.)
+===========  ====================================  =================================================
 
-A text without such a place is tokenized whole. Not here: bounds that need no ids at all
-(`lc_assets.tokens.bounds`).
+A text without such a place is tokenized completely.
 Source: the split patterns of tiktoken's ``openai_public``.
 """
 
@@ -44,23 +43,22 @@ SAFE_CUTS: Final[Mapping[str, re.Pattern[str]]] = {
     "cl100k_base": _LETTERS,
     "o200k_base": _LETTERS,
 }
-"""By vocabulary: the last character before a place where the text may be cut."""
+"""The last character before a safe cut, by vocabulary."""
 
 CHARS_PER_TOKEN = 4.2
-"""First guess, of English prose; after the first part the text's own ratio is used."""
+"""A first estimate, from English prose; after the first part the text's own ratio is used."""
 SLACK = 1.02
-"""A second part costs a call; two per cent too many tokens cost less."""
+"""A second part costs a call, which is more than two per cent too many tokens."""
 
 
 def first_ids(tokenizer: Tokenizer, text: str, wanted: int) -> Ids:
-    """The first ``wanted`` ids of a text, or all of them when it has fewer; equal to
-    ``tokenizer.encode(text)[:wanted]``.
+    """The first ``wanted`` ids of a text: equal to ``tokenizer.encode(text)[:wanted]``.
 
     Raises:
-        BadInput: when the tokenizer gives up, or ``wanted`` is not positive.
+        BadInput: if the tokenizer fails on the text, or ``wanted`` is below 1.
     """
     if wanted < 1:
-        raise BadInput(f"wanted is the number of tokens to find, at least 1, got {wanted:,}")
+        raise BadInput(f"wanted must be at least 1 token, got {wanted:,}")
     cuts = SAFE_CUTS.get(tokenizer.name)
     if cuts is None:
         return tokenizer.encode(text)[:wanted]
@@ -74,6 +72,18 @@ def first_ids(tokenizer: Tokenizer, text: str, wanted: int) -> Ids:
 
 
 def _cut_after(cuts: re.Pattern[str], text: str, place: int) -> int:
-    """The first safe cut behind ``place``, or the text's end."""
+    """The first safe cut after ``place``, or the end of the text."""
     found = cuts.search(text, place)
     return found.end() if found else len(text)
+
+
+def most_tokens(text: str) -> int:
+    """Upper bound of a text's tokens: its UTF-8 bytes, since every token covers at least one.
+
+    A lone surrogate counts three bytes, as the tokenizers see it
+    (`lc_assets.tokens.tokenizers.without_surrogates`).
+
+    >>> most_tokens("naïve")
+    6
+    """
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

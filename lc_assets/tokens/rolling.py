@@ -1,12 +1,9 @@
-"""Rolling: every row starts at a random point of its document and runs on from the document's
-beginning.
+"""Rolling: every row starts at a random token of its document and wraps around to the beginning.
 
-A training window then shows each part of a document at every depth of the context equally often.
-Row ``r`` of ``T`` tokens rolled by ``s`` is ``np.roll(r, s)``: to the right, the token of column
-``c`` goes to column ``(c + s) mod T``. So the document's first token stands at column ``s``.
+A training window then shows each part of a document equally often at every depth of the context.
+Row ``r`` of ``T`` tokens rolled by ``s`` is ``np.roll(r, s)``: the token of column ``c`` moves to
+column ``(c + s) mod T``, and the document's first token to column ``s``.
 
-Here: the arithmetic. Not here: drawing the shifts (`lc_assets.tokens.orders`), storing rows
-    (`lc_assets.formats.grid`).
 Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
 """
 
@@ -28,11 +25,11 @@ def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
     array([[ 7,  4, 21, 12,  5]], dtype=uint16)
 
     Raises:
-        BadInput: when there is not exactly one shift per row.
+        BadInput: if there is not one shift per row.
     """
     if rows.ndim != 2 or shifts.shape != rows.shape[:1]:
         raise BadInput(
-            f"wanted rows × tokens and one shift per row, got rows {rows.shape} and shifts "
+            f"expected rows × tokens and one shift per row, got rows {rows.shape} and shifts "
             f"{shifts.shape}"
         )
     rolled = np.empty_like(rows)
@@ -42,22 +39,20 @@ def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
 
 
 def roll_into(target: Row, row: Row, shift: int) -> None:
-    """Write ``row``, rolled right by ``shift``, over ``target``: rows that come one by one need no
-    second copy.
+    """Write ``row``, rolled right by ``shift``, into ``target``.
 
     Raises:
-        BadInput: when the two differ in length.
+        BadInput: if the two differ in length.
     """
     if target.shape != row.shape:
-        raise BadInput(f"wanted a target of the row's shape, got {target.shape} for {row.shape}")
+        raise BadInput(f"expected a target of the row's shape, got {target.shape} for {row.shape}")
     first, last = rolled_parts(target, shift)
     first[:] = row[: len(first)]
     last[:] = row[len(first) :]
 
 
 def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
-    """Where the tokens of a row that is rolled right by ``shift`` go: the first of them into one
-    part, the others into the other.
+    """The two parts of ``target`` that get the first and the last tokens of a row rolled right.
 
     >>> rolled_parts(np.array([7, 4, 21, 12, 5], np.uint16), 3)
     (array([12,  5], dtype=uint16), array([ 7,  4, 21], dtype=uint16))
@@ -73,20 +68,6 @@ def unroll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
     array([[12,  5,  7,  4, 21]], dtype=uint16)
 
     Raises:
-        BadInput: when there is not exactly one shift per row.
+        BadInput: if there is not one shift per row.
     """
     return roll_rows(rows, -shifts)
-
-
-def source_position(column: int, shift: int, row_tokens: int) -> int:
-    """Say which token of the document stands at ``column`` of its row rolled by ``shift``.
-
-    >>> source_position(0, 3, 5), source_position(3, 3, 5)
-    (2, 0)
-
-    Raises:
-        BadInput: when the column is not one of the row's.
-    """
-    if not 0 <= column < row_tokens:
-        raise BadInput(f"column {column:,} is not in a row of {row_tokens:,} tokens")
-    return (column - shift) % row_tokens

@@ -17,8 +17,7 @@ import tokenizers
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
-from lc_assets.tokens.bounds import fewest_tokens, most_tokens
-from lc_assets.tokens.prefixes import first_ids
+from lc_assets.tokens.prefixes import first_ids, most_tokens
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS, Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
@@ -75,8 +74,7 @@ def ours(path, tokenizer):
         enough = (
             text
             for text in texts
-            if most_tokens(text) >= ROW_TOKENS
-            and fewest_tokens(text, enough=MIN_WORDS) >= MIN_WORDS
+            if most_tokens(text) >= ROW_TOKENS and len(text.split(None, MIN_WORDS)) >= MIN_WORDS
         )
         found = [first_ids(tokenizer, text, ROW_TOKENS) for text in enough]
     return np.stack([ids for ids in found if len(ids) == ROW_TOKENS])

@@ -11,23 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.compiling import COMPILED
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.mixing.blending import blend, blend_all, compiled_blend, normalise, plain_blend
+from lc_assets.mixing.blending import _drawn, blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import (
     Cut,
     build_gpt_index,
-    compiled_sample_index,
-    plain_sample_index,
+    sample_index,
 )
 from lc_assets.mixing.launch import Launch, Sources
-from lc_assets.mixing.shuffling import compiled_shuffle
+from lc_assets.mixing.shuffling import shuffle
 from lc_assets.stages.megatron.caching import build_cache, look_at_cache
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 from lc_assets_tests.oracles.gpt_index import slow_gpt_index
+from lc_assets_tests.reference import mixing as reference
 
-compiler = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 ENDLESS = 2**62
 
 
@@ -57,24 +55,21 @@ def compiled_once():
     """
     begun = time.process_time()
     for n_datasets in (3, 70):
-        compiled_blend(
+        _drawn(
             normalise([1.0] * (n_datasets - 1) + [2.0]), np.full(n_datasets, ENDLESS, np.int64), 10
         )
-    compiled_shuffle(np.arange(10, dtype=np.int32), np.random.RandomState(1))
-    compiled_sample_index(
-        np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), Cut(sequence_length=2), 27
-    )
+    shuffle(np.arange(200_000, dtype=np.int32), np.random.RandomState(1))
+    sample_index(np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), Cut(sequence_length=2), 27)
     print(f"\ncompiling, or reading the cache: {time.process_time() - begun:.1f} CPU-seconds")
 
 
-@compiler
 @pytest.mark.parametrize(("kind", "floor"), list(zip(KINDS, (15, 8, 4, 40), strict=True)))
 def test_a_blend_against_the_plain_way(kind, floor, compiled_once):
     """Nanoseconds per sample; the plain way is NumPy, one sample after the other."""
     weights = weights_of(kind, np.random.default_rng(1))
     limits = np.full(len(weights), ENDLESS, np.int64)
-    fast, found = cpu_seconds(lambda: compiled_blend(weights, limits, 1_000_000))
-    slow, wanted = cpu_seconds(lambda: plain_blend(weights, limits, 20_000))
+    fast, found = cpu_seconds(lambda: _drawn(weights, limits, 1_000_000))
+    slow, wanted = cpu_seconds(lambda: reference.blend(weights, limits, 20_000))
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     np.testing.assert_array_equal(found[1][:20_000], wanted[1])
     ratio = slow * 50 / fast
@@ -85,13 +80,12 @@ def test_a_blend_against_the_plain_way(kind, floor, compiled_once):
     assert ratio > floor
 
 
-@compiler
 def test_a_blend_of_everything_against_the_plain_way(compiled_once):
     """1,000 sources of different sizes."""
     sizes = np.random.default_rng(1).integers(200, 1_800, 1000)
     fast, found = cpu_seconds(lambda: blend_all(sizes.tolist()))
     weights = sizes / float(sizes.sum())
-    slow, wanted = cpu_seconds(lambda: plain_blend(weights, sizes.astype(np.int64), 20_000))
+    slow, wanted = cpu_seconds(lambda: reference.blend(weights, sizes.astype(np.int64), 20_000))
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     size = int(sizes.sum())
     ratio = slow / 20_000 / (fast / size)
@@ -119,12 +113,11 @@ def test_a_gpt_index_against_the_plain_walk():
     assert fast < slow
 
 
-@compiler
 def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
     """Two million documents: `RandomState.shuffle`, and the binary search."""
     lengths = np.random.default_rng(1).integers(100, 1500, 2_000_000).astype(np.int32)
     order, wanted = np.arange(len(lengths), dtype=np.int32), np.arange(len(lengths), dtype=np.int32)
-    fast, _ = cpu_seconds(lambda: compiled_shuffle(order, np.random.RandomState(7)))
+    fast, _ = cpu_seconds(lambda: shuffle(order, np.random.RandomState(7)))
     slow, _ = cpu_seconds(lambda: np.random.RandomState(7).shuffle(wanted))
     np.testing.assert_array_equal(order, wanted)
     each = 1e9 / len(order)
@@ -134,8 +127,8 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
     )
     assert slow > 2 * fast
     cut, n_tokens = Cut(sequence_length=4096), int(lengths.sum())
-    fast, found = cpu_seconds(lambda: compiled_sample_index(lengths, order, cut, n_tokens))
-    slow, searched = cpu_seconds(lambda: plain_sample_index(lengths, order, cut, n_tokens))
+    fast, found = cpu_seconds(lambda: sample_index(lengths, order, cut, n_tokens))
+    slow, searched = cpu_seconds(lambda: reference.sample_index(lengths, order, cut, n_tokens))
     np.testing.assert_array_equal(found, searched)
     print(
         f"\nwalk over {len(order):,}: {fast * each:.1f} ns a document, search {slow * each:.1f}, "

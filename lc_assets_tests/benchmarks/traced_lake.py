@@ -37,7 +37,7 @@ from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
-from lc_assets.tokens.orders import riffle
+from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import ROW_TOKENS, SPLITS
 
 SAMPLE_TOKENS = 8192
@@ -239,7 +239,7 @@ def write_global_order(lake: Lake, grids: list[Published]) -> None:
         ]
         write_sources(home, sources, row_tokens=ROW_TOKENS, vocab_size=50_257)
         for split in SPLITS:
-            write_order(home, split, *riffle([priorities_of(grid, split) for grid in grids]))
+            write_order(home, split, *interleave([priorities_of(grid, split) for grid in grids]))
 
     publish(lake, "longcrawl", "all", write)
 

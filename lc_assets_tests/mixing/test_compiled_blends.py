@@ -1,4 +1,4 @@
-"""The compiled blends are the plain ones: ties, extreme weights, equal shards, one to a thousand
+"""Compiled blends equal the reference: ties, extreme weights, equal shards, one to a thousand
 sources; and nothing is fused.
 """
 
@@ -9,18 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
-from lc_assets.mixing import blending
-from lc_assets.mixing.blending import (
-    blend,
-    blend_all,
-    compiled_blend,
-    counts,
-    normalise,
-    plain_blend,
-)
+from lc_assets.mixing import drawing
+from lc_assets.mixing.blending import _drawn, blend, counts, normalise
+from lc_assets_tests.reference import mixing as reference
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 ENDLESS = 2**62
 
 KINDS = st.sampled_from([1.0, 0.1, 0.3, 0.25, 2.0, 1e-9, 1e9, 2.0**-40]) | st.floats(1e-6, 1e6)
@@ -50,11 +42,11 @@ def weighted(draw):
 
 
 @given(weighted())
-def test_a_compiled_blend_is_the_plain_one(case):
+def test_a_blend_equals_the_reference(case):
     """Both ways of drawing, on the very same numbers."""
     weights, size = case
     endless = np.full(len(weights), ENDLESS, np.int64)
-    assert_same(compiled_blend(weights, endless, size), plain_blend(weights, endless, size))
+    assert_same(_drawn(weights, endless, size), reference.blend(weights, endless, size))
 
 
 @given(weighted(), st.floats(0.01, 1))
@@ -63,11 +55,11 @@ def test_weights_need_not_sum_to_one(case, scale):
     weights, size = case
     endless = np.full(len(weights), ENDLESS, np.int64)
     for scaled in (weights * scale, weights / scale):
-        assert_same(compiled_blend(scaled, endless, size), plain_blend(scaled, endless, size))
+        assert_same(_drawn(scaled, endless, size), reference.blend(scaled, endless, size))
 
 
 @given(st.integers(1, 1000), st.integers(0, 2**32), st.sampled_from([1, 3, 40, 3000]))
-def test_a_compiled_blend_of_everything_is_the_plain_one(n_datasets, seed, spread):
+def test_a_blend_of_everything_equals_the_reference(n_datasets, seed, spread):
     """Equal sizes, sizes far apart; each data set until it is spent."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 1 + spread, n_datasets)
@@ -76,41 +68,26 @@ def test_a_compiled_blend_of_everything_is_the_plain_one(n_datasets, seed, sprea
     limits = sizes.astype(np.int64)
     weights = limits / float(limits.sum())
     assert_same(
-        compiled_blend(weights, limits, int(limits.sum())),
-        plain_blend(weights, limits, int(limits.sum())),
+        _drawn(weights, limits, int(limits.sum())),
+        reference.blend(weights, limits, int(limits.sum())),
     )
 
 
 @pytest.mark.parametrize("n_datasets", [30, 100, 1000])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_long_compiled_blend_is_the_plain_one(n_datasets, seed):
+def test_a_long_blend_equals_the_reference(n_datasets, seed):
     """Long enough that the bar is moved, and that waiting lanes go round the ring."""
     rng = np.random.default_rng(seed)
     weights = normalise((rng.uniform(0.01, 1, n_datasets) ** (1 + 3 * seed)).tolist())
     endless = np.full(n_datasets, ENDLESS, np.int64)
-    assert_same(compiled_blend(weights, endless, 20_000), plain_blend(weights, endless, 20_000))
+    assert_same(_drawn(weights, endless, 20_000), reference.blend(weights, endless, 20_000))
 
 
 def test_two_sources_far_apart_in_size_are_drawn_apart():
     """Limits belong to a lane as weights do: equal weights with other limits are two lanes."""
     weights, limits = np.full(100, 0.01), np.where(np.arange(100) % 3, 5, 50).astype(np.int64)
     size = int(limits.sum())
-    assert_same(compiled_blend(weights, limits, size), plain_blend(weights, limits, size))
-
-
-def test_large_blends_are_drawn_by_compiled_code(monkeypatch):
-    """And small ones without it, and all of them where there is no compiler."""
-    seen = []
-    monkeypatch.setattr(
-        blending, "compiled_blend", lambda *case: seen.append(case) or plain_blend(*case)
-    )
-    blend(normalise([1, 2]), 100)
-    assert not seen
-    blend_all([20_000, 30_000])
-    assert len(seen) == 1
-    monkeypatch.setattr(blending, "COMPILED", False)
-    blend(normalise([1, 2]), 50_000)
-    assert len(seen) == 1
+    assert_same(_drawn(weights, limits, size), reference.blend(weights, limits, size))
 
 
 def test_counts_are_of_every_data_set():
@@ -129,10 +106,10 @@ def test_no_step_is_fused(name):
     """
     import numba
 
-    from lc_assets.mixing.kernels import drawing
-
-    # Compiled anew: code that was read from the cache of compiled code cannot be looked at.
-    fresh = numba.njit(nogil=True)(getattr(drawing, name).py_func)
+    # Compiled without the cache, because cached code cannot be inspected.
+    kernel = getattr(drawing, name)
+    kernel.compile()
+    fresh = numba.njit(nogil=True)(kernel.py_func)
     weights, limits, out = (
         np.array([0.25, 0.75]),
         np.full(2, ENDLESS, np.int64),
@@ -140,7 +117,7 @@ def test_no_step_is_fused(name):
     )
     lanes = (np.array([0, 1, 2]), np.array([0, 1])) if name == "draw" else ()
     fresh(weights, limits, *lanes, *out)
-    assert out[0].tolist() == plain_blend(weights, limits, 9)[0].tolist()
+    assert out[0].tolist() == reference.blend(weights, limits, 9)[0].tolist()
     code = "\n".join(fresh.inspect_asm().values())
     assert re.search(r"\bv?(mul|sub)[sp]d|\bfmul|\bfsub", code)
     assert not re.search(r"\bv?fn?m(add|sub)|\bfml[as]", code)

@@ -1,24 +1,22 @@
-"""The compiled walk and shuffle are the plain ones: NumPy's order and state, and the binary
-search's rows.
-"""
+"""The compiled sample index equals the reference, and the shuffle that of NumPy."""
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
-from lc_assets.mixing import gpt_index, shuffling
-from lc_assets.mixing.gpt_index import (
-    Cut,
-    build_gpt_index,
-    compiled_sample_index,
-    plain_sample_index,
-)
-from lc_assets.mixing.shuffling import compiled_shuffle
+from lc_assets.mixing import shuffling
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index, sample_index
+from lc_assets_tests.reference import mixing as reference
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
+
+@pytest.fixture(autouse=True)
+def everything_is_compiled():
+    """Short arrays, too, are shuffled by compiled code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shuffling, "COMPILED_FROM", 0)
+        yield
 
 
 @given(
@@ -33,7 +31,7 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
     for state in (ours, theirs):
         state.bytes(4 * drawn_before)
     shuffled, wanted = np.arange(n_values).astype(dtype), np.arange(n_values).astype(dtype)
-    compiled_shuffle(shuffled, ours)
+    shuffling.shuffle(shuffled, ours)
     theirs.shuffle(wanted)
     np.testing.assert_array_equal(shuffled, wanted, strict=True)
     assert ours.randint(2**31) == theirs.randint(2**31)
@@ -48,7 +46,7 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
     st.integers(0, 2**32 - 1),
     st.integers(1, 40),
 )
-def test_a_compiled_walk_is_the_binary_search(
+def test_a_sample_index_equals_the_reference(
     lengths, sequence_length, extra_token, keep_partial, seed, epochs
 ):
     """Empty documents, documents of many samples, samples of many documents, more than one fetch of
@@ -62,7 +60,7 @@ def test_a_compiled_walk_is_the_binary_search(
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
     made = [
         make(lengths, order, cut, epochs * int(lengths.sum()))
-        for make in (plain_sample_index, compiled_sample_index)
+        for make in (reference.sample_index, sample_index)
     ]
     np.testing.assert_array_equal(*made, strict=True)
 
@@ -73,8 +71,8 @@ def test_lengths_at_an_odd_address_are_walked():
     lengths = np.frombuffer(content, "<i4", offset=2)
     order, cut = np.arange(49, dtype=np.int32), Cut(sequence_length=7)
     np.testing.assert_array_equal(
-        compiled_sample_index(lengths, order, cut, int(lengths.sum())),
-        plain_sample_index(lengths, order, cut, int(lengths.sum())),
+        sample_index(lengths, order, cut, int(lengths.sum())),
+        reference.sample_index(lengths, order, cut, int(lengths.sum())),
     )
 
 
@@ -84,7 +82,7 @@ def test_single_precision_may_promise_samples_beyond_the_end():
     cut = Cut(sequence_length=2, keep_partial=True)
     made = [
         make(lengths, np.arange(2, dtype=np.int32), cut, 2**24 + 1)
-        for make in (plain_sample_index, compiled_sample_index)
+        for make in (reference.sample_index, sample_index)
     ]
     np.testing.assert_array_equal(*made, strict=True)
 
@@ -95,20 +93,13 @@ def test_an_index_is_the_same_by_either_way(monkeypatch, n_samples):
     lengths = np.random.default_rng(1).integers(0, 50, 100)
     made = []
     for threshold in (0, 10**9):
-        monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
         monkeypatch.setattr(shuffling, "COMPILED_FROM", threshold)
         made.append(build_gpt_index(lengths, sequence_length=16, seed=5, n_samples=n_samples))
     for name in ("document_index", "sample_index", "shuffle_index"):
         np.testing.assert_array_equal(*(getattr(index, name) for index in made), strict=True)
 
 
-def test_an_empty_last_document_with_a_partial_sample_is_refused_by_either_way(monkeypatch):
-    for threshold in (0, 10**9):
-        monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
-        with pytest.raises(BadInput, match="last document is empty"):
-            gpt_index.sample_index(
-                np.array([5, 0]),
-                np.arange(2, dtype=np.int32),
-                Cut(sequence_length=3, keep_partial=True),
-                5,
-            )
+def test_an_empty_last_document_with_a_partial_sample_is_refused():
+    cut = Cut(sequence_length=3, keep_partial=True)
+    with pytest.raises(BadInput, match="last document is empty"):
+        sample_index(np.array([5, 0]), np.arange(2, dtype=np.int32), cut, 5)

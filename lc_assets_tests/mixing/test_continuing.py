@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.mixing.blending import blend, normalise
+from lc_assets.mixing.blending import blend, largest_without_repeats, normalise, tempered
 from lc_assets.mixing.continuing import continued_blend, lengthened
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.mixing.shares import largest_without_repeats, tempered
 
 WEIGHTS = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 
@@ -30,7 +29,7 @@ def test_a_continued_blend_is_the_old_and_then_the_new_one(old, new, after, rest
 
 @pytest.mark.parametrize("after", [-1, 4])
 def test_no_more_is_kept_than_there_is(after):
-    with pytest.raises(BadInput, match="kept of a mix that has 3"):
+    with pytest.raises(BadInput, match="samples of a mix of 3"):
         continued_blend(blend(normalise([1]), 3), after, blend(normalise([1]), 3))
 
 
@@ -63,9 +62,9 @@ def test_a_lengthened_index_serves_the_old_samples_first(
 
 def test_an_index_of_other_documents_is_not_lengthened():
     index = build_gpt_index(np.array([5, 6]), sequence_length=2, seed=1)
-    with pytest.raises(BadInput, match="very documents"):
+    with pytest.raises(BadInput, match="only over the documents"):
         lengthened(index, np.array([5, 6, 7]), sequence_length=2, seed=1, n_samples=100)
-    with pytest.raises(BadInput, match="very documents"):
+    with pytest.raises(BadInput, match="only over the documents"):
         lengthened(index, np.array([5, 6]), sequence_length=3, seed=1, n_samples=100)
 
 

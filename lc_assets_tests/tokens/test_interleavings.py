@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.tokens import interleaved
-from lc_assets.tokens.interleaved import place_of, places_of
+from lc_assets.tokens import orders
+from lc_assets.tokens.orders import place_of, places_of
 
 
 def numbered(sources):
@@ -27,7 +27,7 @@ def test_a_place_is_found_as_by_a_pass(stretch, sources, knows, gaps):
     """
     sources = np.array(sources, np.uint16)
     items = numbered(sources) * gaps
-    before, interleaved.STRETCH = interleaved.STRETCH, stretch
+    before, orders._STRETCH = orders._STRETCH, stretch
     try:
         for source in range(5):
             n_items = int((sources == source).sum()) * gaps if knows else 0
@@ -37,7 +37,7 @@ def test_a_place_is_found_as_by_a_pass(stretch, sources, knows, gaps):
                     int(slow[0]) if len(slow) else None
                 )
     finally:
-        interleaved.STRETCH = before
+        orders._STRETCH = before
 
 
 @pytest.mark.parametrize("n_items", [0, 1, 10**9])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.orders import heldout, priorities, riffle, shifts, shuffled
+from lc_assets.tokens.orders import heldout, interleave, priorities, shifts, shuffled
 from lc_assets_tests.oracles.riffle import slow_riffle
 
 SEEDS = st.integers(0, 2**63)
@@ -44,7 +44,7 @@ def own_order(ids, seed):
 def global_order(groups, seed):
     """Ids of all sources in the order of the riffle."""
     orders = [own_order(ids, seed) for ids in groups]
-    source, row = riffle([priority for _, priority in orders])
+    source, row = interleave([priority for _, priority in orders])
     return [
         orders[number][0][index]
         for number, index in zip(source.tolist(), row.tolist(), strict=True)
@@ -93,7 +93,7 @@ def test_the_riffle_is_a_merge(keys):
     row.
     """
     priorities_by_source = [np.array(source, np.uint64) for source in keys]
-    source, row = riffle(priorities_by_source)
+    source, row = interleave(priorities_by_source)
     assert (source.dtype, row.dtype) == (np.uint16, np.uint32)
     assert list(zip(source.tolist(), row.tolist(), strict=True)) == slow_riffle(
         priorities_by_source
@@ -183,13 +183,13 @@ def test_a_fraction_is_a_share(fraction):
 def test_a_source_out_of_order_is_refused():
     """A merge of unsorted lists would be silently wrong."""
     with pytest.raises(BadInput, match=r"source 1: its priority falls after row 1"):
-        riffle([np.array([1], np.uint64), np.array([1, 5, 4], np.uint64)])
+        interleave([np.array([1], np.uint64), np.array([1, 5, 4], np.uint64)])
 
 
 def test_more_sources_than_a_uint16_numbers_are_refused():
     """Source 65,536 would become source 0."""
     with pytest.raises(BadInput, match="65,537 sources"):
-        riffle([np.zeros(0, np.uint64)] * (2**16 + 1))
+        interleave([np.zeros(0, np.uint64)] * (2**16 + 1))
 
 
 def test_ids_and_priorities_belong_together():

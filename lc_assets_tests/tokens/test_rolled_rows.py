@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.rolling import roll_into, roll_rows, source_position, unroll_rows
+from lc_assets.tokens.rolling import roll_into, roll_rows, unroll_rows
 
 ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
 
@@ -39,26 +39,10 @@ def test_unrolling_undoes_rolling(case):
     np.testing.assert_array_equal(rows, before)
 
 
-@given(st.integers(1, 9), st.integers(-20, 20))
-def test_a_position_says_which_token_stands_there(row_tokens, shift):
-    """Rolling the positions themselves gives the positions."""
-    rolled = roll_rows(np.arange(row_tokens, dtype=np.uint16)[np.newaxis], np.array([shift]))[0]
-    assert rolled.tolist() == [
-        source_position(column, shift, row_tokens) for column in range(row_tokens)
-    ]
-
-
 def test_one_shift_per_row():
     """A shift too few would leave rows unrolled, or roll them all alike."""
     with pytest.raises((BadInput, TypeCheckError), match=r"one shift per row|shifts"):
         roll_rows(np.zeros((3, 4), np.uint16), np.array([1]))
-
-
-@pytest.mark.parametrize("column", [-1, 5])
-def test_a_column_outside_the_row_is_refused(column):
-    """The row goes round, columns do not."""
-    with pytest.raises(BadInput, match="not in a row of 5 tokens"):
-        source_position(column, 0, 5)
 
 
 def test_a_row_is_rolled_into_a_place_of_its_own_length_only():

@@ -14,9 +14,9 @@ from lc_assets.tokens.dtypes import (
     UINT32,
     as_dtype,
     curator_dtype,
+    header_warning,
     megatron_dtype,
     memory_dtype,
-    readers_trap,
     stored_dtype,
 )
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
@@ -28,11 +28,11 @@ def test_what_is_stored_is_megatrons_rule_unless_one_says_otherwise(vocab_size):
     assert stored_dtype(vocab_size) == megatron_dtype(vocab_size)
     assert stored_dtype(vocab_size, "int32") == INT32
     for dtype in (UINT16, INT32):
-        assert (readers_trap(vocab_size, dtype) is None) == (dtype == curator_dtype(vocab_size))
+        assert (header_warning(vocab_size, dtype) is None) == (dtype == curator_dtype(vocab_size))
     if vocab_size <= 65_536:
         assert stored_dtype(vocab_size, "uint16") == UINT16
     else:
-        with pytest.raises(BadInput, match="take int32, or auto"):
+        with pytest.raises(BadInput, match="use int32 or auto"):
             stored_dtype(vocab_size, "uint16")
 
 

@@ -30,7 +30,7 @@ from lc_assets.stages.mixes.blended_mix import Mix, MixSource, read_mix
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.text.lookup_keys import Kind, normal, values_of
-from lc_assets.tokens.interleaved import place_of, places_of
+from lc_assets.tokens.orders import place_of, places_of
 from lc_assets.vocabulary import parse_document_id
 
 SOUGHT_ONE_BY_ONE = 64

@@ -17,7 +17,7 @@ from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES
 from lc_assets.formats.named_tokenizers import located, vocabulary_of
 from lc_assets.formats.tokenizer_files import Vocabulary
 from lc_assets.stages.megatron.megatron_receipts import Ids
-from lc_assets.tokens.dtypes import readers_trap, stored_dtype
+from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
 HASH_DIGITS: Final = 12
 
@@ -88,7 +88,7 @@ def settle(writing: Writing) -> Settled:
     setting = located(writing.tokenizer)
     vocabulary = vocabulary_of(setting)
     dtype = stored_dtype(vocabulary.n_ids, writing.dtype)
-    warnings = [trap] if (trap := readers_trap(vocabulary.n_ids, dtype)) else []
+    warnings = [trap] if (trap := header_warning(vocabulary.n_ids, dtype)) else []
     if writing.append_eod and vocabulary.eot is None:
         warnings.append(
             f"{vocabulary.name} has no end of text, so none is appended to the documents, though "

@@ -16,7 +16,7 @@ from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.receipts import has_valid_checksum
 from lc_assets.stages.megatron.megatron_receipts import DataSetReceipt, read_receipt, receipt_path
-from lc_assets.tokens.dtypes import readers_trap
+from lc_assets.tokens.dtypes import header_warning
 
 BLOCK: Final = 1 << 22
 """Ids, or sequences, that are looked at at once."""
@@ -102,7 +102,7 @@ def verify_data_set(prefix: Path, expected: Expected) -> Verified:
             )
         )
         damage += _misplaced(prefix, len(reader), n_ending, n_inside) if appended else []
-    trap = readers_trap(n_ids, reader.dtype) if n_ids is not None else None
+    trap = header_warning(n_ids, reader.dtype) if n_ids is not None else None
     return Verified(facts=facts, damage=damage, warnings=[trap] if trap else [])
 
 

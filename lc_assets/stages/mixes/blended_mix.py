@@ -20,9 +20,9 @@ from lc_assets.formats.megatron import idx_path, read_index
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
+from lc_assets.mixing.blending import whole_epoch_at
 from lc_assets.mixing.continuing import lengthened
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index
-from lc_assets.mixing.shares import whole_epoch_at
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
     BuildContext,

@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.mixing.blending import Blend, blend, blend_all, counts, normalise
-from lc_assets.mixing.continuing import continued_blend
-from lc_assets.mixing.shares import (
+from lc_assets.mixing.blending import (
+    Blend,
+    blend,
+    blend_all,
+    counts,
     largest_without_repeats,
+    normalise,
     samples_for_epochs,
     samples_for_tokens,
     tempered,
 )
+from lc_assets.mixing.continuing import continued_blend
 from lc_assets.stages.megatron.megatron_rows import require_sensible
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.rows.row_settings import MixSettings, Part

@@ -29,7 +29,7 @@ from lc_assets.stages.building import (
     build,
 )
 from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
-from lc_assets.tokens.orders import riffle
+from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import SPLITS
 
 
@@ -55,7 +55,7 @@ def order_snapshots(context: BuildContext) -> Built:
         )
         counts = {}
         for split in SPLITS:
-            source, row = riffle(
+            source, row = interleave(
                 [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
             )
             write_order(staging.folder, split, source, row)

@@ -1,22 +1,20 @@
-"""Drawing up a blend: the lane that is furthest behind, step by step, without looking at all of
-them.
+"""The compiled loops of `lc_assets.mixing.blending`: find the data set that is furthest behind,
+without comparing all of them.
 
-A *lane* is all data sets of one weight; they are served in turn, so one of them speaks for the
-lane. How far a lane is behind at step ``n``, ``weight × max(n, 1) − rounds``, only rises until its
-round is over, also in rounded arithmetic. Two things follow, and both are exact:
+A *lane* is all data sets with one weight. They are served in turn, so the next of them represents
+the lane. How far a lane is behind at step ``n``, ``weight × max(n, 1) − rounds``, only increases
+until its round is over, also in rounded arithmetic. Two facts follow, and both are exact:
 
-* A lane whose first step at or above a *bar* is known need not be looked at before: it waits in a
-  ring of steps. The others stand in a list, and the furthest of the list is the furthest of all as
-  long as it reaches the bar itself. When it does not, the bar is lowered, when the list grows long,
-  it is raised, and every lane is placed anew.
-* A lane that is now further behind than any other will be at a later step goes on being served
-  until then.
+* A lane need not be compared before its first step at or above a *bar*: it waits in a ring of
+  steps. The other lanes are in a list, and the furthest of the list is the furthest of all as long
+  as it is at or above the bar. If it is not, the bar is lowered; if the list grows long, the bar is
+  raised; and every lane is placed again.
+* A lane that is now further behind than any other will be at a later step is served until then.
 
-No bound is a guess: a waiting lane's step is checked in the very arithmetic that decides (`_wait`).
-The multiplication and the subtraction are rounded one by one. LLVM fuses them only where it is told
-to, and nobody tells it: a test reads the machine code.
+No bound is an estimate: a waiting lane's step is checked with the same arithmetic (`_wait`). The
+multiplication and the subtraction are rounded one by one; LLVM fuses them only on request, and a
+test reads the machine code.
 
-Here: the compiled loop. Its plain twin, and what a blend is, are in `lc_assets.mixing.blending`.
 Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``,
     ``build_exhaustive_blending_indices``).
 """
@@ -26,13 +24,13 @@ from jaxtyping import Float64, Int16, Int64
 
 from lc_assets.compiling import compiled, inlined
 
-FEW = 24
-"""As many lanes all stand in the list, whatever they are behind."""
-LONG = 2
-"""The list is too long at so many times the lanes that were wanted in it."""
+_FEW = 24
+"""Up to this number, all lanes are in the list."""
+_LONG = 2
+"""The list is too long at this multiple of the lanes wanted in it."""
 _SLOT_BITS = 16
 _SLOT = np.int64((1 << _SLOT_BITS) - 1)
-_NOBODY = int(np.iinfo(np.int64).max)
+_NO_KEY = int(np.iinfo(np.int64).max)
 _LEAST = int(np.iinfo(np.int64).min)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _BISECTIONS = 16
@@ -45,20 +43,17 @@ def draw_few(
     chosen: Int16[np.ndarray, " sample"],
     samples: Int64[np.ndarray, " sample"],
 ) -> None:
-    """Fill in ``chosen`` and ``samples`` looking at every data set at every step: the largest
-    first, then whose it is.
+    """Fill in ``chosen`` and ``samples``, comparing every data set at every step.
 
     Args:
-        weights: of each data set.
-        limits: samples that each has.
-        chosen: data set of each sample.
-        samples: how often that data set was taken before.
+        weights: weight of each data set.
+        limits: samples of each data set.
+        chosen: data set of each sample; filled in.
+        samples: number of the sample in its data set; filled in.
     """
     room = (len(weights) + 3) // 4 * 4
-    shares, taken = (
-        np.zeros(room),
-        np.full(room, np.inf),
-    )  # those at the end, infinitely far ahead, are never chosen
+    # Four at a time; the entries that fill up the last four are never behind.
+    shares, taken = np.zeros(room), np.full(room, np.inf)
     shares[: len(weights)], taken[: len(weights)] = weights, 0
     behind = np.empty(room)
     for n in range(len(chosen)):
@@ -76,7 +71,7 @@ def draw_few(
                 value_2,
                 value_3,
             )
-            # Not max(): that asks after NaN, which never stands here.
+            # Not max(), which checks for NaN.
             most_0, most_1 = (
                 value_0 if value_0 > most_0 else most_0,
                 value_1 if value_1 > most_1 else most_1,
@@ -87,7 +82,7 @@ def draw_few(
             )
         most = max(most_0, most_1, most_2, most_3)
         who = 0
-        while behind[who] != most:  # the one jump in a step that no processor foresees
+        while behind[who] != most:  # the only branch of a step that is mispredicted
             who += 1
         chosen[n], samples[n] = who, np.int64(taken[who])
         taken[who] += 1
@@ -107,24 +102,23 @@ def draw(
     """Fill in ``chosen`` and ``samples``.
 
     Args:
-        weights: of each lane.
-        limits: samples that each data set of a lane has.
+        weights: weight of each lane.
+        limits: samples of each data set of a lane.
         starts: lane ``l`` is ``members[starts[l] : starts[l + 1]]``.
-        members: numbers of data sets, rising within a lane.
-        chosen: data set of each sample.
-        samples: how often that data set was taken before.
+        members: numbers of data sets, ascending within a lane.
+        chosen: data set of each sample; filled in.
+        samples: number of the sample in its data set; filled in.
     """
-    # Loose arrays, not a tuple of them: taking one out of a tuple counts references, 400 ns a
-    # sample.
+    # Separate arrays: taking one out of a tuple counts references, 400 ns per sample.
     n_lanes, ring = len(weights), 64
     while ring < 2 * n_lanes:
         ring *= 2
-    # Of each lane: how often all its data sets were served, and how many of them once more; and who
-    # waits for which step.
+    # Per lane: rounds in which all its data sets were served, and data sets served since; then the
+    # lanes that wait for each step of the ring, as linked lists.
     rounds, turns = np.zeros(n_lanes), np.zeros(n_lanes, np.int64)
     first, following = np.full(ring, -1, np.int64), np.full(n_lanes, -1, np.int64)
-    # Of each slot of the list: its lane with weight and rounds, and the data set that speaks for it
-    # with the slot below it.
+    # Per slot of the list: its lane with weight and rounds, and a key of the lane's next data set
+    # and the slot.
     slot_lanes, slot_weights, slot_rounds, keys = (
         np.empty(n_lanes, np.int64),
         np.empty(n_lanes),
@@ -132,11 +126,11 @@ def draw(
         np.empty(n_lanes, np.int64),
     )
     behind = np.empty(n_lanes)
-    wanted = n_lanes if n_lanes <= FEW else max(8, int(np.sqrt(n_lanes) / 3))
+    wanted = n_lanes if n_lanes <= _FEW else max(8, int(np.sqrt(n_lanes) / 3))
     bar, listed, placed_at, n = 0.0, 0, -1, 0
     while n < len(chosen):
         now = float(max(n, 1))
-        # Those that waited for this step come into the list, unless they have to wait on.
+        # Lanes that waited for this step enter the list, or wait on.
         lane = first[n & (ring - 1)]
         first[n & (ring - 1)] = -1
         while lane >= 0:
@@ -153,10 +147,10 @@ def draw(
                 _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
             lane = after
         slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
-        too_low = (
-            listed == 0
-        )  # who once was at the bar only rises, until it is served and looked at again
-        if too_low or (listed > LONG * wanted and n - placed_at > n_lanes):
+        # Place all lanes again if the list is empty or too long. A lane at the bar stays there
+        # until it is served.
+        too_low = listed == 0
+        if too_low or (listed > _LONG * wanted and n - placed_at > n_lanes):
             if too_low and placed_at >= 0 and n - placed_at < n_lanes:
                 wanted = min(2 * wanted, n_lanes)
             placed_at = n
@@ -176,6 +170,7 @@ def draw(
                 else:
                     _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
             slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
+        # Serve the lane for as many steps as it surely is the furthest.
         lane = slot_lanes[slot]
         begin, end = (
             starts[lane] + turns[lane],
@@ -189,6 +184,7 @@ def draw(
         turns[lane] += end - n
         n = end
         if turns[lane] == starts[lane + 1] - starts[lane]:
+            # Its round is over: it may leave the list.
             turns[lane] = 0
             rounds[lane] += 1
             slot_rounds[slot] = rounds[lane]
@@ -216,21 +212,18 @@ def _furthest(
     now: float,
     behind: np.ndarray,
 ) -> int:
-    """Key of the lane of the list that is furthest behind; of equals, that whose data set comes
-    first.
-    """
+    """Key of the lane of the list that is furthest behind; the smaller data set breaks ties."""
     marks = behind.view(np.int64)
-    key, best = _NOBODY, _LEAST
+    key, best = _NO_KEY, _LEAST
     for slot in range(listed):
         behind[slot] = weights[slot] * now - rounds[slot]
     for slot in range(listed):
         mark = marks[slot]
-        best = max(
-            best, mark ^ ((mark >> 63) & _MAGNITUDE)
-        )  # whole numbers that are ordered as the floats are
+        # Integers in the order of the floats.
+        best = max(best, mark ^ ((mark >> 63) & _MAGNITUDE))
     best = int(best ^ ((best >> 63) & _MAGNITUDE))
     for slot in range(listed):
-        key = min(key, keys[slot] if marks[slot] == best else _NOBODY)
+        key = min(key, keys[slot] if marks[slot] == best else _NO_KEY)
     return key
 
 
@@ -244,7 +237,7 @@ def _until(
     end: int,
     first: np.ndarray,
 ) -> int:
-    """A step up to which the lane in a slot surely is the furthest of all: at least the next."""
+    """A step before which the lane in a slot surely is the furthest: at least the next."""
     for step in range(n + 1, end):
         if first[step & (len(first) - 1)] >= 0:
             end = step
@@ -271,9 +264,7 @@ def _wait(
     first: np.ndarray,
     following: np.ndarray,
 ) -> None:
-    """Let a lane wait for a step behind ``n``, within the ring, before which it surely is below the
-    bar.
-    """
+    """Let a lane wait for a step after ``n``, within the ring, before which it is below the bar."""
     guess, last = (rounds + bar) / weight, n + len(first) - 1
     step = last if guess >= last else max(int(guess), n + 1)
     while step > n + 1 and weight * float(step - 1) - rounds >= bar:
@@ -291,9 +282,7 @@ def _bar(
     wanted: int,
     behind: np.ndarray,
 ) -> float:
-    """A bar that at least one lane reaches, and about as many as are wanted; below all when all are
-    wanted.
-    """
+    """A bar that about ``wanted`` lanes reach, and at least one; -inf if all are wanted."""
     if wanted >= len(weights):
         return -np.inf
     low, high = np.inf, -np.inf
