@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lc_assets.errors import NotWritable, StorageFull
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 
 STAGING_PREFIX = ".draft-"
 """Names that begin so are unfinished; no reader looks at them, and the next build of the folder
@@ -45,7 +45,7 @@ def publish(path: Path) -> Iterator[Path]:
         NotWritable: when nothing may be written there.
     """
     draft = _draft_of(path)
-    with translate_os_errors(path):
+    with os_errors_as_lc_errors(path):
         make_folder(path.parent)
         try:
             yield draft
@@ -68,7 +68,7 @@ def publish_linked(source: Path, path: Path) -> None:
         NotWritable: when nothing may be written there.
     """
     draft = _draft_of(path)
-    with translate_os_errors(path):
+    with os_errors_as_lc_errors(path):
         try:
             _link_or_copy(source, draft)
             draft.replace(path)  # of two names of one file it removes neither, see rename(2)
@@ -139,25 +139,3 @@ def remove_staging_files(folder: Path, *, below: bool = True) -> int:
     for draft in drafts:
         draft.unlink(missing_ok=True)
     return len(drafts)
-
-
-@contextlib.contextmanager
-def translate_os_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's "no space left" and "not allowed" into sentences that say what to
-    do.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise StorageFull(
-                f"the disk is full while writing {path}: nothing was published; free some space "
-                "and run it again"
-            ) from error
-        if error.errno in _REFUSED:
-            raise NotWritable(
-                f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: "
-                "nothing was published; "
-                "look at owner, permissions and mount of that folder and run it again"
-            ) from error
-        raise

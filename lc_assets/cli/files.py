@@ -11,6 +11,7 @@ import pyarrow as pa
 from lc_assets.cli.artefact import Artefact, Lines, Table
 from lc_assets.cli.printing import sized
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
@@ -155,16 +156,16 @@ def _prefix(path: Path) -> Path:
 
 def show_table(path: Path, verify: bool) -> Artefact:
     """A Parquet table, by its columns."""
-    try:
-        with guarded(path, where=str(path), rows_at_once=_ROWS_AT_ONCE) as file:
-            columns, metadata = file.file.schema_arrow, file.file.metadata
-            n_read = (
-                sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE))
-                if verify
-                else metadata.num_rows
-            )
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+    with (
+        library_errors_as_corrupt_file(path, system_errors_too=True),
+        guarded(path, where=str(path), rows_at_once=_ROWS_AT_ONCE) as file,
+    ):
+        columns, metadata = file.file.schema_arrow, file.file.metadata
+        n_read = (
+            sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE))
+            if verify
+            else metadata.num_rows
+        )
     return Artefact(
         kind=_table_kind(columns),
         facts=[

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 
 BUCKET: Final = pa.field("bucket", pa.int32())
 BUFFERED_BYTES: Final = 64 << 20
@@ -144,14 +144,16 @@ def read_bucket(
         CorruptFile: when a file is not what `BucketWriter` wrote.
     """
     for path in paths:
-        try:
-            with pq.ParquetFile(path) as file:
-                if groups := _groups_of(file.metadata, bucket):
-                    yield from file.iter_batches(
-                        lines_at_once, row_groups=groups, columns=file.schema_arrow.names[1:]
-                    )
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{path}: not a readable file of buckets: {error}") from error
+        with (
+            library_errors_as_corrupt_file(
+                path, "not a readable file of buckets", system_errors_too=True
+            ),
+            pq.ParquetFile(path) as file,
+        ):
+            if groups := _groups_of(file.metadata, bucket):
+                yield from file.iter_batches(
+                    lines_at_once, row_groups=groups, columns=file.schema_arrow.names[1:]
+                )
 
 
 def _groups_of(metadata: pq.FileMetaData, bucket: int) -> list[int]:

@@ -29,6 +29,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron_idx import (
     MOST_TOKENS,
     Array,
@@ -38,7 +39,7 @@ from lc_assets.formats.megatron_idx import (
     is_plain,
     parse_idx,
 )
-from lc_assets.publishing import STAGING_PREFIX, flush, make_folder, translate_os_errors
+from lc_assets.publishing import STAGING_PREFIX, flush, make_folder
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
@@ -88,7 +89,7 @@ class MegatronWriter:
             NotWritable: when nothing may be written there.
         """
         draft = prefix.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
-        with translate_os_errors(prefix):
+        with os_errors_as_lc_errors(prefix):
             make_folder(prefix.parent)
             writer = cls(bin_path(draft), dtype)
             try:

@@ -10,7 +10,7 @@ objects mean (`lc_assets.lake.bucket_lake`).
 import base64
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple
 
 import google_crc32c
 
-from lc_assets.errors import BadInput, Busy, CorruptFile, NotWritable, Unreachable
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, sha256_of_file, short
-from lc_assets.publishing import STAGING_PREFIX, flush, translate_os_errors
+from lc_assets.publishing import STAGING_PREFIX, flush
 
 SCHEME: Final = "gs://"
 TRANSFERS: Final = 8
@@ -68,7 +69,7 @@ class Bucket:
     def _bucket(self) -> Any:
         if not self.url.startswith(SCHEME) or not self._names[0]:
             raise BadInput(f"not a bucket: {self.url!r}; wanted gs://bucket or gs://bucket/folder")
-        with self._said_plainly(""):
+        with google_errors_as_lc_errors(self.where("")):
             return (self.client or _client()).bucket(self._names[0])
 
     @property
@@ -82,7 +83,7 @@ class Bucket:
 
     def read(self, path: str) -> Held | None:
         """The whole of a small object and its generation; None when there is none. Two requests."""
-        with self._said_plainly(path):
+        with google_errors_as_lc_errors(self.where(path)):
             blob = self._bucket.get_blob(self._name(path))
             if blob is None:
                 return None
@@ -96,7 +97,7 @@ class Bucket:
 
     def generation(self, path: str) -> int:
         """Which state of an object stands; 0 when there is none. One request."""
-        with self._said_plainly(path):
+        with google_errors_as_lc_errors(self.where(path)):
             blob = self._bucket.get_blob(self._name(path))
         return 0 if blob is None else int(blob.generation)
 
@@ -112,7 +113,7 @@ class Bucket:
         Raises:
             Busy: when another generation stands by now: somebody else wrote it.
         """
-        with self._said_plainly(path):
+        with google_errors_as_lc_errors(self.where(path)):
             self._blob(path).upload_from_string(
                 content, "application/json", if_generation_match=after, checksum="crc32c"
             )
@@ -120,7 +121,7 @@ class Bucket:
     def names(self, pattern: str) -> list[str]:
         """Paths of all objects that match a glob, sorted. One request per thousand."""
         prefix = self._names[1]
-        with self._said_plainly(pattern):
+        with google_errors_as_lc_errors(self.where(pattern)):
             found = self._bucket.list_blobs(
                 match_glob=f"{prefix}{pattern}", fields="items(name),nextPageToken"
             )
@@ -130,7 +131,7 @@ class Bucket:
         """Names of the folders right below ``place``, which is "" or ends with a slash, sorted. One
         request per thousand.
         """
-        with self._said_plainly(place):
+        with google_errors_as_lc_errors(self.where(place)):
             found = self._bucket.list_blobs(
                 prefix=self._name(place), delimiter="/", fields="prefixes,nextPageToken"
             )
@@ -143,7 +144,7 @@ class Bucket:
         """Every object below ``place``, which ends with a slash, by relative path. One request per
         thousand.
         """
-        with self._said_plainly(place):
+        with google_errors_as_lc_errors(self.where(place)):
             found = self._bucket.list_blobs(
                 prefix=self._name(place), fields="items(name,size,crc32c,updated),nextPageToken"
             )
@@ -160,7 +161,7 @@ class Bucket:
 
         for start in range(0, len(paths), REMOVED_AT_ONCE):
             with (
-                self._said_plainly(paths[start]),
+                google_errors_as_lc_errors(self.where(paths[start])),
                 contextlib.suppress(NotFound),
                 self._bucket.client.batch(),
             ):
@@ -175,7 +176,7 @@ class Bucket:
         from google.cloud.storage import transfer_manager  # noqa: PLC0415
 
         pairs = [(str(folder / path), self._blob(f"{place}/{path}", PART_BYTES)) for path in paths]
-        with self._said_plainly(place):
+        with google_errors_as_lc_errors(self.where(place)):
             transfer_manager.upload_many(
                 pairs,
                 raise_exception=True,
@@ -196,7 +197,7 @@ class Bucket:
 
         drafts = {fact: _draft_of(folder / fact.path) for fact in facts}
         try:
-            with translate_os_errors(folder), self._said_plainly(place):
+            with os_errors_as_lc_errors(folder), google_errors_as_lc_errors(self.where(place)):
                 transfer_manager.download_many(
                     [
                         (self._blob(f"{place}/{fact.path}"), str(draft))
@@ -228,41 +229,6 @@ class Bucket:
 
     def _name(self, path: str) -> str:
         return f"{self._names[1]}{path}"
-
-    @contextlib.contextmanager
-    def _said_plainly(self, path: str) -> Iterator[None]:
-        from google.api_core import exceptions as api  # noqa: PLC0415 - as above
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-        from google.cloud.storage.exceptions import DataCorruption  # noqa: PLC0415
-        from requests.exceptions import RequestException  # noqa: PLC0415
-
-        where = self.where(path)
-        try:
-            yield
-        except api.PreconditionFailed as error:
-            raise Busy(
-                f"{where}: another run has published this partition meanwhile; run this again"
-            ) from error
-        except api.NotFound as error:
-            raise CorruptFile(f"{where}: is missing, or the bucket is") from error
-        except (api.Forbidden, api.Unauthorized) as error:
-            raise NotWritable(
-                f"{where}: not allowed; look at the credentials and at the bucket's permissions"
-            ) from error
-        except DataCorruption as error:
-            raise CorruptFile(
-                f"{where}: arrived with another checksum than was sent; run it again"
-            ) from error
-        except GoogleAuthError as error:
-            raise Unreachable(
-                f"{where}: no credentials: run `gcloud auth application-default login`, or name a "
-                "key file"
-            ) from error
-        except (api.GoogleAPIError, RequestException) as error:
-            raise Unreachable(
-                f"{where}: {type(error).__name__}; look whether the address is right and run it "
-                "again"
-            ) from error
 
 
 def crc32c(path: Path) -> str:

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lc_assets.errors import BadInput
-from lc_assets.publishing import STAGING_PREFIX, translate_os_errors
+from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.publishing import STAGING_PREFIX
 
 BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
 USES: Final = ".uses"
@@ -89,7 +90,7 @@ class VersionCache:
             StorageFull: when the disk is full.
             NotWritable: when nothing may be written there.
         """
-        with translate_os_errors(home):
+        with os_errors_as_lc_errors(home):
             lease = Lease(self._mark(home))
             lease.used()
             return lease

@@ -27,6 +27,7 @@ import filelock
 import msgspec
 
 from lc_assets.errors import BadInput, Busy, CorruptFile, LcError, NotPublished
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import short
 from lc_assets.lake.receipts import RECEIPT, decode_json, encode_json
 from lc_assets.lake.versions import (
@@ -37,7 +38,7 @@ from lc_assets.lake.versions import (
     read_summary,
     version_named,
 )
-from lc_assets.publishing import publish_bytes, translate_os_errors
+from lc_assets.publishing import publish_bytes
 
 CURRENT: Final = "current.json"
 GLOBAL: Final = "all"
@@ -191,7 +192,7 @@ class Partition:
             Busy: when it is published, or a run is building this partition.
             NotWritable: when it cannot be removed.
         """
-        with translate_os_errors(self.folder):
+        with os_errors_as_lc_errors(self.folder):
             try:
                 with filelock.FileLock(self.folder / ".lock", timeout=patience):
                     self._require_unpublished(name)
@@ -292,7 +293,7 @@ class Lake:
             BadInput: when it is there, with another content.
         """
         place = self.root / path
-        with translate_os_errors(place):
+        with os_errors_as_lc_errors(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             with filelock.FileLock(place.parent / ".lock"):
                 found = self.note(path)

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +25,7 @@ import msgspec
 import tenacity
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
+from lc_assets.foreign_errors import transport_errors_as_unreachable, without_address
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -38,9 +38,6 @@ BY_TIME = "mtime:"
 
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 """Where the file systems behind fsspec say what a file holds, most telling first."""
-
-_GONE = (404, 410)
-"""HTTP's answers for a file that is not there."""
 
 _BEYOND = 416
 """HTTP's answer for a range that begins behind a file's end."""
@@ -90,7 +87,7 @@ class Upstream:
         try:
             return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
         except (ValueError, ImportError) as error:
-            raise BadInput(f"cannot read from {self.root!r}: {error}") from _told(error)
+            raise BadInput(f"cannot read from {self.root!r}: {error}") from without_address(error)
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.
@@ -106,12 +103,10 @@ class Upstream:
         files, root = self._place
         full = f"{root.rstrip('/')}/{path}"
         try:
-            info = files.info(full)
-        except FileNotFoundError as error:
-            _must_have_been_reached(error, f"{self.root}/{path}")
+            with transport_errors_as_unreachable(f"{self.root}/{path}"):
+                info = files.info(full)
+        except FileNotFoundError:
             return None
-        except _transport_errors() as error:
-            raise _unreachable(f"{self.root}/{path}", error) from _told(error)
         return UpstreamFile(
             path,
             -1 if info.get("size") is None else int(info["size"]),
@@ -137,11 +132,10 @@ class Upstream:
             return None
         stem = f"{root.rstrip('/')}/"
         try:
-            found = files.find(f"{stem}{folder}")
+            with transport_errors_as_unreachable(f"{self.root}/{folder}"):
+                found = files.find(f"{stem}{folder}")
         except FileNotFoundError:
             return []
-        except _transport_errors() as error:
-            raise _unreachable(f"{self.root}/{folder}", error) from _told(error)
         paths = sorted(path.removeprefix(stem) for path in found if path.startswith(stem))
         return [path for path in paths if not any(part.startswith(".") for part in path.split("/"))]
 
@@ -158,21 +152,19 @@ class Upstream:
         files, root = self._place
         where = f"{self.root}/{path}"
         try:
-            with files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream:
+            with (
+                transport_errors_as_unreachable(where, midway=True),
+                files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream,
+            ):
                 yield stream
         except FileNotFoundError as error:
-            _must_have_been_reached(error, where)
-            raise CorruptFile(f"{where}: is missing") from _told(error)
+            raise CorruptFile(f"{where}: is missing") from without_address(error)
         except LcError:
             raise  # some of ours are OSErrors or ValueErrors too
         except ValueError as error:
             if "range requests" not in str(error):
                 raise
-            raise BadInput(f"{where}: {NO_RANGES}") from _told(error)
-        except _transport_errors() as error:
-            raise Unreachable(
-                f"{where}: could not be read to its end: {type(error).__name__}: {error}"
-            ) from _told(error)
+            raise BadInput(f"{where}: {NO_RANGES}") from without_address(error)
 
     def read(self, path: str, *, most_bytes: int) -> bytes | None:
         """The whole of a small file, or None when it is missing.
@@ -201,7 +193,7 @@ class Upstream:
         """
         files, root = self._place
         where = f"{self.root}/{path}"
-        with _said_plainly(where):
+        with transport_errors_as_unreachable(where):
             size = files.info(f"{root.rstrip('/')}/{path}").get("size")
         if size is None:
             raise BadInput(
@@ -229,7 +221,7 @@ class Upstream:
         )
         for answer, (path, start, stop) in zip(found, pieces, strict=True):
             if isinstance(answer, BaseException) and getattr(answer, "status", None) != _BEYOND:
-                with _said_plainly(f"{self.root}/{path}"):
+                with transport_errors_as_unreachable(f"{self.root}/{path}"):
                     raise answer
             if not isinstance(answer, BaseException) and len(answer) > stop - start:
                 raise BadInput(f"{self.root}/{path}: {NO_RANGES}")
@@ -255,7 +247,7 @@ class Upstream:
         if protocols & {"http", "https"}:
             return None
         top = f"{root.rstrip('/')}/{folder}"
-        with _said_plainly(f"{self.root}/{folder}"):
+        with transport_errors_as_unreachable(f"{self.root}/{folder}"):
             if "file" in protocols:
                 return {f"{folder}/{path}": mark for path, mark in _walked(top)}
             files.invalidate_cache()  # of earlier listings in this process
@@ -303,22 +295,6 @@ def _mark(info: Mapping[str, Any]) -> str:
     return named or f"{info.get('size')}:{when}"
 
 
-@contextlib.contextmanager
-def _said_plainly(where: str) -> Iterator[None]:
-    """Let a missing file be `FileNotFoundError` when a server says so, and everything else that
-    goes wrong `Unreachable`.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        _must_have_been_reached(error, where)
-        raise FileNotFoundError(without_secrets(where)) from _told(error)
-    except _transport_errors() as error:
-        if getattr(error, "status", None) in _GONE:
-            raise FileNotFoundError(without_secrets(where)) from _told(error)
-        raise _unreachable(where, error) from _told(error)
-
-
 def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
     """Make a function of one task ask again, after a pause, when upstream does not deliver; its
     work must bear being repeated.
@@ -337,53 +313,8 @@ def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answe
     return asking
 
 
-def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
-    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as
-    missing.
-    """
-    cause = error.__cause__
-    if (
-        cause is not None
-        and getattr(cause, "status", None) not in _GONE
-        and isinstance(cause, _transport_errors())
-    ):
-        raise _unreachable(where, cause) from _told(error)
-
-
-def _unreachable(where: str, error: BaseException) -> Unreachable:
-    return Unreachable(
-        f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is "
-        "right and run it again"
-    )
-
-
-def _told(error: BaseException) -> OSError:
-    """What a library raised, for tracebacks: its own errors hold whole addresses, and so what opens
-    them.
-    """
-    return OSError(without_secrets(f"{type(error).__name__}: {error}"))
-
-
 def _sha256(stream: BinaryIO) -> str:
     hasher = hashlib.sha256()
     while block := stream.read(BLOCK_BYTES):
         hasher.update(block)
     return hasher.hexdigest()
-
-
-def _transport_errors() -> tuple[type[Exception], ...]:
-    import aiohttp  # noqa: PLC0415 - half a second that a local folder need not pay
-
-    return (OSError, aiohttp.ClientError, TimeoutError, *_google_errors())
-
-
-def _google_errors() -> Iterator[type[Exception]]:
-    """What gcsfs raises and is no `OSError`; only when it was imported, so only when a bucket is
-    read.
-    """
-    for module, name in (
-        ("gcsfs.retry", "HttpError"),
-        ("google.auth.exceptions", "GoogleAuthError"),
-    ):
-        if module in sys.modules:
-            yield getattr(sys.modules[module], name)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.loaders.arrays import RiffledRows, RowSource, ZarrRows
 
 ROWS_FILE: Final = "rows.parquet"
@@ -179,7 +180,6 @@ def _count(path: Path, split: str) -> int:
 
 
 def _asked(path: Path, ask: Callable[[Any], Any]) -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - as above
     import pyarrow.dataset  # noqa: PLC0415
 
     if not path.is_file():
@@ -187,7 +187,5 @@ def _asked(path: Path, ask: Callable[[Any], Any]) -> Any:
             f"{path}: no row table here, so nobody knows whose rows these are: open the lake they "
             "are published in"
         )
-    try:
+    with library_errors_as_corrupt_file(path, "not a readable row table", system_errors_too=True):
         return ask(pyarrow.dataset.dataset(path, format="parquet"))
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path}: not a readable row table: {error}") from error

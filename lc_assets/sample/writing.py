@@ -18,6 +18,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import (
@@ -29,13 +30,7 @@ from lc_assets.formats.redpajama.listings import (
 )
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
-from lc_assets.publishing import (
-    STAGING_PREFIX,
-    publish,
-    publish_bytes,
-    remove_staging_files,
-    translate_os_errors,
-)
+from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
 from lc_assets.sample.crawl import CrawlTask, crawl_of_shards
 from lc_assets.sample.page import Texts
 from lc_assets.sample.plan import Document, Kind, newest_first, plan_sample
@@ -133,7 +128,7 @@ def write_sample(
     _refuse_strangers(target)
     spool = target / SPOOL
     try:
-        with translate_os_errors(spool):
+        with os_errors_as_lc_errors(spool):
             pages, digest = write_spool(spool, texts)
         planted = -(-len(pages) // PAGES_PER_PLANT)
         settings = SampleSettings(

@@ -21,12 +21,13 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, LcError, NotPublished
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.lake import GLOBAL, Lake, Partition
 from lc_assets.lake.receipts import SCRATCH, Fingerprint, Receipt, receipt_of, version_files
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published, write_receipt
-from lc_assets.publishing import make_folder, remove_staging_files, translate_os_errors
+from lc_assets.publishing import make_folder, remove_staging_files
 from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
@@ -309,7 +310,7 @@ def build(
         if standing is not None:
             return _republish(partition, standing, before)
         staging = _draft_of(stage, partition, fingerprint, read)
-        with translate_os_errors(staging.folder), measured_by(staging.meter) as measured:
+        with os_errors_as_lc_errors(staging.folder), measured_by(staging.meter) as measured:
             counts = _fill(staging, fill)
         started = time.perf_counter()
         findings = audit(stage, CheckInput.of(staging, counts, context.lake))
@@ -491,7 +492,7 @@ def _refuse_what_is_wrong(
 @contextlib.contextmanager
 def _alone(partition: Partition) -> Iterator[None]:
     lock = filelock.FileLock(partition.folder / ".lock", timeout=BUSY_SECONDS)
-    with translate_os_errors(partition.folder):
+    with os_errors_as_lc_errors(partition.folder):
         make_folder(partition.folder)
         try:
             lock.acquire()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import require_sound_footer
 from lc_assets.publishing import publish
 
@@ -232,7 +233,7 @@ def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
         CorruptFile: when it is not Parquet, promises what cannot be, or is damaged where it is
             read; names the file.
     """
-    with damage_said_plainly(path):
+    with library_errors_as_corrupt_file(path, system_errors_too=True):
         require_sound_footer(path)
         with pq.ParquetFile(path) as file:
             yield file
@@ -246,17 +247,11 @@ def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
     Raises:
         CorruptFile: when it is not Parquet, or is damaged where it is read; names the file.
     """
-    with damage_said_plainly(path), pq.ParquetFile(path, memory_map=True) as file:
+    with (
+        library_errors_as_corrupt_file(path, system_errors_too=True),
+        pq.ParquetFile(path, memory_map=True) as file,
+    ):
         yield file
-
-
-@contextlib.contextmanager
-def damage_said_plainly(path: Path) -> Iterator[None]:
-    """Turn what Arrow says of a damaged table into an error that names the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
 
 
 def read_lines(

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.archives.responses import HTML_TYPES
 from lc_assets.formats.parquet.opening import guarded
 
@@ -71,39 +72,26 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
     Raises:
         CorruptFile: when it is no Parquet, damaged, or lacks a column.
     """
-    try:
-        with guarded(stream, where=where, rows_at_once=ROWS_AT_ONCE) as file:
-            if twice := [
-                name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1
-            ]:
-                raise CorruptFile(
-                    f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl"
-                )
-            names = set(file.file.schema_arrow.names)
-            if missing := [name for name in _NEEDED if name not in names]:
-                raise CorruptFile(
-                    f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl"
-                )
-            columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
-            for batch in file.batches(ROWS_AT_ONCE, columns):
-                found = _read(batch)
-                found.validate(full=True)  # Arrow believes a file's word that bytes are text
-                yield found
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowNotImplementedError,
-        pa.ArrowTypeError,
-        UnicodeDecodeError,
-    ) as error:
-        raise CorruptFile(
-            f"{where}: not a readable index in Parquet: {error}; fetch it again"
-        ) from error
-    except OSError as error:
-        if type(error) is not OSError or error.errno is not None:
-            raise
-        raise CorruptFile(
-            f"{where}: not a readable index in Parquet: {error}; fetch it again"
-        ) from error  # Arrow's word for damage
+    with (
+        library_errors_as_corrupt_file(where, "not a readable index in Parquet; fetch it again"),
+        guarded(stream, where=where, rows_at_once=ROWS_AT_ONCE) as file,
+    ):
+        if twice := [
+            name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1
+        ]:
+            raise CorruptFile(
+                f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl"
+            )
+        names = set(file.file.schema_arrow.names)
+        if missing := [name for name in _NEEDED if name not in names]:
+            raise CorruptFile(
+                f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl"
+            )
+        columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
+        for batch in file.batches(ROWS_AT_ONCE, columns):
+            found = _read(batch)
+            found.validate(full=True)  # Arrow believes a file's word that bytes are text
+            yield found
 
 
 def _read(batch: pa.RecordBatch) -> pa.RecordBatch:

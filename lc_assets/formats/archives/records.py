@@ -14,6 +14,7 @@ from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.archives.members import NO_PLACE, Members, Plain
 
 MAX_HEADER_BYTES: Final = 1 << 20
@@ -105,7 +106,7 @@ def blocks(
         CorruptFile: when the archive is damaged or cut short, or a record is not as long as it
             says.
     """
-    with _said_plainly(where):
+    with library_errors_as_corrupt_file(where, DAMAGED):
         for record in ArchiveIterator(
             cast("BinaryIO", source),
             parse_http=False,
@@ -151,16 +152,3 @@ def _ending(block: Block, offset: int) -> Block:
     if NO_PLACE in {block.offset, offset}:
         return block._replace(offset=NO_PLACE)
     return block._replace(length=offset - block.offset)
-
-
-@contextlib.contextmanager
-def _said_plainly(where: str) -> Iterator[None]:
-    """FastWARC's own word for damage is a bare `OSError`; those of disks and servers have a number,
-    or a kind of their own.
-    """
-    try:
-        yield
-    except OSError as error:
-        if type(error) is not OSError or error.errno is not None:
-            raise
-        raise CorruptFile(f"{where}: cut short or damaged: {error}; fetch it again") from error

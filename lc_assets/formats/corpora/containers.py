@@ -5,16 +5,16 @@ of more than 128 MiB is refused.
 """
 
 import contextlib
-import gzip
 import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
-from isal import igzip, igzip_lib
+from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.vocabulary import Shard
 
 JSON_LINES: Final = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
@@ -29,13 +29,6 @@ MAX_DOCUMENT_BYTES: Final = 256 << 20
 """A longer document is not read, unless one says so."""
 
 _READ_BYTES: Final = 1 << 18
-_DAMAGE: Final = (
-    EOFError,
-    gzip.BadGzipFile,
-    cast("type[Exception]", igzip_lib.IsalError),
-    pa.ArrowException,
-    UnicodeDecodeError,
-)
 
 
 def without_suffix(name: str) -> str:
@@ -71,7 +64,11 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
         CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while
             they are read.
     """
-    with damage_said_plainly(path), path.open("rb") as file, contextlib.ExitStack() as stack:
+    with (
+        library_errors_as_corrupt_file(path, DAMAGED),
+        path.open("rb") as file,
+        contextlib.ExitStack() as stack,
+    ):
         if not path.name.endswith((".gz", ".zst")):
             yield file
             return
@@ -85,18 +82,3 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
                 pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
             )
             yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
-
-
-@contextlib.contextmanager
-def damage_said_plainly(path: Path) -> Iterator[None]:
-    """Turn what libraries raise at damaged bytes into `CorruptFile`; a disk's own errors pass."""
-    try:
-        yield
-    except _DAMAGE as error:
-        raise CorruptFile(f"{path}: cut short or damaged: {error}; fetch it again") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise CorruptFile(
-            f"{path}: cut short or damaged: {error}; fetch it again"
-        ) from error  # Arrow's and FastWARC's word for it

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
+from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.corpora.containers import (
     MAX_DOCUMENT_BYTES,
-    damage_said_plainly,
     name_of_places,
 )
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
@@ -44,7 +44,10 @@ def read_parquet(
     Raises:
         BadInput: when it has no column for the text.
     """
-    with damage_said_plainly(path), weighed(path, most_rows=BATCH_ROWS) as (file, most_rows):
+    with (
+        library_errors_as_corrupt_file(path, DAMAGED),
+        weighed(path, most_rows=BATCH_ROWS) as (file, most_rows),
+    ):
         names = file.file.schema_arrow.names
         field = text_field_of(names, text_field)
         if field not in names:
@@ -67,7 +70,10 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
     Raises:
         CorruptFile: when it is no Parquet, or damaged.
     """
-    with damage_said_plainly(path), weighed(path, most_rows=BATCH_ROWS) as (file, most_rows):
+    with (
+        library_errors_as_corrupt_file(path, DAMAGED),
+        weighed(path, most_rows=BATCH_ROWS) as (file, most_rows),
+    ):
         yield from _records(file, most_rows)
 
 

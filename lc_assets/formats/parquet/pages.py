@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.deltas import DELTA_LENGTH_STRINGS, DELTA_STRINGS, require_lengths
 from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
 from lc_assets.formats.parquet.thrift import Shape, read_struct
@@ -169,10 +170,8 @@ def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
     if not codec:
         return content
     _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
-    try:
+    with library_errors_as_corrupt_file("a page", "does not decompress", system_errors_too=True):
         return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"holds a page that does not unpack: {error}") from error
 
 
 def _longest(content: bytes, codec: int, unpacked: int) -> int:

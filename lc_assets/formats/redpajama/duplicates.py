@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.ids import line_reader
-from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.vocabulary import Shard
 
 COLUMNS: Final = ("shard_id", "doc_id", "digest")
@@ -38,7 +38,10 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
             of another shard.
     """
     line_of = line_reader(shard)
-    with damage_said_plainly(where), guarded(source, where=where, rows_at_once=BATCH_ROWS) as file:
+    with (
+        library_errors_as_corrupt_file(where),
+        guarded(source, where=where, rows_at_once=BATCH_ROWS) as file,
+    ):
         _check_columns(file.file.schema_arrow, where)
         batches = file.batches(BATCH_ROWS, ["doc_id"])
         return frozenset(

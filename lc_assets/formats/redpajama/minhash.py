@@ -22,7 +22,6 @@ Here: reading and writing, a bounded number of documents at a time. Not here: ma
 Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercomputer/RedPajama-Data.
 """
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -35,9 +34,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.ids import id_int
-from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
 SCHEME_KEY: Final = b"minhash_scheme"
@@ -133,7 +132,10 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or
             when bands are of another number or width, or contradict each other; names ``where``.
     """
-    with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
+    with (
+        library_errors_as_corrupt_file(where, system_errors_too=True),
+        guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file,
+    ):
         _check_columns(file.file.schema_arrow, where)
         columns = ["id", *(bands.column for bands in BANDS)]
         for batch in file.batches(GROUP_DOCUMENTS, columns):
@@ -147,7 +149,10 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     Raises:
         CorruptFile: when it is no such file.
     """
-    with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
+    with (
+        library_errors_as_corrupt_file(where, system_errors_too=True),
+        guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file,
+    ):
         schema = file.file.schema_arrow
     _check_columns(schema, where)
     label: str = (
@@ -224,12 +229,3 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
                 f"{where}: not a file of MinHash signatures: column {name} is missing or of "
                 f"another type; found {said[:300]}"
             )
-
-
-@contextlib.contextmanager
-def _said_plainly(where: str) -> Iterator[None]:
-    try:
-        with damage_said_plainly(where):
-            yield
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{where}: is missing; make it, or fetch it, again") from error

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
-from lc_assets.publishing import publish, translate_os_errors
+from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.facts_reading import facts_of, repeated_in
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.settings import (
@@ -72,7 +73,7 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
     _narrow(asked, facts, near=NEAR in decision.by)
     if NEAR in decision.by:
         _remove(asked, NEAR, preference)
-    with translate_os_errors(out):
+    with os_errors_as_lc_errors(out):
         asked.publish(_clusters(preference), out / CLUSTERS_FILE, CLUSTERS)
         asked.publish(_removed(preference), out / REMOVED_FILE, REMOVED)
         n_kept = _publish_kept(asked, facts, out / KEPT_FILE)

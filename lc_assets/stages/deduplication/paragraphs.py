@@ -26,9 +26,10 @@ import pyarrow.parquet as pq
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.publishing import publish, translate_os_errors
+from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.asking import WORK
 from lc_assets.stages.deduplication.deciding import KEPT_FILE, in_order
 from lc_assets.stages.deduplication.facts import documents_of
@@ -123,7 +124,7 @@ def remove_paragraphs(
     if least_chars < 1:
         raise BadInput(f"paragraphs of at least {least_chars} characters: wanted at least one")
     work = out / WORK
-    with translate_os_errors(out), queries(work, (means or Means()).memory // 2) as asked:
+    with os_errors_as_lc_errors(out), queries(work, (means or Means()).memory // 2) as asked:
         tasks = [
             ParagraphsTask(
                 file=file,

@@ -3,8 +3,6 @@ that goes with it.
 """
 
 import contextlib
-import errno
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, StorageFull
+from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
 
 LINES_AT_ONCE = 1 << 16
@@ -31,12 +29,12 @@ class Queries:
 
     def do(self, query: str) -> None:
         """Run a statement that answers nothing."""
-        with _said_plainly(self.scratch):
+        with duckdb_errors_as_lc_errors(self.scratch):
             self.connection.execute(query)
 
     def number(self, query: str) -> int:
         """The one number that a query answers."""
-        with _said_plainly(self.scratch):
+        with duckdb_errors_as_lc_errors(self.scratch):
             return int(self.connection.execute(query).fetchall()[0][0] or 0)
 
     def numbers(self, query: str) -> NDArray[np.int64]:
@@ -50,7 +48,7 @@ class Queries:
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The answer, some `LINES_AT_ONCE` lines at a time."""
-        with _said_plainly(self.scratch):
+        with duckdb_errors_as_lc_errors(self.scratch):
             yield from self.connection.sql(query).to_arrow_reader(LINES_AT_ONCE)
 
     def lines(self, query: str) -> list[dict[str, Any]]:
@@ -78,7 +76,7 @@ def queries(scratch: Path, memory: int) -> Iterator[Queries]:
     import duckdb  # noqa: PLC0415
 
     scratch.mkdir(parents=True, exist_ok=True)
-    with _said_plainly(scratch), contextlib.ExitStack() as stack:
+    with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         connection = stack.enter_context(
             contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb")))
@@ -104,25 +102,3 @@ def quoted(words: str) -> str:
 def parquet(paths: list[Path]) -> str:
     """Some Parquet files as a table of a query."""
     return f"read_parquet([{', '.join(quoted(str(path)) for path in paths)}])"
-
-
-@contextlib.contextmanager
-def _said_plainly(scratch: Path) -> Iterator[None]:
-    import duckdb  # noqa: PLC0415 - as above
-
-    try:
-        yield
-    except duckdb.Error as error:
-        said = str(error).splitlines()[0]
-        if os.strerror(errno.ENOSPC) in said:
-            raise StorageFull(
-                f"the disk is full while writing {scratch}: nothing was published; free some "
-                "space and run it again"
-            ) from error
-        if isinstance(error, duckdb.OutOfMemoryException):
-            raise BadInput(
-                f"the query needs more memory, or more disk below the output: {said}"
-            ) from error
-        if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
-            raise CorruptFile(f"a table cannot be read: {said}") from error
-        raise

@@ -20,8 +20,9 @@ import msgspec
 
 from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.publishing import publish_bytes, translate_os_errors
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.corpus_runs import stem_of
 from lc_assets.stages.deduplication.asking import WORK, Search
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, decide
@@ -70,7 +71,7 @@ def deduplicate(search: Search) -> Summary:
     scheme = msgspec.structs.replace(search.scheme, signature=search.signing.name)
     require_threshold(search.decision, scheme)
     older = _older(search, scheme)
-    with translate_os_errors(search.out):
+    with os_errors_as_lc_errors(search.out):
         _begin(search.out)
         try:
             index, gathered = _index(search, scheme, older)
@@ -112,7 +113,7 @@ def decide_again(evidence: Path, out: Path, decision: Decision, means: Means) ->
             f"{evidence} was not searched by {', '.join(sorted(missing))}; search it anew"
         )
     index = open_index(evidence / INDEX)
-    with translate_os_errors(out):
+    with os_errors_as_lc_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / SUMMARY).unlink(missing_ok=evidence.resolve() != out.resolve())
         try:

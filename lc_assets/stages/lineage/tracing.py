@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder, require_split
@@ -363,12 +363,10 @@ def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
     # Brings pandas along, a second that the code location need not pay.
     import pyarrow.dataset  # noqa: PLC0415
 
-    try:
+    with library_errors_as_corrupt_file(path, system_errors_too=True):
         lines: list[dict[str, Any]] = (
             pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
         )
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
     return lines
 
 

@@ -26,10 +26,11 @@ import numpy as np
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.packing.lengths import BucketCount, Growth, bucket_counts
-from lc_assets.publishing import finished, publish_bytes, translate_os_errors
+from lc_assets.publishing import finished, publish_bytes
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import Means
@@ -142,7 +143,7 @@ def pack_crawl(crawl: Crawl) -> Outcome:
         raise BadInput(
             "links are read out of archives: name WARC files, such as --warc crawl.warc.gz"
         )
-    with translate_os_errors(crawl.out):
+    with os_errors_as_lc_errors(crawl.out):
         crawl.out.mkdir(parents=True, exist_ok=True)
         (crawl.out / SUMMARY_FILE).unlink(missing_ok=True)
         shutil.rmtree(crawl.work, ignore_errors=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.formats.megatron_cache import (
     PrefixFacts,
@@ -41,7 +42,7 @@ from lc_assets.mixing.cache_names import (
 )
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources, documents_of
-from lc_assets.publishing import publish_bytes, translate_os_errors
+from lc_assets.publishing import publish_bytes
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
@@ -220,7 +221,7 @@ def _words(sources: Sources | None) -> list[str]:
 
 
 def _linked(prefix: Path, place: Path, digest: str) -> str:
-    with translate_os_errors(place):
+    with os_errors_as_lc_errors(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (bin_path(place).exists() and idx_path(place).exists() and _digest(place) == digest):
             for path in (bin_path, idx_path):

@@ -28,8 +28,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.publishing import STAGING_PREFIX, flush, publish, translate_os_errors
+from lc_assets.publishing import STAGING_PREFIX, flush, publish
 from lc_assets.stages.megatron.megatron_merging import Stretch, cut
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
@@ -155,7 +156,7 @@ def _lists(reader: MegatronReader, start: int, stop: int) -> pa.ListArray:
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder that appears whole, when the block ends well."""
-    with translate_os_errors(folder):
+    with os_errors_as_lc_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"{folder}: there is something already; name a new folder")
         draft = folder.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{folder.name}")

@@ -37,16 +37,12 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.megatron import MegatronWriter, bin_path, idx_path, put_in_place
 from lc_assets.lake.receipts import decode_json, encode_json
-from lc_assets.publishing import (
-    STAGING_PREFIX,
-    publish_bytes,
-    remove_staging_files,
-    translate_os_errors,
-)
+from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
 from lc_assets.stages.megatron.megatron_merging import join
 from lc_assets.stages.megatron.megatron_receipts import (
     DataSetReceipt,
@@ -158,7 +154,7 @@ def write_parts(
 
 def _tasks(sources: Sequence[Path], folder: Path, memos: Path, settled: Settled) -> list[PartTask]:
     files = corpus_files(sources)
-    with translate_os_errors(folder):
+    with os_errors_as_lc_errors(folder):
         memos.mkdir(parents=True, exist_ok=True)
     return [PartTask(file=file, folder=folder, memos=memos, settled=settled) for file in files]
 
@@ -172,7 +168,7 @@ def _remove_staging_files(folder: Path, prefix: Path) -> None:
 
 
 def _join(parts: Sequence[Path], prefix: Path) -> None:
-    with translate_os_errors(prefix):
+    with os_errors_as_lc_errors(prefix):
         if len(parts) == 1:
             put_in_place(parts[0], prefix)
         else:

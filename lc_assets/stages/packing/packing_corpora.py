@@ -27,6 +27,7 @@ import pyarrow as pa
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
@@ -34,7 +35,7 @@ from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.methods import CUT_AT_ENDS, KEEP_ORDER
 from lc_assets.packing.pieces import Balance, balance, covered_as_often
-from lc_assets.publishing import publish, translate_os_errors
+from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.megatron.megatron_settings import Settled
@@ -227,7 +228,7 @@ def _begin(out: Path) -> Path:
         shutil.rmtree(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out}: is there already and holds something; name a new folder")
-    with translate_os_errors(out):
+    with os_errors_as_lc_errors(out):
         (out / WORK).mkdir(parents=True)
     return out / WORK
 

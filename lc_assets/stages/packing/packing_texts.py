@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets.formats.grid_layout import grid_dtype
@@ -27,7 +28,7 @@ from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_gathering import gather_pieces
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary
-from lc_assets.stages.tables import damage_said_plainly, opened_table
+from lc_assets.stages.tables import opened_table
 
 FOLDER: Final = "texts"
 PARTED_BY: Final = "\n\n"
@@ -59,7 +60,7 @@ def write_texts(
     """Write the texts of all rows whose spans lie in ``folder``: ``texts/00000.jsonl.gz`` and on, a
     file per group of rows.
     """
-    with damage_said_plainly(folder / SPANS_FILE):
+    with library_errors_as_corrupt_file(folder / SPANS_FILE, system_errors_too=True):
         n_groups = pq.read_metadata(folder / SPANS_FILE).num_row_groups
     tasks = [
         TextsTask(

@@ -27,9 +27,10 @@ import pyarrow as pa
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.publishing import STAGING_PREFIX, finished, publish, translate_os_errors
+from lc_assets.publishing import STAGING_PREFIX, finished, publish
 from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.tokens.tokenizers import Tokenizer, without_surrogates
 
@@ -106,7 +107,7 @@ def spool_beside(out: Path) -> Iterator[Path]:
         StorageFull, NotWritable: when it cannot be written to.
     """
     folder = out.with_name(f"{STAGING_PREFIX}spool-{out.name}")
-    with translate_os_errors(folder):
+    with os_errors_as_lc_errors(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:

@@ -1,0 +1,219 @@
+"""Errors of libraries and of the operating system, turned into this package's.
+
+Each context manager here is named for what it does. The library's error stays the cause; where it
+could hold credentials, its text without them does. Libraries are imported where something failed, or
+where the caller has imported them already.
+
+Here: what is raised by Arrow, decompressors, fsspec, DuckDB, Google's client and the operating
+system. Not here: what a tokenizer raises (`lc_assets.tokens.tokenizers`, which knows no files).
+"""
+
+import contextlib
+import errno
+import gzip
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, cast
+
+from lc_assets.errors import (
+    BadInput,
+    Busy,
+    CorruptFile,
+    LcError,
+    NotWritable,
+    StorageFull,
+    Unreachable,
+    without_secrets,
+)
+
+NOT_PARQUET: Final = "not a readable Parquet file"
+DAMAGED: Final = "cut short or damaged; fetch it again"
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED: Final = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+)
+_GONE: Final = (404, 410)
+"""HTTP's answers for a file that does not exist."""
+
+
+@contextlib.contextmanager
+def library_errors_as_corrupt_file(
+    where: object, problem: str = NOT_PARQUET, *, system_errors_too: bool = False
+) -> Iterator[None]:
+    """Raise `CorruptFile` where Arrow, a decompressor or FastWARC refuses a file's bytes.
+
+    Args:
+        where: names the file.
+        problem: what to say of it.
+        system_errors_too: whether an error of the operating system, such as a missing file, is
+            damage as well: it is for a file that a receipt lists. Otherwise it passes.
+    """
+    try:
+        yield
+    except LcError:
+        raise  # some are OSErrors or ValueErrors as well
+    except _damage_errors() as error:
+        raise CorruptFile(f"{where}: {problem}: {error}") from error
+    except OSError as error:
+        # Arrow and FastWARC report damage by a plain OSError without a number.
+        is_damage = type(error) is OSError and error.errno is None
+        if not is_damage and not system_errors_too:
+            raise
+        raise CorruptFile(f"{where}: {problem}: {error}") from error
+
+
+@contextlib.contextmanager
+def os_errors_as_lc_errors(path: Path) -> Iterator[None]:
+    """Raise `StorageFull` or `NotWritable` where the disk is full, or may not be written to."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StorageFull(
+                f"the disk is full while writing {path}: nothing was published; free some space "
+                "and run it again"
+            ) from error
+        if error.errno in _REFUSED:
+            raise NotWritable(
+                f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: "
+                "nothing was published; look at owner, permissions and mount of that folder and "
+                "run it again"
+            ) from error
+        raise
+
+
+@contextlib.contextmanager
+def duckdb_errors_as_lc_errors(scratch: Path) -> Iterator[None]:
+    """Raise `StorageFull`, `BadInput` or `CorruptFile` where DuckDB has no disk, no memory, or
+    cannot read a table.
+    """
+    import duckdb  # noqa: PLC0415 - see above
+
+    try:
+        yield
+    except duckdb.Error as error:
+        first_line = str(error).splitlines()[0]
+        if os.strerror(errno.ENOSPC) in first_line:
+            raise StorageFull(
+                f"the disk is full while writing {scratch}: nothing was published; free some "
+                "space and run it again"
+            ) from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise BadInput(
+                f"the query needs more memory, or more disk below the output: {first_line}"
+            ) from error
+        if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+            raise CorruptFile(f"a table cannot be read: {first_line}") from error
+        raise
+
+
+@contextlib.contextmanager
+def google_errors_as_lc_errors(where: str) -> Iterator[None]:
+    """Raise `Busy`, `CorruptFile`, `NotWritable` or `Unreachable` where Google Cloud Storage
+    refuses something.
+    """
+    from google.api_core import exceptions as api  # noqa: PLC0415 - see above
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+    from google.cloud.storage.exceptions import DataCorruption  # noqa: PLC0415
+    from requests.exceptions import RequestException  # noqa: PLC0415
+
+    try:
+        yield
+    except api.PreconditionFailed as error:
+        raise Busy(
+            f"{where}: another run has published this partition meanwhile; run this again"
+        ) from error
+    except api.NotFound as error:
+        raise CorruptFile(f"{where}: is missing, or the bucket is") from error
+    except (api.Forbidden, api.Unauthorized) as error:
+        raise NotWritable(
+            f"{where}: not allowed; look at the credentials and at the bucket's permissions"
+        ) from error
+    except DataCorruption as error:
+        raise CorruptFile(
+            f"{where}: arrived with another checksum than was sent; run it again"
+        ) from error
+    except GoogleAuthError as error:
+        raise Unreachable(
+            f"{where}: no credentials: run `gcloud auth application-default login`, or name a key "
+            "file"
+        ) from error
+    except (api.GoogleAPIError, RequestException) as error:
+        raise Unreachable(
+            f"{where}: {type(error).__name__}; look whether the address is right and run it again"
+        ) from error
+
+
+@contextlib.contextmanager
+def transport_errors_as_unreachable(where: str, *, midway: bool = False) -> Iterator[None]:
+    """Raise `Unreachable` where fsspec cannot reach a file, and `FileNotFoundError` where a server
+    says itself that there is none.
+
+    ``midway`` words the message for a file whose bytes stopped coming.
+    """
+    try:
+        yield
+    except LcError:
+        raise  # some are OSErrors as well
+    except FileNotFoundError as error:
+        # fsspec says "not found" whatever went wrong over HTTP.
+        cause = error.__cause__
+        if cause is not None and isinstance(cause, _transport_errors()) and not _is_gone(cause):
+            raise _unreachable(where, cause, midway=False) from without_address(error)
+        raise FileNotFoundError(without_secrets(where)) from without_address(error)
+    except _transport_errors() as error:
+        if _is_gone(error):
+            raise FileNotFoundError(without_secrets(where)) from without_address(error)
+        raise _unreachable(where, error, midway) from without_address(error)
+
+
+def _damage_errors() -> tuple[type[Exception], ...]:
+    import pyarrow as pa  # noqa: PLC0415 - see above
+    from isal import igzip_lib  # noqa: PLC0415
+
+    isal_error = cast("type[Exception]", igzip_lib.IsalError)
+    return (pa.ArrowException, UnicodeDecodeError, EOFError, gzip.BadGzipFile, isal_error)
+
+
+def without_address(error: BaseException) -> OSError:
+    """An error's text for a traceback. The errors of transports hold whole addresses, and so
+    credentials.
+    """
+    return OSError(without_secrets(f"{type(error).__name__}: {error}"))
+
+
+def _unreachable(where: str, error: BaseException, midway: bool) -> Unreachable:
+    said = f"{type(error).__name__}: {error}"
+    if midway:
+        return Unreachable(f"{where}: could not be read to its end: {said}")
+    return Unreachable(
+        f"cannot reach {where}: {said}; look whether the address is right and run it again"
+    )
+
+
+def _is_gone(error: BaseException) -> bool:
+    return getattr(error, "status", None) in _GONE
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    import aiohttp  # noqa: PLC0415 - half a second that a local folder need not wait
+
+    return (OSError, aiohttp.ClientError, TimeoutError, *_gcsfs_errors())
+
+
+def _gcsfs_errors() -> Iterator[type[Exception]]:
+    """What gcsfs raises and is no `OSError`; it was imported only when a bucket is read."""
+    for module, name in (
+        ("gcsfs.retry", "HttpError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+    ):
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)
