@@ -18,7 +18,7 @@ from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.stages.documents import sweeping
+from lc_assets.stages.documents import shard_filtering, sweeping
 from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
 from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
@@ -78,10 +78,10 @@ def filtered_documents(
     with workshop.open(context.log) as opened:
         built = filtering.filter_snapshot(opened, parse_snapshot(context.partition_key))
         words = filtering.word_counts(built.published)
-        rules = filtering.rules_of(opened.recipe.filtered_documents)
+        rules, settings = filtering.rules_of_key(opened.recipe, context.partition_key)
         return report(
             built,
-            columns=filtering.schema_of(rules),
+            columns=shard_filtering.schema_of(rules),
             origins=columns.FILTERED,
             why_dropped=plots.bars(
                 "Why documents were dropped",
@@ -96,7 +96,7 @@ def filtered_documents(
                 "Length of kept documents",
                 words,
                 unit="words",
-                mark=opened.recipe.filtered_documents.min_words,
+                mark=settings.min_words,
                 mark_name="minimum",
             ),
             sizes=plots.bars(

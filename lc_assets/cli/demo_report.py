@@ -165,7 +165,7 @@ def context_of(row_tokens: int) -> int:
 def show_first_row(lake: Lake) -> None:
     """Print where train row 0 of the global order came from."""
     heading("Where train row 0 came from")
-    show_row(row_of_order(lake, "train", 0))
+    show_row(lake, row_of_order(lake, "train", 0))
 
 
 def show_digests(published: dict[str, dict[str, Published]]) -> None:

@@ -150,7 +150,7 @@ def trace_row(
             lake, lake.partition("token_grid", parse_snapshot(snapshot)).require(), split, row
         )
         say(f"{split} row {row:,} of token_grid/{found.snapshot}")
-    trace_shown.show_row(found)
+    trace_shown.show_row(lake, found)
     if column is not None:
         trace_shown.show_column(found, column)
     trace_shown.show_history(lake, found)
@@ -201,7 +201,7 @@ def trace_id(lake: "Lake", identity: str) -> None:
         packed_whereabouts.packed_by(lake, "document", identity),
     )
     for one in found:
-        trace_shown.show_found(one)
+        trace_shown.show_found(lake, one)
     if found:
         trace_shown.show_history(lake, found[0].row)
     trace_shown.show_packed(lake, packed)

@@ -4,10 +4,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
-from lc_assets.formats.redpajama.listings import documents_path
+from lc_assets.stages.documents.raw_snapshot import place_in_source
 from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
 from lc_assets.stages.lineage.packed_tracing import Stretch
-from lc_assets.vocabulary import parse_document_id
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
@@ -19,15 +18,15 @@ MOST_ROWS = 10
 """Rows and documents that are told one by one; of more, the numbers."""
 
 
-def show_row(row: "Row") -> None:
-    """Print a row's document and where it stands upstream."""
+def show_row(lake: "Lake", row: "Row") -> None:
+    """Print a row's document and where it is in its source."""
     first, end = row.first_token, row.first_token + row.row_tokens
     facts(
         [
             ("document", row.id),
             ("url", row.url),
             ("crawl segment", row.segment),
-            ("upstream", f"{documents_path(row.shard)}, line {row.line:,} (from 0)"),
+            ("upstream", place_in_source(lake, row.id)),
             ("digest", row.digest),
             ("tokens", f"{first:,} to {end:,} of {row.n_tokens:,}"),
             ("shift", f"{row.shift:,}: the stretch begins in column {row.shift:,}"),
@@ -53,7 +52,7 @@ def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
     if isinstance(row, Stretch):
         show_token_of_stretch(lake, row, column)
         return
-    show_row(row)
+    show_row(lake, row)
     show_column(row, column)
     show_history(lake, row)
 
@@ -63,7 +62,7 @@ def show_token_of_stretch(lake: "Lake", stretch: Stretch, column: int) -> None:
     of.
     """
     token = stretch.token_at(column)
-    show_stretch(stretch)
+    show_stretch(lake, stretch)
     ended = ": end of text" if token == stretch.n_tokens else ""
     say(
         f"column {column:,} is token {token:,} of the document{ended}: {stretch.document_start:,} "
@@ -72,14 +71,13 @@ def show_token_of_stretch(lake: "Lake", stretch: Stretch, column: int) -> None:
     show_pages(lake, stretch)
 
 
-def show_stretch(stretch: Stretch) -> None:
-    """Print a stretch of a packed row and where its document stands upstream."""
-    shard, line = parse_document_id(stretch.id)
+def show_stretch(lake: "Lake", stretch: Stretch) -> None:
+    """Print a stretch of a packed row and where its document is in its source."""
     facts(
         [
             ("document", stretch.id),
             ("url", stretch.url),
-            ("upstream", f"{documents_path(shard)}, line {line:,} (from 0)"),
+            ("upstream", place_in_source(lake, stretch.id)),
             ("digest", stretch.digest),
             ("tokens", f"{_range(stretch)} of {stretch.n_tokens:,}"),
             (
@@ -127,7 +125,7 @@ def show_packed(lake: "Lake", found: "list[tuple[Published, Stretch]]") -> None:
     mixes = whereabouts.mixes_of(lake) if found else {}
     for packed, stretch in found[:MOST_ROWS]:
         heading(f"{stretch.split} row {stretch.row:,} of packed_rows/{stretch.snapshot}")
-        show_stretch(stretch)
+        show_stretch(lake, stretch)
         show_pages(lake, stretch)
         for mix, samples in packed_whereabouts.samples_of_stretch(
             lake, mixes, packed, stretch
@@ -196,11 +194,11 @@ def _ranges(piece: "Piece") -> str:
     )
 
 
-def show_found(found: whereabouts.Found) -> None:
+def show_found(lake: "Lake", found: whereabouts.Found) -> None:
     """Print where a document went."""
     row = found.row
     heading(f"{row.split} row {row.row:,} of token_grid/{row.snapshot}")
-    show_row(row)
+    show_row(lake, row)
     position = (
         "none: the order was made from another version of this grid, or there is no order"
         if found.position is None
@@ -232,7 +230,7 @@ def show_rows(lake: "Lake", rows: "list[tuple[Published, Row]]") -> None:
     mix, and the first.
     """
     for found in whereabouts.whereabouts_of(lake, rows[:MOST_ROWS]):
-        show_found(found)
+        show_found(lake, found)
     if len(rows) <= MOST_ROWS:
         return
     heading(

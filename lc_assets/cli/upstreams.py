@@ -10,8 +10,8 @@ from lc_assets.errors import CorruptFile, LcError
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.sources.redpajama_v2 import PARTS
 from lc_assets.stages.documents.document_settings import FilteringSettings
-from lc_assets.stages.documents.raw_snapshot import PARTS
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
 LISTINGS = "listings"

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import fsspec
@@ -88,6 +89,12 @@ class Upstream:
             return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
         except (ValueError, ImportError) as error:
             raise BadInput(f"cannot read from {self.root!r}: {error}") from without_address(error)
+
+    def local_path(self, path: str) -> Path | None:
+        """Where ``path`` is on disk; None when the root is not a folder on disk."""
+        files, root = self._place
+        protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+        return Path(root) / path if protocols & {"file", "local"} else None
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.

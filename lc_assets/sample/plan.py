@@ -103,7 +103,10 @@ def plan_sample(
     for language in sorted({page.language for page in pages}):
         spoken = [document for document in documents if pages[document.page].language == language]
         cells = product(range(shards_per_bucket), BUCKETS, snapshots)
-        shards = [Shard(snapshot, number, language, bucket) for number, bucket, snapshot in cells]
+        shards = [
+            Shard(snapshot, f"{number:04d}-{language}_{bucket}")
+            for number, bucket, snapshot in cells
+        ]
         for turn, number in enumerate(
             drawn_order("place", seed, [document.url for document in spoken])
         ):

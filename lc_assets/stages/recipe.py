@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.sources.settings import SourceSettings, require_sources
 from lc_assets.stages.documents.document_settings import (
     CleanDocumentsSettings,
     FilteringSettings,
@@ -63,9 +64,11 @@ class Recipe(Settings, frozen=True, kw_only=True):
     A setting that several stages read has one section, that of the stage it belongs to.
 
     Attributes:
+        sources: of documents, by name; none means RedPajama-V2 at ``LC_UPSTREAM``.
         blended_mix: by the name of the mix, which is the name of a folder too.
     """
 
+    sources: dict[str, SourceSettings] = msgspec.field(default_factory=dict)
     raw_snapshot: RawSettings = RawSettings()
     filtered_documents: FilteringSettings = FilteringSettings()
     document_signatures: SignatureSettings = SignatureSettings()
@@ -90,6 +93,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     data_set_card: CardSettings = CardSettings()
 
     def __post_init__(self) -> None:
+        require_sources(self.sources)
         self.contaminated_documents.require_no_cutting()
         self._require_rows_that_documents_fill()
         self._require_pairs_that_are_written_down()

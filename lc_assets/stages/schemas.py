@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets.stages.tables import TOKENIZED, count_lines, read_schema, read_table
-from lc_assets.vocabulary import SPLITS
+from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 UNSIGNED = {
     "n_tokens",
@@ -34,7 +34,6 @@ LINES_AT_ONCE = 1 << 17
 """Lines that are judged together: pandera takes some 16 ms for a table, however small, and a shard
 keeps few documents.
 """
-DOCUMENT_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}/\d{4}/[a-z]{2}_[a-z]+\.json\.gz/\d+"
 
 
 def complaints_about(

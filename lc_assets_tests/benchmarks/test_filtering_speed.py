@@ -20,7 +20,8 @@ from lc_assets.stages.documents.filtered_documents import (
     rules_of,
     schema_of,
 )
-from lc_assets.stages.documents.raw_snapshot import PARTS, ShardFiles
+from lc_assets.sources.redpajama_v2 import PARTS
+from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.text.signals import scalar_values
 from lc_assets.vocabulary import Shard

@@ -103,4 +103,12 @@ def _document(block: Block, identity: str, text: str) -> CorpusDocument:
     language = block.record.headers.get("WARC-Identified-Content-Language") or ""
     said = {"id": identity, "url": url, "date": date, "language": language}
     rest = msgspec.Raw(msgspec.json.encode({name: value for name, value in said.items() if value}))
-    return CorpusDocument(id=identity, text=text, url=url, date=date, language=language, rest=rest)
+    return CorpusDocument(
+        id=identity,
+        text=text,
+        url=url,
+        date=date,
+        language=language,
+        rest=rest,
+        own_id=block.header("WARC-Record-ID") or "",
+    )

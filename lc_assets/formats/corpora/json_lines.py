@@ -17,6 +17,7 @@ from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 
 TEXT_FIELDS: Final = ("raw_content", "text", "content")
+ID_FIELDS: Final = ("id", "doc_id")
 
 MAX_NESTED: Final = 256
 """Lists and objects within each other; a record with more is not read, for whoever decodes it later
@@ -32,7 +33,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_json_lines(
-    path: Path, *, text_field: str | None, max_document_bytes: int
+    path: Path, *, text_field: str | None, max_document_bytes: int, id_field: str | None = None
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a file of JSON lines; see
     `lc_assets.formats.corpora.reading.read_corpus`.
@@ -43,7 +44,7 @@ def read_json_lines(
             found = (
                 "line too long"
                 if line is None
-                else _document(line, f"{places}/{number}", text_field)
+                else _document(line, f"{places}/{number}", text_field, id_field)
             )
             yield (
                 Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
@@ -53,15 +54,24 @@ def read_json_lines(
 
 
 def document_of(
-    fields: dict[str, Any], *, text: str, text_field: str, place: str, rest: msgspec.Raw
+    fields: dict[str, Any],
+    *,
+    text: str,
+    text_field: str,
+    place: str,
+    rest: msgspec.Raw,
+    id_field: str | None = None,
 ) -> CorpusDocument:
-    """Put a document together from a record's decoded fields.
+    """Put a document together from a record's decoded fields; 0 is an id, an empty string is not.
 
     >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
     '7'
     """
+    names = (id_field,) if id_field else ID_FIELDS
+    own = next((str(found) for name in names if (found := fields.get(name)) not in (None, "")), "")
     return CorpusDocument(
-        id=str(fields.get("id") or fields.get("doc_id") or place),
+        id=own or place,
+        own_id=own,
         text=text,
         url=str(fields.get("url") or ""),
         language=str(fields.get("language") or ""),
@@ -94,7 +104,9 @@ KNOWN: Final[tuple[str, ...]] = (
 )
 
 
-def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument | str:
+def _document(
+    line: bytes, place: str, text_field: str | None, id_field: str | None
+) -> CorpusDocument | str:
     """The document on a line, or why there is none."""
     try:
         fields = _fields(line)
@@ -110,12 +122,20 @@ def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument
         rest.decode(
             "utf-8"
         )  # what is skipped is not looked at; nothing that is not text must be written back
-        known = {name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields}
+        names = KNOWN if id_field is None else (*KNOWN, id_field)
+        known = {name: _VALUE.decode(fields[name]) for name in names if name in fields}
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     if not isinstance(text, str):
         return "no text"
-    return document_of(known, text=text, text_field=field, place=place, rest=msgspec.Raw(rest))
+    return document_of(
+        known,
+        text=text,
+        text_field=field,
+        place=place,
+        rest=msgspec.Raw(rest),
+        id_field=id_field,
+    )
 
 
 def _fields(line: bytes) -> dict[str, Any]:

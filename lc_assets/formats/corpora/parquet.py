@@ -37,7 +37,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
 
 def read_parquet(
-    path: Path, *, text_field: str | None, max_document_bytes: int
+    path: Path, *, text_field: str | None, max_document_bytes: int, id_field: str | None = None
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a Parquet file; see `lc_assets.formats.corpora.reading.read_corpus`.
 
@@ -52,11 +52,12 @@ def read_parquet(
         field = text_field_of(names, text_field)
         if field not in names:
             raise BadInput(
-                f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}"
+                f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}; name the "
+                "one that holds the text: --text-field, or text_field of the source"
             )
         places = name_of_places(path)
         for number, record in enumerate(_records(file, most_rows)):
-            found = _document(record, f"{places}/{number}", field, max_document_bytes)
+            found = _document(record, f"{places}/{number}", field, max_document_bytes, id_field)
             yield (
                 Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found)
                 if isinstance(found, str)
@@ -191,7 +192,11 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
 
 
 def _document(
-    record: dict[str, Any] | str, place: str, field: str, max_document_bytes: int
+    record: dict[str, Any] | str,
+    place: str,
+    field: str,
+    max_document_bytes: int,
+    id_field: str | None,
 ) -> CorpusDocument | str:
     """The document of a row, or why there is none."""
     if isinstance(record, str):
@@ -207,5 +212,10 @@ def _document(
     if len(text) > max_document_bytes:
         return "text too long"
     return document_of(
-        record, text=text, text_field=field, place=place, rest=msgspec.Raw(_ENCODER.encode(record))
+        record,
+        text=text,
+        text_field=field,
+        place=place,
+        rest=msgspec.Raw(_ENCODER.encode(record)),
+        id_field=id_field,
     )

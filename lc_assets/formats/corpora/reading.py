@@ -36,6 +36,7 @@ def read_corpus(
     path: Path,
     *,
     text_field: str | None = None,
+    id_field: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     main_content: bool = True,
 ) -> Iterator[CorpusDocument | Unread]:
@@ -45,6 +46,7 @@ def read_corpus(
         path: the file.
         text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``,
             the first that it has.
+        id_field: where a record's id is; by default ``id`` or ``doc_id``.
         max_document_bytes: a longer one is not read.
         main_content: of a page in a WARC file, whether to leave menus, footers and the like out of
             its text.
@@ -54,9 +56,19 @@ def read_corpus(
         CorruptFile: when its container is damaged.
     """
     if path.name.endswith(JSON_LINES):
-        return read_json_lines(path, text_field=text_field, max_document_bytes=max_document_bytes)
+        return read_json_lines(
+            path,
+            text_field=text_field,
+            id_field=id_field,
+            max_document_bytes=max_document_bytes,
+        )
     if path.name.endswith(PARQUET):
-        return read_parquet(path, text_field=text_field, max_document_bytes=max_document_bytes)
+        return read_parquet(
+            path,
+            text_field=text_field,
+            id_field=id_field,
+            max_document_bytes=max_document_bytes,
+        )
     if path.name.endswith(TEXT):
         return read_plain_text(path, max_document_bytes=max_document_bytes)
     if path.name.endswith((*WET, *WARC)):

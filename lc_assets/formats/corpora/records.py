@@ -21,6 +21,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
         rest: every field of the record but its text, undecoded JSON of an object: written back as
             it came.
         text_field: where the text was.
+        own_id: the id that the record itself has; empty when it has none.
     """
 
     id: str
@@ -32,6 +33,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     perplexity: float | None = None
     rest: msgspec.Raw = msgspec.Raw(b"{}")
     text_field: str = "text"
+    own_id: str = ""
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):

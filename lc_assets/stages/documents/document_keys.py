@@ -171,11 +171,16 @@ def text_digest(text: bytes) -> str:
 def _by_shard_and_line(
     paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Tables of the shards, which are sorted, each by its lines."""
+    """Tables of the shards, which are sorted, each by its lines; documents with ids of their own
+    stay in the order of their file.
+    """
     for path in paths:
         table = read_all([path], schema, columns)
-        parsed = [parse_document_id(name) for name in table["id"].to_pylist()]
-        yield table.take(pa.array(sorted(range(len(parsed)), key=parsed.__getitem__), pa.int64()))
+        lines = [line for _, line in map(parse_document_id, table["id"].to_pylist())]
+        if all(isinstance(line, int) for line in lines):
+            order = sorted(range(len(lines)), key=lines.__getitem__)
+            table = table.take(pa.array(order, pa.int64()))
+        yield table
 
 
 def _listed(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -323,6 +323,8 @@ def _kept(filtered: Published, shard_name: str, identity: str) -> dict[str, Any]
 
 def _published_values(upstream: Upstream, identity: str) -> dict[str, float | None]:
     shard, line = parse_document_id(identity)
+    if not isinstance(line, int) or not shard.bucket:
+        return {}
     path = signals_path(shard)
     with upstream.open(path) as stream:
         table = read_signals(

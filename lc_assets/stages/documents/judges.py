@@ -12,16 +12,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lc_assets.formats.corpora.records import CorpusDocument, as_float
-from lc_assets.formats.redpajama.signals import BUCKET_SCORES
+from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.stored_values import StoredValues
 from lc_assets.text.columns import Offered, by_cost, values_of
-from lc_assets.text.editing import line_rules_of
-from lc_assets.text.line_rules import edit
-from lc_assets.text.models import NO_MODELS, PERPLEXITY, Models
+from lc_assets.text.models import NO_MODELS, Models
 from lc_assets.text.rules import Complaint, RuleSet, judge
 from lc_assets.text.signal_lists import NO_LISTS, WordLists
-from lc_assets.text.signal_names import CCNET_SIGNALS
 
 Values = dict[str, float | None]
 
@@ -93,21 +90,18 @@ class Judge:
         """
         self.rules = in_order_of_cost(rules)
         self._groups = [_Group.of(self.rules, columns) for columns in by_cost(rules.columns)]
-        self._edit = None if rules.edit is None else line_rules_of(rules.edit)
-        self._copies = all_signals or not rules.columns.isdisjoint((*CCNET_SIGNALS, PERPLEXITY))
         self._all, self._language, self._lists, self._models = all_signals, language, lists, models
 
     def offered(self, document: CorpusDocument) -> Offered:
         """What a document offers to be judged: its text, with its lines edited where the rules say
         so.
         """
-        return Offered(
-            text=document.text if self._edit is None else edit(document.text, self._edit).text,
-            whole=None if self._edit is None else document.text,
-            url=document.url or None,
-            language=document.language or self._language,
-            source_domain=document.source_domain,
-            copied=_copied(document) if self._copies else {},
+        return record_offers(
+            document
+            if document.language
+            else msgspec.structs.replace(document, language=self._language),
+            self.rules,
+            copies=self._all,
         )
 
     def document(self, document: CorpusDocument) -> tuple[Offered, Judged]:
@@ -163,19 +157,4 @@ def in_order_of_cost(rules: RuleSet) -> RuleSet:
         rules.name,
         tuple(rule for group in by_cost(rules.columns) for rule in rules.on(group).rules),
         rules.edit,
-    )
-
-
-def _copied(document: CorpusDocument) -> Values:
-    """What CCNet measured, where the document's record holds it and holds numbers."""
-    rest = msgspec.json.decode(document.rest, type=dict[str, msgspec.Raw])
-    values: Values = {}
-    for name in CCNET_SIGNALS:
-        found = msgspec.json.decode(rest.get(name.removeprefix("ccnet_"), msgspec.Raw(b"null")))
-        number = (
-            BUCKET_SCORES.get(found) if isinstance(found, str) and name == "ccnet_bucket" else found
-        )
-        values[name] = as_float(number)
-    return values | (
-        {} if document.perplexity is None else {"ccnet_perplexity": document.perplexity}
     )

@@ -13,23 +13,29 @@ from math import nan
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.models import open_models
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.signals import ccnet_signals
+from lc_assets.formats.redpajama.signals import BUCKET_SCORES, ccnet_signals
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.stages.documents.document_settings import ListSettings
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.settings import ModelSettings
 from lc_assets.text.columns import Offered, values_of
+from lc_assets.text.editing import line_rules_of
+from lc_assets.text.line_rules import LineRules, edit
 from lc_assets.text.measured_signals import first_score
-from lc_assets.text.models import NO_MODELS, Models, needs_of
-from lc_assets.text.rules import Complaint, RuleSet, judge
-from lc_assets.text.signal_lists import WordLists
+from lc_assets.text.models import NO_MODELS, PERPLEXITY, Models, needs_of
+from lc_assets.text.rules import Complaint, LineEdit, RuleSet, judge
+from lc_assets.text.signal_lists import NO_LISTS, WordLists
+from lc_assets.text.signal_names import CCNET_SIGNALS
 
 NOTHING: Final[dict[str, float]] = {}
+NO_RULES: Final = RuleSet("none", ())
 
 
 def lists_of(settings: ListSettings) -> WordLists:
@@ -108,8 +114,26 @@ def _written(place: str) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def record_offers(record: DocumentRecord) -> Offered:
-    """What RedPajama-V2's record of a document offers to be computed from."""
+def record_offers(
+    record: DocumentRecord | CorpusDocument, rules: RuleSet = NO_RULES, *, copies: bool = False
+) -> Offered:
+    """What a document offers to be computed from.
+
+    Args:
+        record: of RedPajama-V2, or of a file.
+        rules: which say how the lines of a file's document are edited, and what is judged.
+        copies: whether values that came with a file's record are wanted whatever is judged.
+    """
+    if isinstance(record, CorpusDocument):
+        edited = None if rules.edit is None else edit(record.text, _line_rules(rules.edit)).text
+        return Offered(
+            text=record.text if edited is None else edited,
+            whole=None if edited is None else record.text,
+            url=record.url or None,
+            language=record.language,
+            source_domain=record.source_domain,
+            copied=_copied(record) if copies or _needs_copies(rules) else {},
+        )
     return Offered(
         text=record.raw_content,
         url=record.url or None,
@@ -117,6 +141,34 @@ def record_offers(record: DocumentRecord) -> Offered:
         source_domain=record.source_domain,
         copied={name: first_score(spans) for name, spans in ccnet_signals(record).items()},
     )
+
+
+@lru_cache(maxsize=4)
+def _line_rules_by_name(name: str, parameters: bytes) -> LineRules:
+    return line_rules_of(LineEdit(name, msgspec.json.decode(parameters)))
+
+
+def _line_rules(wanted: LineEdit) -> LineRules:
+    return _line_rules_by_name(wanted.name, msgspec.json.encode(dict(wanted.parameters)))
+
+
+def _needs_copies(rules: RuleSet) -> bool:
+    return not rules.columns.isdisjoint((*CCNET_SIGNALS, PERPLEXITY))
+
+
+def _copied(document: CorpusDocument) -> dict[str, float | None]:
+    """What CCNet measured, where the document's record holds it and holds numbers."""
+    rest = msgspec.json.decode(document.rest, type=dict[str, msgspec.Raw])
+    values: dict[str, float | None] = {}
+    for name in CCNET_SIGNALS:
+        found = msgspec.json.decode(rest.get(name.removeprefix("ccnet_"), msgspec.Raw(b"null")))
+        number = (
+            BUCKET_SCORES.get(found) if isinstance(found, str) and name == "ccnet_bucket" else found
+        )
+        values[name] = as_float(number)
+    if document.perplexity is not None:
+        values["ccnet_perplexity"] = document.perplexity
+    return values
 
 
 class Survivors:
@@ -130,30 +182,39 @@ class Survivors:
         latest: the values of the latest document by column, NaN where missing.
     """
 
-    def __init__(self, rules: RuleSet, verdicts: Verdicts, models: Models = NO_MODELS) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        verdicts: Verdicts,
+        models: Models = NO_MODELS,
+        lists: WordLists = NO_LISTS,
+    ) -> None:
         self.rules = rules
         self.rows = array("q")
         self.complaints: list[tuple[Complaint, ...]] = []
         self.latest = NOTHING
-        self._verdicts, self._models = verdicts, models
+        self._verdicts, self._models, self._lists = verdicts, models, lists
         self._columns = sorted(rules.columns)
         self._values = array("d")
         self._fails: list[bool] = []
 
-    def fate(self, line: int, record: DocumentRecord) -> int | None:
+    def fate(self, line: int, record: DocumentRecord | CorpusDocument) -> int | None:
         """Measure a document; the number of its fate when that speaks against it, None when it is
         kept.
         """
         self.rows.append(self._verdicts.fate_of[line])
         if not self._columns:
             return None
-        found = values_of(record_offers(record), self._columns, models=self._models)
+        offered = record_offers(record, self.rules)
+        found = values_of(offered, self._columns, self._lists, self._models)
         self.latest = {name: nan if value is None else value for name, value in found.items()}
         self._values.extend(self.latest.values())
         complaints = judge(found, self.rules)
         self._fails.append(bool(complaints))
-        if not complaints:
-            return None
+        return self.fate_of_complaints(complaints) if complaints else None
+
+    def fate_of_complaints(self, complaints: tuple[Complaint, ...]) -> int:
+        """The number of a fate that is made of these reasons."""
         self.complaints.append(complaints)
         return len(self._verdicts.table.lines) + len(self.complaints) - 1
 

@@ -1,8 +1,7 @@
-"""`raw_snapshot`: state what a snapshot is upstream, without copying it.
+"""`raw_snapshot`: state which files a partition of a source has, without copying them.
 
-One manifest line per file that RedPajama-V2 lists for the snapshot: path, size, and what identifies
-its content. The manifest's digest is the data version, so everything downstream is stale exactly
-when a file upstream changed.
+One manifest line per file: path, size, and what identifies its content. The manifest's digest is the
+data version, so everything downstream is stale exactly when a file changed.
 """
 
 from collections import Counter
@@ -14,11 +13,13 @@ import msgspec
 import pyarrow as pa
 
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.redpajama import listings
 from lc_assets.lake.digests import digest_of
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
+from lc_assets.sources.opening import Source, file_source, upstream_of
+from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
+from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -28,20 +29,11 @@ from lc_assets.stages.building import (
     StagingFolder,
     build,
 )
-from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
-from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
+from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId, parse_document_id
 
 MANIFEST_FILE = "manifest.parquet"
-PARTS = {
-    "documents": listings.documents_path,
-    "signals": listings.signals_path,
-    "duplicates": listings.duplicates_path,
-    "minhash": listings.minhash_path,
-}
-LISTING_BYTES = 64 << 20
-"""RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
 
 class ShardFiles(msgspec.Struct, frozen=True, gc=False):
@@ -53,11 +45,11 @@ class ShardFiles(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
-    """Look at one shard's files."""
+    """Look at one shard's files, whose paths are given by part."""
 
     upstream: Upstream
     shard: Shard
-    parts: tuple[str, ...]
+    paths: dict[str, str]
     trust_times: bool = False
 
     def __str__(self) -> str:
@@ -65,11 +57,11 @@ class LookTask:
 
 
 def take_stock(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the manifest of one snapshot.
+    """Publish the manifest of one partition.
 
     Raises:
-        BadInput: when upstream lists nothing for this snapshot.
-        Unreachable: when upstream cannot be reached.
+        BadInput: when the source has nothing for it.
+        Unreachable: when the source cannot be reached.
     """
     found = look_at_snapshot(context, snapshot)
     table = manifest_of(found)
@@ -83,45 +75,27 @@ def take_stock(context: BuildContext, snapshot: SnapshotId) -> Built:
     )
 
 
+def source_of(context: BuildContext, snapshot: SnapshotId) -> Source:
+    """The source that a partition belongs to, opened."""
+    sources, wanted = context.recipe.sources, context.recipe.raw_snapshot
+    return file_source(sources, snapshot) or RedPajamaSource(
+        upstream=upstream_of(sources, snapshot, context.upstream),
+        languages=wanted.languages,
+        buckets=wanted.buckets,
+        numbers=wanted.shards,
+        minhash=wanted.minhash,
+    )
+
+
 def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardFiles]:
-    """Look at every listed shard's files upstream, sorted by shard."""
-    settings = context.recipe.raw_snapshot
-    parts = tuple(part for part in PARTS if part != "minhash" or settings.minhash)
+    """Look at the files of every shard of a partition, sorted by shard."""
+    source = source_of(context, snapshot)
     tasks = [
-        LookTask(context.upstream, shard, parts, settings.trust_file_times)
-        for shard in listed_shards(context.upstream, snapshot, settings)
+        LookTask(source.upstream, shard, paths, context.recipe.raw_snapshot.trust_file_times)
+        for shard, paths in source.shards(snapshot).items()
     ]
     found = (files for _, files in context.executor.run(look, tasks, what=f"look at {snapshot}"))
     return sorted(found, key=lambda files: files.shard)
-
-
-def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings) -> list[Shard]:
-    """The shards that upstream lists and the settings want.
-
-    Raises:
-        BadInput: when there is no listing for any wanted language; names where it was looked for.
-    """
-    paths = [listings.listing_path(snapshot, language) for language in settings.languages]
-    contents = {path: upstream.read(path, most_bytes=LISTING_BYTES) for path in paths}
-    if not any(content is not None for content in contents.values()):
-        raise BadInput(
-            f"{upstream.root}: nothing is listed for snapshot {snapshot}: none of "
-            f"{', '.join(paths)} exists"
-        )
-    listed = [
-        shard
-        for path, content in contents.items()
-        if content is not None
-        for shard in listings.parse_listing(
-            content, snapshot=snapshot, where=f"{upstream.root}/{path}"
-        )
-    ]
-    return [
-        shard
-        for shard in listed
-        if shard.bucket in settings.buckets
-        and (not settings.shards or shard.number in settings.shards)
-    ]
 
 
 @with_retries
@@ -130,8 +104,8 @@ def look(task: LookTask) -> ShardFiles:
     return ShardFiles(
         task.shard,
         {
-            part: task.upstream.look(PARTS[part](task.shard), trust_times=task.trust_times)
-            for part in task.parts
+            part: task.upstream.look(path, trust_times=task.trust_times)
+            for part, path in task.paths.items()
         },
     )
 
@@ -142,7 +116,7 @@ def manifest_of(found: list[ShardFiles]) -> pa.Table:
         {
             "shard": files.shard.tag,
             "part": part,
-            "path": PARTS[part](files.shard),
+            "path": file.path if file else _missing_path(files.shard, part),
             "n_bytes": file.n_bytes if file else None,
             "identity": file.identity if file else None,
         }
@@ -150,6 +124,10 @@ def manifest_of(found: list[ShardFiles]) -> pa.Table:
         for part, file in files.parts.items()
     ]
     return pa.Table.from_pylist(lines, schema=MANIFEST)
+
+
+def _missing_path(shard: Shard, part: str) -> str:
+    return PARTS[part](shard) if shard.bucket else shard.tag
 
 
 def read_manifest(raw: Published) -> list[ShardFiles]:
@@ -167,7 +145,23 @@ def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
             None if identity is None else UpstreamFile(path, n_bytes, identity)
         )
     for tag in sorted(parts):
-        yield ShardFiles(Shard.parse(tag), parts[tag])
+        yield ShardFiles(Shard.of_tag(tag), parts[tag])
+
+
+def place_in_source(lake: Lake, identity: str) -> str:
+    """File and line, row or record that a document came from, for people.
+
+    Raises:
+        BadInput: when it is not a document id.
+    """
+    shard, line = parse_document_id(identity)
+    where = f"line {line:,} (from 0)" if isinstance(line, int) else f"id {line}"
+    if shard.bucket:
+        return f"{PARTS['documents'](shard)}, {where}"
+    raw = lake.partition(STAGE.name, shard.snapshot).current()
+    found = {files.shard: files for files in read_manifest(raw)} if raw else {}
+    file = found[shard].parts["documents"] if shard in found else None
+    return f"{file.path if file else shard.tag}, {where}"
 
 
 def _write(staging: StagingFolder, table: pa.Table) -> Counts:
@@ -194,8 +188,8 @@ def counts_of(table: pa.Table) -> Counts:
 
 
 def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
-    """Shards are listed, and each has its documents, signals and duplicates upstream; what is
-    missing is counted here.
+    """Shards are listed, and each has the files that its source promises; what is missing is
+    counted here.
     """
     counts = check_input.counts
     missing = {
@@ -239,10 +233,12 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings of `raw_snapshot`; in what order languages, buckets and shards are named, and whether
-    twice, means nothing.
+def _params(recipe: Recipe, key: str) -> dict[str, Any]:
+    """The settings of `raw_snapshot`; in what order languages, buckets and shards are named, and
+    whether twice, means nothing. Of files only the manifest counts.
     """
+    if source_of_key(recipe.sources, key).kind == "files":
+        return {"kind": "files"}
     asked = recipe.raw_snapshot
     languages = tuple(name for name in LANGUAGES if name in asked.languages)
     buckets = tuple(name for name in BUCKETS if name in asked.buckets)

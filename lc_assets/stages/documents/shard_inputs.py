@@ -1,9 +1,5 @@
-"""What a shard's filtering reads: the task, its files upstream, and the policies for what is
-missing or broken there.
-
-Here: signals and duplicates of a shard, or the reason to leave it out; signals computed from the
-    text where the policy
-says so. Not here: sorting documents (`filtering`), judging (`verdicts`).
+"""What filtering reads of a shard: the task, RedPajama-V2's files of it, and the policies for what
+is missing or broken.
 """
 
 import contextlib
@@ -24,8 +20,10 @@ from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
 from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
+from lc_assets.sources.files import FileSource
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.measuring import lists_of, models_of, record_offers
+from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.sharding import Read, Reads
@@ -47,13 +45,23 @@ class Skip(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterTask:
-    """One shard to be filtered into ``folder``."""
+    """One shard to be filtered into ``folder``.
+
+    Attributes:
+        upstream: where its files are.
+        files: of the shard, as the manifest has them.
+        folder: of the version.
+        rules: to judge by.
+        settings: those of its source.
+        source: of files; None means RedPajama-V2.
+    """
 
     upstream: Upstream
     files: ShardFiles
     folder: Path
     rules: RuleSet
     settings: FilteringSettings
+    source: FileSource | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +80,14 @@ class FilterTask:
         """
         return self.rules.but_on(SCALARS)
 
+    @property
+    def models_needed(self) -> frozenset[str]:
+        """Columns for which a file's documents need models; a language is identified where neither
+        record nor source name one.
+        """
+        language = () if self.source is None or self.source.settings.language else ("language_is",)
+        return self.rules.columns | set(language)
+
     def __str__(self) -> str:
         return self.files.shard.tag
 
@@ -80,7 +96,7 @@ def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Read
     """What filtering reads of each shard: its files upstream, as the manifest has them."""
     return {
         files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
-        for files in read_manifest(inputs[f"raw_snapshot/{key}"])
+        for files in read_manifest(inputs[f"{RAW.name}/{key}"])
     }
 
 
@@ -96,7 +112,7 @@ def documents_of(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
         CorruptFile: when it is, and the policy is to fail.
     """
     with (
-        _policy("documents", task.settings.corrupt_documents),
+        skip_by_policy("documents", task.settings.corrupt_documents),
         _opened(task, "documents") as stream,
     ):
         yield from read_lines(
@@ -112,7 +128,7 @@ def undecided_documents(
     """
     failing = verdicts.table.lines[verdicts.failing].tolist()
     with (
-        _policy("documents", task.settings.corrupt_documents),
+        skip_by_policy("documents", task.settings.corrupt_documents),
         _opened(task, "documents") as stream,
     ):
         yield from read_other_lines(
@@ -133,7 +149,7 @@ def signals_of_shard(task: FilterTask) -> tuple[SignalsTable, bool]:
         CorruptFile: when it is, and the policy is to fail.
     """
     if task.settings.missing_signals != "compute":
-        with _policy("signals", task.settings.missing_signals):
+        with skip_by_policy("signals", task.settings.missing_signals):
             return _published_signals(task), False
     with contextlib.suppress(CorruptFile):
         return _published_signals(task), False
@@ -186,7 +202,7 @@ def duplicates_of_shard(task: FilterTask) -> frozenset[int] | None:
     """
     policy = task.settings.missing_duplicates
     if policy != "treat_as_unique":
-        with _policy("duplicates", policy):
+        with skip_by_policy("duplicates", policy):
             return _listed_duplicates(task)
     with contextlib.suppress(CorruptFile):
         return _listed_duplicates(task)
@@ -199,8 +215,13 @@ def _listed_duplicates(task: FilterTask) -> frozenset[int]:
 
 
 @contextlib.contextmanager
-def _policy(part: str, policy: str) -> Iterator[None]:
-    """Apply a policy to a file that is missing or broken."""
+def skip_by_policy(part: str, policy: str) -> Iterator[None]:
+    """Apply a policy to a file that is missing or broken.
+
+    Raises:
+        Skip: when the shard is to be left out.
+        CorruptFile: when the policy is ``fail``.
+    """
     try:
         yield
     except CorruptFile as error:
@@ -214,12 +235,17 @@ def _opened(task: FilterTask, part: str) -> Iterator[Any]:
     file = task.files.parts.get(part)
     if file is None:
         raise CorruptFile(f"{_where(task, part)}: is missing upstream")
-    _must_be_unchanged(task.upstream, file)
+    require_unchanged(task.upstream, file)
     with task.upstream.open(file.path) as stream:
         yield stream
 
 
-def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
+def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
+    """Refuse a file that is no longer what the manifest says.
+
+    Raises:
+        Mismatch: names it.
+    """
     now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
     if now != file:
         raise Mismatch(

@@ -10,7 +10,7 @@ Here: the tables, their sum, the claim about them. Not here: counting (`lc_asset
     plots.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -98,13 +98,18 @@ def sweep_files(folder: Path) -> list[Path]:
 
 
 def total_sweep(paths: Iterable[Path]) -> pa.Table:
-    """The shards' sweeps added up, as a table of `SWEEP`; what is not known of one is not known of
-    all.
+    """The shards' sweeps added up, see `added`.
 
     Raises:
         CorruptFile: when a table cannot be read.
     """
-    tables = [read_table(path) for path in paths]
+    return added([read_table(path) for path in paths])
+
+
+def added(tables: Sequence[pa.Table]) -> pa.Table:
+    """Sweeps of the same rules added up, as a table of `SWEEP`; what is not known of one is not
+    known of all.
+    """
     if not tables:
         return SWEEP.empty_table()
     counts = [

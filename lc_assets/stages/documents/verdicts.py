@@ -10,7 +10,7 @@ Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), re
     (`filtering`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.tables import DROPPED
 from lc_assets.text.rules import Complaint, RuleSet, judge_columns
-from lc_assets.vocabulary import Shard
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
 """Fates that no signal decides. They count from the end, where their reasons stand."""
@@ -174,14 +173,17 @@ class Verdicts:
         return self.table.urls[self.fate_of[line]] if line in self.fate_of else ""
 
     def dropped(
-        self, shard: Shard, lines: NDArray[np.int64], fates: NDArray[np.int64]
+        self,
+        name_of: Callable[[int], str],
+        lines: NDArray[np.int64],
+        fates: NDArray[np.int64],
     ) -> Iterator[pa.Table]:
         """The documents on ``lines``, each with a reason against it, as tables of `DROPPED` that
-        are small enough to hold.
+        are small enough to hold; ``name_of`` tells a line's document id.
         """
         for at in range(0, len(lines), DROPPED_AT_ONCE):
             yield self._dropped(
-                shard, lines[at : at + DROPPED_AT_ONCE].tolist(), fates[at : at + DROPPED_AT_ONCE]
+                name_of, lines[at : at + DROPPED_AT_ONCE].tolist(), fates[at : at + DROPPED_AT_ONCE]
             )
 
     def counted(self, fates: NDArray[np.int64]) -> tuple[dict[str, int], dict[str, int]]:
@@ -191,11 +193,13 @@ class Verdicts:
         first, every = self.reasons[self.starts[fates]], self.reasons[self._entries(fates)]
         return self._by_name(first), self._by_name(every)
 
-    def _dropped(self, shard: Shard, lines: list[int], fates: NDArray[np.int64]) -> pa.Table:
+    def _dropped(
+        self, name_of: Callable[[int], str], lines: list[int], fates: NDArray[np.int64]
+    ) -> pa.Table:
         names, starts, every = pa.array(self.names), self.starts[fates], self._entries(fates)
         offsets = pa.array(np.concatenate([[0], np.cumsum(self.counts[fates])]), pa.int32())
         columns = (
-            [shard.document_id(line) for line in lines],
+            [name_of(line) for line in lines],
             [self.url(line) for line in lines],
             names.take(pa.array(self.reasons[starts])),
             self.values[starts],

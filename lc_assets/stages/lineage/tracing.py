@@ -73,8 +73,8 @@ class Row:
         return parse_document_id(self.id)[0]
 
     @property
-    def line(self) -> int:
-        """0-based line of the document in its shard's file."""
+    def line(self) -> int | str:
+        """0-based line of the document in its shard's file, or the record's own id."""
         return parse_document_id(self.id)[1]
 
     @property

@@ -1,0 +1,272 @@
+"""Files of documents as anybody has them, in a folder, on a server or in a bucket: one shard a file.
+
+Here: which files belong to which partition, and the documents of one of them. Not here: decoding
+files (`lc_assets.formats.corpora`), what a record's fields are judged by (`lc_assets.stages`).
+"""
+
+import contextlib
+import gzip
+import hashlib
+import itertools
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, TEXT, plain_bytes
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.redpajama.lines import bounded_lines
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.settings import SourceSettings
+from lc_assets.vocabulary import (
+    Shard,
+    SnapshotId,
+    is_free_shard_name,
+    parse_snapshot,
+    usable_own_id,
+)
+
+KNOWN: Final = (*SUFFIXES, *TEXT)
+LISTING_BYTES: Final = 256 << 20
+SHARD_NAME_CHARS: Final = 60
+RECORDS_LOOKED_AT: Final = 20
+"""Records whose fields an error about a missing text names."""
+
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """A source of files.
+
+    Attributes:
+        name: the source's, as the recipe has it.
+        settings: where the files are, how they are partitioned, and where a record's text is.
+        prefixed: whether partition keys begin with the source's name.
+    """
+
+    name: str
+    settings: SourceSettings
+    prefixed: bool = False
+
+    @property
+    def upstream(self) -> Upstream:
+        """Where the files are; of a single file, its folder."""
+        path = Path(self.settings.path)
+        return Upstream(str(path.parent if path.is_file() else self.settings.path))
+
+    def partitions(self) -> tuple[SnapshotId, ...]:
+        """Partition keys, sorted, as far as a folder on disk or the recipe tells; no network is
+        used, and a folder that is not there has none.
+        """
+        if self.settings.partitions:
+            return tuple(sorted(self._key(name) for name in self.settings.partitions))
+        if self.settings.partition == "one":
+            return (self._key(""),)
+        folder = Path(self.settings.path)
+        if not folder.is_dir() or self.settings.listing:
+            return ()
+        if self.settings.partition == "folder" and not self.settings.files:
+            names = [path.name for path in folder.iterdir() if path.is_dir()]
+            return tuple(sorted({self._key(name) for name in names if not name.startswith(".")}))
+        return tuple(sorted(self._by_partition()))
+
+    def shards(self, snapshot: SnapshotId) -> dict[Shard, dict[str, str]]:
+        """Paths of the files of each shard of a partition, by part; there is one part.
+
+        Raises:
+            BadInput: when the partition has no file of a known kind.
+            Unreachable: when the place does not answer.
+        """
+        found = self._by_partition()
+        if snapshot not in found:
+            raise BadInput(
+                f"{self.settings.path}: source {self.name} has no partition {snapshot}; "
+                f"its partitions are {', '.join(sorted(found)[:10]) or 'none'}, of files ending in "
+                f"{', '.join(KNOWN)}"
+            )
+        names = _shard_names(found[snapshot])
+        return {Shard(snapshot, name): {"documents": path} for path, name in names.items()}
+
+    def documents(self, path: str, scratch: Path) -> Iterator[tuple[int, CorpusDocument | Unread]]:
+        """Documents of one file with their 0-based numbers; in place of one that cannot be read,
+        why.
+
+        Args:
+            path: relative to the source's root.
+            scratch: a folder for the copy of a file that is not on disk.
+
+        Raises:
+            CorruptFile: when the file is missing or its container is damaged.
+            Unreachable: when its bytes do not come.
+            BadInput: when a Parquet file has no column for the text.
+        """
+        with self.local_copy(path, scratch) as file:
+            found = read_corpus(
+                file,
+                text_field=self.settings.text_field or None,
+                id_field=self.settings.id_field or None,
+            )
+            yield from enumerate(found)
+
+    @contextlib.contextmanager
+    def local_copy(self, path: str, scratch: Path) -> Iterator[Path]:
+        """A file of the source on disk: itself, or a copy that lives as long as it is read."""
+        upstream = self.upstream
+        local = upstream.local_path(path)
+        if local is not None:
+            if not local.is_file():
+                raise CorruptFile(f"{local}: is missing")
+            yield local
+            return
+        scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            copy = Path(folder) / path.rpartition("/")[2]
+            with upstream.open(path) as stream, copy.open("wb") as out:
+                shutil.copyfileobj(stream, out, 1 << 20)
+            yield copy
+
+    def fields_seen(self, path: str, scratch: Path) -> list[str]:
+        """Names of the fields of a file's first records, most frequent first; for messages."""
+        counts: Counter[str] = Counter()
+        with self.local_copy(path, scratch) as file:
+            if not file.name.endswith(JSON_LINES):
+                return []
+            with plain_bytes(file) as stream:
+                for line in itertools.islice(bounded_lines(stream, 1 << 24), RECORDS_LOOKED_AT):
+                    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                        counts.update(list(_FIELDS.decode(line or b"")))
+        return [name for name, _ in counts.most_common()]
+
+    def _by_partition(self) -> dict[SnapshotId, list[str]]:
+        """Paths of all files, by partition, sorted."""
+        found: dict[SnapshotId, list[str]] = {}
+        names: dict[SnapshotId, str] = {}
+        for path in sorted(set(self._paths())):
+            name = self._partition_name(path)
+            key = self._key(name)
+            if names.setdefault(key, name) != name:
+                raise BadInput(
+                    f"{self.settings.path}: partitions {names[key]!r} and {name!r} would both be "
+                    f"called {key}; rename one, or partition by a pattern"
+                )
+            found.setdefault(key, []).append(path)
+        return found
+
+    def _paths(self) -> Iterable[str]:
+        path = Path(self.settings.path)
+        if path.is_file():
+            return [path.name]
+        if self.settings.files:
+            return self.settings.files
+        if self.settings.listing:
+            return self._listed()
+        below = self.upstream.below("")
+        if below is None:
+            raise BadInput(
+                f"{self.settings.path}: a web server's files cannot be listed; set "
+                f"sources.{self.name}.listing to a text file of paths, one a line"
+            )
+        found = [path for path in below if path.endswith(KNOWN)]
+        if not found:
+            raise BadInput(
+                f"{self.settings.path}: holds no file that ends in {', '.join(KNOWN)}"
+                if below or path.is_dir()
+                else f"{self.settings.path}: no such folder or file"
+            )
+        return found
+
+    def _listed(self) -> list[str]:
+        content = self.upstream.read(self.settings.listing, most_bytes=LISTING_BYTES)
+        where = f"{self.upstream.root}/{self.settings.listing}"
+        if content is None:
+            raise BadInput(f"{where}: no such listing")
+        try:
+            plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+            lines = [line.strip() for line in plain.decode("utf-8").splitlines()]
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise BadInput(f"{where}: not a text file of paths: {error}") from error
+        root = f"{self.upstream.root.rstrip('/')}/"
+        paths = [line.removeprefix(root) for line in lines if line]
+        for path in paths:
+            if path.startswith("/") or ".." in path.split("/") or "://" in path:
+                raise BadInput(f"{where}: {path!r} is not a path below {root}")
+        return [path for path in paths if path.endswith(KNOWN)]
+
+    def _partition_name(self, path: str) -> str:
+        """The partition that a file belongs to, as its folder or pattern names it."""
+        if self.settings.partition == "one":
+            return ""
+        if self.settings.partition == "folder":
+            folder, found, _ = path.partition("/")
+            if found:
+                return folder
+            wanted = 'lies in no folder, and partition is "folder"'
+        else:
+            match = re.search(self.settings.pattern, path)
+            if match is not None and match["snapshot"]:
+                return match["snapshot"]
+            wanted = f"does not match the pattern {self.settings.pattern!r}"
+        raise BadInput(
+            f"{self.settings.path}/{path}: {wanted}; partition source {self.name} otherwise, or "
+            "move the file"
+        )
+
+    def _key(self, partition: str) -> SnapshotId:
+        safe = re.sub(r"[^A-Za-z0-9_-]+", "-", partition).strip("-")
+        if not safe:
+            return parse_snapshot(self.name)
+        return parse_snapshot(f"{self.name}-{safe}" if self.prefixed else safe)
+
+
+def own_id(document: CorpusDocument | Unread, seen: set[str]) -> str:
+    """A record's own id, when it has one that can name it and that no earlier record of the file
+    had; ``seen`` is updated.
+    """
+    own = document.own_id if isinstance(document, CorpusDocument) else ""
+    if not usable_own_id(own) or own in seen:
+        return ""
+    seen.add(own)
+    return own
+
+
+def _shard_names(paths: Iterable[str]) -> dict[str, str]:
+    """A shard's name for each path: safe, and each once.
+
+    >>> _shard_names(["a/part-0.jsonl.gz", "b.jsonl", "b.parquet"])
+    {'a/part-0.jsonl.gz': 'a-part-0', 'b.jsonl': 'b-19c2b9b9', 'b.parquet': 'b-5bf4417d'}
+    """
+    plain = {path: _plain_name(path) for path in paths}
+    counts = Counter(name.lower() for name in plain.values())
+    names = {
+        path: name
+        if counts[name.lower()] == 1 and len(name) <= SHARD_NAME_CHARS and is_free_shard_name(name)
+        else f"{name[:SHARD_NAME_CHARS].strip('-') or 'file'}-{_short_digest(path)}"
+        for path, name in plain.items()
+    }
+    if len(set(names.values())) < len(names):
+        raise BadInput(f"files of one partition would get one shard's name: {', '.join(names)}")
+    return names
+
+
+def _plain_name(path: str) -> str:
+    suffix = next((suffix for suffix in KNOWN if path.endswith(suffix)), "")
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.removesuffix(suffix)).strip("-_")
+    return f"file-{name}" if name.startswith("longpack-") else name
+
+
+def _short_digest(path: str) -> str:
+    return hashlib.sha256(path.encode()).hexdigest()[:8]
+
+
+def has_fields(path: str) -> bool:
+    """Whether a file's records have fields, one of which must be the text."""
+    return path.endswith((*JSON_LINES, *PARQUET))

@@ -1,0 +1,66 @@
+"""A tiny corpus of two sources of files: JSON lines with ids, and Parquet in folders without."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.randomness import rng_for
+from lc_assets.sources.settings import SourceSettings
+from lc_assets.stages.building import BuildContext
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.rows.row_settings import MixSettings
+from lc_assets_tests.builders import made_up_text, tiny_recipe
+
+N_STORIES = 12
+STORIES, WEB_OLD, WEB_NEW = "stories", "web-CC-MAIN-2024-10", "web-CC-MAIN-2024-18"
+PARTITIONS = (STORIES, WEB_OLD, WEB_NEW)
+
+
+def texts(source: str, n: int) -> list[str]:
+    """Made-up texts, each long enough for a row of 64 tokens."""
+    rng = rng_for("own documents", seed=0, key=source)
+    return [made_up_text(rng, n_words=int(rng.integers(80, 140))) for _ in range(n)]
+
+
+def write_own_documents(folder: Path) -> dict[str, SourceSettings]:
+    """Write both sources; the first web page of the newer crawl is a copy of the first story."""
+    stories, web = folder / "stories", folder / "web"
+    stories.mkdir(parents=True)
+    lines = [
+        json.dumps({"id": number, "body": text, "language": "en"})
+        for number, text in enumerate(texts("stories", N_STORIES))
+    ]
+    (stories / "part-0.jsonl").write_text("\n".join(lines[:6]) + "\n")
+    (stories / "part-1.jsonl").write_text("\n".join([*lines[6:], "not JSON"]) + "\n")
+    for crawl, copies in (("CC-MAIN-2024-10", 0), ("CC-MAIN-2024-18", 1)):
+        (web / crawl).mkdir(parents=True)
+        found = texts("stories", copies) + texts(crawl, 8 - copies)
+        table = {"text": found, "url": [f"https://example.org/{crawl}/{n}" for n in range(8)]}
+        pq.write_table(pa.table(table), web / crawl / "000_00000.parquet")
+    return {
+        "stories": SourceSettings(path=str(stories), text_field="body"),
+        "web": SourceSettings(path=str(web), partition="folder", language="en"),
+    }
+
+
+def own_recipe(folder: Path) -> Recipe:
+    """A tiny recipe over both sources, whose files are written into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = tiny_recipe(folder, mixes={"by-tokens": MixSettings()})
+    return msgspec.structs.replace(recipe, sources=write_own_documents(folder / "own"))
+
+
+def own_context(folder: Path) -> BuildContext:
+    """A build context over both sources, with nothing built yet."""
+    return BuildContext(
+        lake=Lake(folder / "lake"),
+        upstream=Upstream(str(folder / "no upstream")),
+        recipe=own_recipe(folder),
+        executor=LocalExecutor(workers=1),
+    )

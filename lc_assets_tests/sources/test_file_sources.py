@@ -1,0 +1,198 @@
+"""Which files belong to which partition, what shards are called, and what is refused."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput, LcError
+from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.files import FileSource, own_id
+from lc_assets.sources.opening import file_partitions, file_source, upstream_of
+from lc_assets.sources.settings import SourceSettings, require_sources, source_name
+from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot, usable_own_id
+
+
+def source(folder, *, prefixed=False, **settings):
+    return FileSource(
+        name="web", settings=SourceSettings(path=str(folder), **settings), prefixed=prefixed
+    )
+
+
+@pytest.fixture
+def crawls(tmp_path):
+    """Two crawls' folders, as FineWeb publishes them, and files of other kinds."""
+    for path in (
+        "CC-MAIN-2024-10/000.parquet",
+        "CC-MAIN-2024-10/a/001.jsonl.gz",
+        "CC-MAIN-2024-18/000.parquet",
+        "CC-MAIN-2024-18/.hidden.jsonl",
+        "CC-MAIN-2024-18/README.md",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    return tmp_path
+
+
+def test_partitions_by_folder(crawls):
+    web = source(crawls, partition="folder")
+    assert web.partitions() == ("CC-MAIN-2024-10", "CC-MAIN-2024-18")
+    shards = web.shards(parse_snapshot("CC-MAIN-2024-10"))
+    assert [(shard.name, paths["documents"]) for shard, paths in shards.items()] == [
+        ("CC-MAIN-2024-10-000", "CC-MAIN-2024-10/000.parquet"),
+        ("CC-MAIN-2024-10-a-001", "CC-MAIN-2024-10/a/001.jsonl.gz"),
+    ]
+
+
+def test_partitions_by_pattern(crawls):
+    web = source(crawls, partition="pattern", pattern=r"CC-MAIN-(?P<snapshot>\d{4})")
+    assert web.partitions() == ("2024",)
+    assert len(web.shards(parse_snapshot("2024"))) == 3
+
+
+def test_one_partition_is_called_like_the_source(crawls):
+    assert source(crawls).partitions() == ("web",)
+    assert source(crawls, prefixed=True).partitions() == ("web",)
+    assert len(source(crawls).shards(parse_snapshot("web"))) == 3
+
+
+def test_partitions_of_several_sources_begin_with_their_names(crawls):
+    both = {
+        "web": SourceSettings(path=str(crawls), partition="folder"),
+        "more": SourceSettings(path=str(crawls), partition="folder"),
+    }
+    assert file_partitions(both) == (
+        "more-CC-MAIN-2024-10",
+        "more-CC-MAIN-2024-18",
+        "web-CC-MAIN-2024-10",
+        "web-CC-MAIN-2024-18",
+    )
+    assert source_name(both, "web-CC-MAIN-2024-10") == "web"
+    with pytest.raises(BadInput, match="no source has a partition '2023-06'"):
+        source_name(both, "2023-06")
+
+
+def test_redpajama_beside_files_keeps_its_keys(crawls):
+    both = {
+        "rpv2": SourceSettings(kind="redpajama_v2", path="gs://bucket/rpv2"),
+        "web": SourceSettings(path=str(crawls)),
+    }
+    assert source_name(both, "2023-06") == "rpv2"
+    assert file_source(both, "2023-06") is None
+    assert upstream_of(both, "2023-06", Upstream("x")) == Upstream("gs://bucket/rpv2")
+    assert upstream_of({}, "2023-06", Upstream("x")) == Upstream("x")
+    assert file_partitions(both) == ("web",)
+
+
+def test_a_listing_names_the_files(tmp_path):
+    (tmp_path / "wet.paths.gz").write_bytes(
+        gzip.compress(b"a/0.wet.gz\na/1.wet.gz\nrobots.txt.tmp\n")
+    )
+    web = source(tmp_path, listing="wet.paths.gz")
+    paths = [found["documents"] for found in web.shards(parse_snapshot("web")).values()]
+    assert paths == ["a/0.wet.gz", "a/1.wet.gz"]
+    (tmp_path / "bad.txt").write_text("../../etc/passwd.txt\n")
+    with pytest.raises(BadInput, match=r"'\.\./\.\./etc/passwd.txt' is not a path below"):
+        source(tmp_path, listing="bad.txt").shards(parse_snapshot("web"))
+
+
+def test_a_single_file_is_a_source(tmp_path):
+    (tmp_path / "book.txt").write_text("A long time ago.")
+    (tmp_path / "other.txt").write_text("Another.")
+    book = source(tmp_path / "book.txt")
+    (shard,) = book.shards(parse_snapshot("web"))
+    assert shard == Shard(parse_snapshot("web"), "book")
+    ((line, document),) = book.documents("book.txt", tmp_path / "scratch")
+    assert (line, document.text) == (0, "A long time ago.")
+
+
+def test_a_file_elsewhere_is_copied_while_it_is_read(tmp_path):
+    import fsspec
+
+    with fsspec.open("memory://corpus/a.jsonl", "wb") as out:
+        out.write(b'{"text": "one", "key": 0}\n')
+    web = source("memory://corpus", id_field="key")
+    (found,) = web.shards(parse_snapshot("web")).values()
+    ((_, document),) = web.documents(found["documents"], tmp_path / "scratch")
+    assert (document.text, document.own_id) == ("one", "0")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "needs a path"),
+        ({"path": "x", "partition": "pattern"}, "belong together"),
+        ({"path": "x", "pattern": "a(?P<snapshot>b)"}, "belong together"),
+        ({"path": "x", "partition": "pattern", "pattern": "a"}, "no group named snapshot"),
+        ({"path": "x", "partition": "pattern", "pattern": "("}, "no regular expression"),
+        ({"path": "x", "files": ("a",), "listing": "b"}, "not both"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, words):
+    with pytest.raises(BadInput, match=words):
+        SourceSettings(**settings)
+
+
+def test_names_that_could_not_begin_a_key_are_refused():
+    with pytest.raises(BadInput, match="not a source's name"):
+        require_sources({"my-web": SourceSettings(path="x")})
+    twice = {name: SourceSettings(kind="redpajama_v2") for name in ("a", "b")}
+    with pytest.raises(BadInput, match="only one can be of kind redpajama_v2"):
+        require_sources(twice)
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(BadInput, match="no such folder or file"):
+        source(tmp_path / "none").shards(parse_snapshot("web"))
+    with pytest.raises(BadInput, match="holds no file that ends in"):
+        source(tmp_path).shards(parse_snapshot("web"))
+    (tmp_path / "a.jsonl").touch()
+    with pytest.raises(BadInput, match="lies in no folder"):
+        source(tmp_path, partition="folder").shards(parse_snapshot("web"))
+    with pytest.raises(BadInput, match="has no partition mine; its partitions are web"):
+        source(tmp_path).shards(parse_snapshot("mine"))
+
+
+def test_a_missing_folder_has_no_partitions_and_no_error():
+    """Dagster's definitions load on a machine without the data."""
+    missing = SourceSettings(path="/no/such/folder", partition="folder")
+    assert file_partitions({"web": missing}) == ()
+
+
+FILE_NAMES = st.text(st.sampled_from("aA0-_. /é\u202e\\"), min_size=1, max_size=12).map(
+    lambda name: f"{name}.jsonl"
+)
+
+
+@given(st.lists(FILE_NAMES, unique=True, max_size=8))
+def test_shard_names_are_safe_and_each_once(paths):
+    from lc_assets.sources.files import _shard_names
+
+    names = _shard_names(paths)
+    assert set(names) == set(paths)
+    assert len({name.lower() for name in names.values()}) == len(paths)
+    for name in names.values():
+        shard = Shard(parse_snapshot("web"), name)
+        assert Shard.of_tag(shard.tag) == shard
+
+
+@given(st.one_of(st.integers(0, 10**9), st.text(max_size=30)))
+def test_document_ids_lead_back_to_shard_and_own_id(own):
+    shard = Shard.of_tag("books/part-0001")
+    if isinstance(own, str) and not usable_own_id(own):
+        with pytest.raises(LcError):
+            parse_document_id(f"{shard.tag}/{own}" if not own.startswith("line-") else "")
+        return
+    assert parse_document_id(shard.document_id(own)) == (shard, own)
+
+
+def test_an_id_that_was_there_before_is_not_used_again():
+    seen: set[str] = set()
+    documents = [
+        CorpusDocument(id="0", own_id="0", text=""),
+        CorpusDocument(id="0", own_id="0", text=""),
+    ]
+    assert [own_id(document, seen) for document in documents] == ["0", ""]
