@@ -15,9 +15,9 @@ import msgspec
 
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.redpajama_v2 import PARTS
 from lc_assets.stages.building import BuildContext, Built, CheckResult
 from lc_assets.stages.catalogue import CHAIN, step
-from lc_assets.stages.documents.raw_snapshot import PARTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.vocabulary import Shard
 

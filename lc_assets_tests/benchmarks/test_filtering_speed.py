@@ -13,15 +13,12 @@ from isal import igzip
 
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.documents.document_settings import FilteringSettings
-from lc_assets.stages.documents.filtered_documents import (
-    FilterTask,
-    filter_shard,
-    rules_of,
-    schema_of,
-)
 from lc_assets.sources.redpajama_v2 import PARTS
+from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.stages.documents.filtered_documents import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
+from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
+from lc_assets.stages.documents.shard_inputs import FilterTask
 from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.text.signals import scalar_values
 from lc_assets.vocabulary import Shard
