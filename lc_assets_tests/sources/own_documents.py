@@ -52,7 +52,7 @@ def write_own_documents(folder: Path) -> dict[str, SourceSettings]:
 def own_recipe(folder: Path) -> Recipe:
     """A tiny recipe over both sources, whose files are written into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    recipe = tiny_recipe(folder, mixes={"by-tokens": MixSettings()})
+    recipe = tiny_recipe(folder, blended_mix={"by-tokens": MixSettings()})
     return msgspec.structs.replace(recipe, sources=write_own_documents(folder / "own"))
 
 
