@@ -4,6 +4,9 @@ changed.
 ===================  ==================================================================================================
 reason               the document
 ===================  ==================================================================================================
+``same digest``      has the digest of another one, which stays; looked for where the recipe says so
+``same text``        has the words of another one, which stays; looked for where the recipe says so
+``same url``         has the address of another one, which stays; looked for where the recipe says so
 ``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
 ``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
                      two the one of the newer snapshot goes, of one snapshot the one to be trained
@@ -49,11 +52,24 @@ from lc_assets.stages.building import (
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
-from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
+from lc_assets.stages.deduplication.deciding import (
+    CLUSTERS_FILE,
+    PAIRS_FILE,
+    REMOVED_FILE,
+    decide,
+)
+from lc_assets.stages.deduplication.exact_facts import gather_facts
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
-from lc_assets.stages.deduplication.settings import NEAR, REASONS, Decision, Means
+from lc_assets.stages.deduplication.settings import (
+    CLUSTERS,
+    KINDS,
+    NEAR,
+    REASONS,
+    Decision,
+    Means,
+)
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sharding import Read, Reads, documents_read
@@ -78,6 +94,8 @@ how alike they are; why.
 """
 
 TABLE: Final = "removals.parquet"
+_CLUSTERS: Final = pa.schema([field for field in CLUSTERS if field.name != "number"])
+"""Clusters of near duplicates that a document of the partition belongs to: `clusters.parquet`."""
 NEAR_HELDOUT: Final = "near heldout"
 WITHDRAWN: Final = "withdrawn"
 
@@ -134,23 +152,39 @@ def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads
 def _removals(
     asked: Queries, staging: StagingFolder, recipe: Recipe, work: Path, snapshot: str
 ) -> list[dict[str, Any]]:
-    settings = recipe.removed_documents
-    pairs = [
+    settings, near = recipe.removed_documents, recipe.near_duplicate_pairs.near
+    pairs = sorted(
         published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
         for name, published in staging.inputs.items()
-        if name.startswith("near_duplicate_pairs/")
-    ]
-    if not recipe.near_duplicate_pairs.near or not any(count_lines(path) for path in pairs):
-        return []
-    gather_families(
-        asked, staging.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer
+        if near and name.startswith("near_duplicate_pairs/")
     )
-    decision = Decision(threshold=settings.threshold, by=(NEAR,), prefer=settings.prefer)
-    decide(asked, [work / "facts.parquet"], work / PAIRS_FILE, decision, work)
+    if settings.exact:
+        facts = gather_facts(asked, staging.inputs, pairs, work)
+    elif any(count_lines(path) for path in pairs):
+        lengths = "longest" in settings.prefer
+        gather_families(asked, staging.inputs, snapshot, pairs, work, lengths=lengths)
+        facts = [work / "facts.parquet"]
+    else:
+        facts = []
+    if not facts:
+        return []
+    by = (*(kind for kind in KINDS if kind in settings.exact), *((NEAR,) if near else ()))
+    decision = Decision(threshold=settings.threshold, by=by, prefer=settings.prefer)
+    decide(asked, facts, work / PAIRS_FILE, decision, work)
     ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
     columns = ", ".join(REMOVALS.names)
-    near = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
-    return [*near, *_near_heldout(asked, recipe, work, snapshot)]
+    removed = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
+    if (
+        settings.exact
+    ):  # without, a newer snapshot must not change what is published of an older one
+        clusters = f"SELECT {', '.join(_CLUSTERS.names)} FROM {parquet([work / CLUSTERS_FILE])}"
+        asked.publish(
+            f"{clusters} SEMI JOIN ({clusters} WHERE {ours}) AS own USING (cluster)"
+            " ORDER BY cluster, id",
+            staging.folder / CLUSTERS_FILE,
+            _CLUSTERS,
+        )
+    return [*removed, *_near_heldout(asked, recipe, work, snapshot)]
 
 
 def _contaminated(
@@ -333,6 +367,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "threshold": settings.threshold,
         "heldout_floor": settings.heldout_floor,
         "prefer": list(settings.prefer),
+        "exact": list(settings.exact),
         "heldout_fraction": gridding.heldout_fraction,
         "seed": gridding.seed,
     }
@@ -354,7 +389,9 @@ STAGE = Stage(
     own_only=("contaminated_documents", "snapshot_withdrawals"),
     by_head=("filtered_documents",),
     reads=lambda recipe, key, upstream_key: (
-        upstream_key <= key or recipe.removed_documents.prefer[:1] != ("oldest",)
+        upstream_key <= key
+        or recipe.removed_documents.prefer[:1] != ("oldest",)
+        or bool(recipe.removed_documents.exact)
     ),
 )
 """Filtered documents that do not go on: near duplicates, what is like the held out, what holds

@@ -47,7 +47,14 @@ from lc_assets.stages.deduplication.banded_documents import (
     shards_path,
 )
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
-from lc_assets.stages.deduplication.index import bands_path, publish_bands, read_bands, read_rows
+from lc_assets.stages.deduplication.exact_facts import write_facts
+from lc_assets.stages.deduplication.index import (
+    bands_path,
+    facts_path,
+    publish_bands,
+    read_bands,
+    read_rows,
+)
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
@@ -76,6 +83,7 @@ class CutTask:
     shards: tuple[tuple[Path, Path], ...]
     number: int
     folder: Path
+    facts: bool = False
 
     @property
     def name(self) -> str:
@@ -107,11 +115,13 @@ def cut_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        wanted = context.recipe.near_duplicate_pairs.near
+        facts = bool(context.recipe.removed_documents.exact)
+        wanted = context.recipe.near_duplicate_pairs.near or facts
         shards = _shards(staging, snapshot) if wanted else []
         groups = enumerate(_together(shards))
         tasks = [
-            CutTask(shards=group, number=number, folder=staging.folder) for number, group in groups
+            CutTask(shards=group, number=number, folder=staging.folder, facts=facts)
+            for number, group in groups
         ]
         counted = run_shards(context, staging, cut_bands, tasks, what=f"cut bands of {snapshot}")
         manifest = BandsManifest(
@@ -149,7 +159,9 @@ def _together(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path,
 
 @once
 def cut_bands(task: CutTask) -> Counts:
-    """Publish one file: bands, documents and shards."""
+    """Publish one file: bands, documents and shards, and facts where they are wanted."""
+    if task.facts:
+        write_facts(facts_path(task.folder, task.number), [path for path, _ in task.shards])
     cuts = [_cut(*shard) for shard in task.shards]
     keys, signed = (
         np.concatenate([cut.keys for cut in cuts]),
@@ -210,7 +222,7 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
         n_documents += wanted
     before = (
         check_input.only_input("filtered_documents").receipt.counts.kept
-        if check_input.fingerprint.params["near"]
+        if check_input.fingerprint.params["near"] or check_input.fingerprint.params["facts"]
         else 0
     )
     right = not wrong and n_documents == before == check_input.counts.seen
@@ -308,7 +320,11 @@ def _keys_between(folder: Path, number: int, begin: int, end: int) -> NDArray[np
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    return {"near": recipe.near_duplicate_pairs.near, "bands": [BANDS, ROWS]}
+    return {
+        "near": recipe.near_duplicate_pairs.near,
+        "facts": bool(recipe.removed_documents.exact),
+        "bands": [BANDS, ROWS],
+    }
 
 
 STAGE = Stage(

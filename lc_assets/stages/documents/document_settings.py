@@ -144,11 +144,15 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
         prefer: which of several is kept, as in `lc_assets.text.duplicates.Preference`; a source is
             a snapshot. With the oldest a newer snapshot changes nothing of the older ones; with any
             other order it may, and they are decided again.
+        exact: what else makes two documents duplicates: the same published ``digest``, the same
+            words of their ``text``, the same ``url``. All partitions are then read, and dates
+            decide which is newest.
     """
 
     threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     prefer: tuple[str, ...] = ("oldest",)
+    exact: tuple[Literal["digest", "text", "url"], ...] = ()
 
     def __post_init__(self) -> None:
         Preference(self.prefer)
