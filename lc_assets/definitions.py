@@ -116,7 +116,7 @@ def build_defs(
         withdrawn: paths of further lists of withdrawals, separated as in ``PATH``.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
-        executor: who works instead, see `lc_assets.execution.choosing`.
+        executor: who works instead, see `lc_assets.execution.on_ray`.
         task_seconds: how long one shard may take; 0 is for ever.
         look_every: seconds between two looks of the sensor that watches the upstream.
         automation: whether sensors and schedule run from the start; they can be turned on and off

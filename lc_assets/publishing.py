@@ -1,107 +1,103 @@
-"""Publishing one file: it is absent or whole, never half.
+"""Publishing one file: it is missing or complete, never partial.
 
-A file is written as a hidden draft beside its place, flushed to the disk, and renamed over it.
+A file is written under a temporary name in its folder, flushed to the disk, and renamed.
 `os.replace` within one folder is atomic on POSIX file systems; the folder is flushed too, so that
-the rename survives a power cut. Formats and storage both write so, which is why this stands below
-them.
+the rename survives a power cut. Formats and the lake both use this, so it is below them.
 """
 
 import contextlib
 import errno
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 
-STAGING_PREFIX = ".draft-"
-"""Names that begin so are unfinished; no reader looks at them, and the next build of the folder
-removes them.
-"""
+STAGING_PREFIX: Final = ".staging-"
+"""Names with this prefix are unfinished: readers ignore them, the next build removes its own."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
-"""Another file system, one without hard links, too many of them, or a file that somebody else owns.
-"""
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+_STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-.")
+_NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""Another file system, one without hard links, too many of them, or a file of another owner."""
+
+
+def staging_path(path: Path) -> Path:
+    """A new name in the folder of ``path`` for a file or folder that is not finished."""
+    return path.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
 
 
 @contextlib.contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Hand out a draft's path; rename the draft to ``path`` when the block ends well, remove it
-    otherwise.
+    """Hand out a temporary path; rename that file to ``path`` if the block succeeds, else remove
+    it.
 
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "greeting.txt"
-    >>> with publish(place) as draft:
-    ...     _ = draft.write_text("hello")
-    >>> place.read_text()
+    >>> greeting = Path(tempfile.mkdtemp()) / "greeting.txt"
+    >>> with publish(greeting) as staging:
+    ...     _ = staging.write_text("hello")
+    >>> greeting.read_text()
     'hello'
 
     Raises:
-        StorageFull: when the disk is full; whatever stood at ``path`` before still stands there.
-        NotWritable: when nothing may be written there.
+        StorageFull: when the disk is full; what was at ``path`` before is unchanged.
+        NotWritable: when the folder cannot be written to.
     """
-    draft = _draft_of(path)
+    staging = staging_path(path)
     with os_errors_as_lc_errors(path):
         make_folder(path.parent)
         try:
-            yield draft
-            flush(draft)
-            draft.replace(path)
+            yield staging
+            flush(staging)
+            staging.replace(path)
             flush(path.parent)
         finally:
-            draft.unlink(missing_ok=True)
-
-
-def publish_linked(source: Path, path: Path) -> None:
-    """Publish a finished file under a second name: the same bytes on the disk, or a copy where no
-    link can be made.
-
-    Nothing may ever write into either: this package renames whole files into place. The folder's
-    names are not flushed, so that whoever links many files can do that once, by `flush`.
-
-    Raises:
-        StorageFull: when the disk is full.
-        NotWritable: when nothing may be written there.
-    """
-    draft = _draft_of(path)
-    with os_errors_as_lc_errors(path):
-        try:
-            _link_or_copy(source, draft)
-            draft.replace(path)  # of two names of one file it removes neither, see rename(2)
-        finally:
-            draft.unlink(missing_ok=True)
-
-
-def _link_or_copy(source: Path, draft: Path) -> None:
-    try:
-        draft.hardlink_to(source)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copyfile(source, draft)
-        flush(draft)
-
-
-def _draft_of(path: Path) -> Path:
-    return path.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
+            staging.unlink(missing_ok=True)
 
 
 def publish_bytes(path: Path, content: bytes) -> None:
-    """Publish ``content`` as the whole of the file at ``path``."""
-    with publish(path) as draft:
-        draft.write_bytes(content)
+    """Publish ``content`` as the whole file at ``path``."""
+    with publish(path) as staging:
+        staging.write_bytes(content)
+
+
+def publish_linked(source: Path, path: Path) -> None:
+    """Publish a finished file under a second name: a hard link, or a copy where none can be made.
+
+    Neither may ever be written to; this package only renames complete files. The folder's names are
+    not flushed: callers that link many files call `flush` once.
+
+    Raises:
+        StorageFull: when the disk is full.
+        NotWritable: when the folder cannot be written to.
+    """
+    staging = staging_path(path)
+    with os_errors_as_lc_errors(path):
+        try:
+            _link_or_copy(source, staging)
+            staging.replace(path)  # removes neither of two names of one file, see rename(2)
+        finally:
+            staging.unlink(missing_ok=True)
+
+
+def _link_or_copy(source: Path, staging: Path) -> None:
+    try:
+        staging.hardlink_to(source)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copyfile(source, staging)
+        flush(staging)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing; their names survive a power cut when this
-    returns.
+    """Make a folder and its missing parents; when this returns, their names survive a power cut.
 
-    Else a pointer could outlive the folder that it points at: a folder's fsync keeps the names in
-    it, not its own name.
+    A folder's fsync keeps the names in it, not its own: a pointer could outlive the folder that it
+    names.
     """
     missing = [folder, *folder.parents]
     missing = missing[
@@ -122,20 +118,22 @@ def flush(path: Path) -> None:
 
 
 def finished(paths: Iterable[Path]) -> list[Path]:
-    """Files in the order of their names, without drafts: a task whose worker was killed leaves one
-    beside what was done again.
+    """The finished files among some, sorted by name: a killed worker leaves unfinished ones.
 
-    >>> [path.name for path in finished(map(Path, ("b.parquet", ".draft-0f3c-a.parquet", "a.parquet")))]
+    >>> names = ("b.parquet", ".staging-0f3c2a51-a.parquet", "a.parquet")
+    >>> [path.name for path in finished(map(Path, names))]
     ['a.parquet', 'b.parquet']
     """
     return sorted(path for path in paths if not path.name.startswith(STAGING_PREFIX))
 
 
 def remove_staging_files(folder: Path, *, below: bool = True) -> int:
-    """Remove what a killed writer left in ``folder``, and ``below`` it; return how many files that
-    were.
+    """Remove files that killed writers left in ``folder``, and ``below`` it; return how many.
+
+    Only names that `staging_path` gives are removed.
     """
-    drafts = list((folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*"))
-    for draft in drafts:
-        draft.unlink(missing_ok=True)
-    return len(drafts)
+    found = (folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*")
+    leftovers = [path for path in found if _STAGING_NAME.match(path.name)]
+    for path in leftovers:
+        path.unlink(missing_ok=True)
+    return len(leftovers)

@@ -72,7 +72,7 @@ class BuildContextResource(dg.ConfigurableResource):
         recipe: path of the recipe's TOML file; empty for the default recipe.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
-        executor: who works instead, see `lc_assets.execution.choosing`; empty is this machine.
+        executor: who works instead, see `lc_assets.execution.on_ray`; empty is this machine.
         task_seconds: how long one shard may take; 0 is for ever.
     """
 

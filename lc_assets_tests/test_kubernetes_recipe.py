@@ -21,8 +21,7 @@ from dagster._core.instance.config import PoolGranularity
 from packaging.requirements import Requirement
 
 from lc_assets.definitions import from_environment
-from lc_assets.execution.choosing import executor_at
-from lc_assets.execution.on_ray import RayExecutor
+from lc_assets.execution.on_ray import RayExecutor, executor_at
 from lc_assets_tests import kubernetes_recipe as recipes
 from lc_assets_tests.kubernetes_recipe import FOLDER, ROOT, Recipe, read, read_recipe, spoilt
 from lc_assets_tests.processes import HANG_SECONDS

@@ -44,7 +44,7 @@ def test_what_may_not_be_written_is_said_plainly(tmp_path, number):
     with (
         pytest.raises(
             NotWritable,
-            match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount",
+            match=r"/some/file: .*, while writing .*/a: nothing was published; check owner, permissions and mount",
         ),
         publish(tmp_path / "a"),
     ):
@@ -100,7 +100,7 @@ def test_the_names_of_new_folders_are_flushed_before_the_file_stands(tmp_path, m
     publish_bytes(tmp_path / "a" / "b" / "c", b"x")
     draft, last = flushed[2:]
     assert (set(flushed[:2]), last) == ({".", "a"}, "a/b")
-    assert draft.startswith("a/b/.draft-")
+    assert draft.startswith("a/b/.staging-")
     flushed.clear()
     publish_bytes(tmp_path / "a" / "b" / "d", b"x")
     assert len(flushed) == 2

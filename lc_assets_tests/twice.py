@@ -10,7 +10,8 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
-from lc_assets.lake.lake import CURRENT, GLOBAL, Partition, Published
+from lc_assets.lake.lake import GLOBAL, Published
+from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
@@ -144,4 +145,4 @@ def read_all_of(published: Published) -> None:
 
 def left_behind(partition: Partition) -> list[Path]:
     """Drafts and workings anywhere in a place."""
-    return [*partition.folder.rglob(".draft-*"), *partition.folder.rglob(".workings")]
+    return [*partition.folder.rglob(".staging-*"), *partition.folder.rglob(".scratch")]

@@ -15,8 +15,9 @@ from lc_assets.cli.printing import lasted, shown, sized
 from lc_assets.counts import Counts
 from lc_assets.errors import LcError
 from lc_assets.lake.digests import short
-from lc_assets.lake.lake import Lake, Partition
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import Located
+from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import CHAIN
 

@@ -115,20 +115,20 @@ def lake_as_of(
     """
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.lake import GLOBAL
-    from lc_assets.lake.releases import Pin, PinnedLake
+    from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
     from lc_assets.vocabulary import parse_snapshot
 
     folder = open_lake(lake)
     if release is not None and version is not None:
         raise BadInput("a release pins its versions: --release or --version, not both")
     if release is not None:
-        return PinnedLake.at(folder, release)
+        return lake_of_release(folder, release)
     if version is None:
         return folder
     rows = "packed_rows" if packed else "token_grid"
     stage, key = ("longcrawl", GLOBAL) if snapshot is None else (rows, parse_snapshot(snapshot))
     pin = Pin(version=version, digest=folder.partition(stage, key).at(version).digest)
-    return PinnedLake(folder.root, folder, {f"{stage}/{key}": pin}, f"--version {version}")
+    return pinned_lake(folder, {f"{stage}/{key}": pin}, f"--version {version}")
 
 
 def trace_row(

@@ -1,60 +1,79 @@
-"""What a stage may ask of whatever runs its work, and the terms on which a task is done. One
-method; all else is built on it.
+"""Executors: what runs a stage's tasks, under which limits, and the loop behind every one of them.
 
-A task is small (paths and settings), its result is small (counts), and doing it twice is harmless,
-because it publishes whole files under names that the task determines. So an executor may lose a
-worker at any time, and nothing that is data crosses it.
+A task is small (paths and settings), its result is small (counts), and repeating it is harmless,
+because it publishes complete files under names that the task determines. So an executor may lose a
+worker at any time, and no data passes through it.
+
+A `WorkerPool` is processes of this machine, or of a cluster. It knows which task each worker has,
+so a death is attributed to that worker's task; a task that costs too many workers is named, and
+documents that kill workers are skipped (`lc_assets.execution.containment`). The number of tasks in
+hand is bounded, so neither memory nor a queue grows with the number of tasks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import errno
+import faulthandler
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from lc_assets.errors import BadInput
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from lc_assets.errors import BadInput, LcError, Mismatch, WorkerDied
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Handle = TypeVar("Handle")
+Skips = Mapping[int, str]
+"""Why documents of a task are skipped, by their numbers."""
 
-MEGABYTE: Final = 1 << 20
+MEBIBYTE: Final = 1 << 20
+LONGEST_PAUSE: Final = 60.0
+TRANSIENT: Final = frozenset(
+    {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
+)
+"""Errors of shared disks that come and go; a full disk and a read-only folder are not among them."""
 
 
 class Executor(Protocol):
-    """What a stage may ask of whatever runs its work."""
+    """Runs a function over many tasks."""
 
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, in any order, as they are done; they are begun in the
+        """Yield each task with its result, in the order in which they finish; they start in the
         order given.
 
         Args:
-            function: a module-level function; pure but for the files that its task names.
-            tasks: what to call it with, one at a time.
-            what: says in a few words what is being done, for people who watch.
+            function: a module-level function without effects other than the files its task names.
+            tasks: its arguments, one per call.
+            what: is being done, in a few words, for the progress display.
 
         Raises:
-            WorkerDied: when one task cost too many workers their lives; names it.
-            Exception: whatever ``function`` raised, as soon as it is known; tasks in hand and not
-                begun are given up.
+            WorkerDied: when one task cost too many workers; names it.
+            Exception: whatever ``function`` raised, at once; all other tasks are abandoned.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPolicy:
-    """On which terms a task is done.
+    """Limits of a task, and what happens when it fails.
 
     Attributes:
-        deaths: how many workers one task may cost before it is named and the run ends.
-        departures: as well, how many machines; they go away by themselves, where they are rented by
-            the minute.
-        tries: how often a task is begun that fails by a fault of a disk or a network that may pass
-            (`attempts.may_pass`).
-        pause: seconds before the second try; twice as long before each further one.
-        seconds: how long a task may take before its worker is ended, which counts as a death; 0 is
-            for ever. Where there is one worker, tasks run in the very process that asks, which is
-            not ended.
-        result_bytes: the most that a result may have; results are counts and paths.
+        deaths: workers that one task may cost before the run ends.
+        departures: machines that it may cost; rented ones leave by themselves.
+        tries: attempts at a task that fails by a transient error of a disk or a network.
+        pause: seconds before the second attempt, doubled before each further one.
+        seconds: a task may take before its worker is ended, which counts as a death; 0 is no limit.
+            With one worker, tasks run in this process, which is not ended.
+        result_bytes: a result may have; results are counts and paths.
+        document_seconds: one document may take in a contained function; 0 is no limit.
+        memory_bytes: a worker may hold in a contained function; 0 is no limit.
+        skipped: documents of one task that are skipped for exceeding these before the run ends; 0
+            ends it at the first.
     """
 
     deaths: int = 2
@@ -62,15 +81,204 @@ class TaskPolicy:
     tries: int = 3
     pause: float = 1.0
     seconds: float = 0.0
-    result_bytes: int = 64 * MEGABYTE
+    result_bytes: int = 64 * MEBIBYTE
+    document_seconds: float = 0.0
+    memory_bytes: int = 0
+    skipped: int = 10
 
     def __post_init__(self) -> None:
-        if min(self.deaths, self.departures, self.tries) < 1 or self.seconds < 0 or self.pause < 0:
+        if min(self.deaths, self.departures, self.tries) < 1 or self.lowest < 0:
             raise BadInput(
-                "deaths, departures and tries must be at least 1, seconds and pause not below 0: "
-                f"{self}"
+                "deaths, departures and tries must be at least 1, times, sizes and skipped not "
+                f"negative: {self}"
             )
+
+    @property
+    def lowest(self) -> float:
+        """The smallest of what may be 0."""
+        return min(self.seconds, self.pause, self.document_seconds, self.memory_bytes, self.skipped)
+
+    @property
+    def contains(self) -> bool:
+        """Whether contained functions have limits."""
+        return bool(self.document_seconds or self.memory_bytes)
 
 
 DEFAULT_POLICY: Final = TaskPolicy()
-"""What holds where nothing else is said."""
+
+
+class Done(NamedTuple):
+    """A task is finished."""
+
+    result: Any
+
+
+class Lost(NamedTuple):
+    """A worker is gone, and its task with it.
+
+    Attributes:
+        why: what is known, such as "was killed".
+        departed: whether its whole machine went away.
+        document: number of the document it was processing; -1 when it was between documents.
+        limit: which limit that document exceeded; "" when the worker died by itself.
+    """
+
+    why: str
+    departed: bool = False
+    document: int = -1
+    limit: str = ""
+
+
+OUT_OF_MEMORY: Final = Lost("ran out of memory")
+
+
+def ended_after(seconds: float, policy: TaskPolicy, *, otherwise: Lost) -> Lost:
+    """A worker that ended after so many seconds of a task: by the time limit, or ``otherwise``."""
+    if policy.seconds and seconds >= policy.seconds:
+        return otherwise._replace(
+            why=f"was ended after {policy.seconds:g} s, the log has its stack"
+        )
+    return otherwise
+
+
+class WorkerPool(Protocol[Handle]):
+    """Workers of one run."""
+
+    def capacity(self) -> int:
+        """How many tasks may be in hand now; may change while workers come and go."""
+        ...
+
+    def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Handle:
+        """Start a task, now or as soon as a worker is free."""
+        ...
+
+    def wait(self, handles: Collection[Handle]) -> Iterable[tuple[Handle, Done | Lost]]:
+        """Wait until at least one is over, and tell how each of those ended; raises what a task
+        raised.
+        """
+        ...
+
+
+def work_through(
+    pool: WorkerPool[Handle],
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    policy: TaskPolicy,
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result as they finish.
+
+    Raises:
+        WorkerDied: when one task cost ``policy.deaths`` workers or ``policy.departures`` machines,
+            or more than ``policy.skipped`` of its documents exceeded a limit.
+        Exception: what a task raised.
+    """
+    left = deque(range(len(tasks)))
+    losses: dict[int, _Losses] = {}
+    in_hand: dict[Handle, int] = {}
+    while left or in_hand:
+        while left and len(in_hand) < pool.capacity():
+            number = left.popleft()
+            skips = losses[number].skips if number in losses else {}
+            in_hand[pool.submit(function, tasks[number], skips)] = number
+        for handle, outcome in pool.wait(in_hand.keys()):
+            number = in_hand.pop(handle)
+            if isinstance(outcome, Done):
+                losses.pop(number, None)
+                yield tasks[number], outcome.result
+                continue
+            losses.setdefault(number, _Losses(tasks[number])).add(outcome, policy)
+            left.appendleft(number)
+
+
+class _Losses:
+    """What one task has cost so far, and which of its documents are skipped for it."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+        self.skips: dict[int, str] = {}
+        self._deaths = self._departures = 0
+        self._suspects: Counter[int] = Counter()
+
+    def add(self, lost: Lost, policy: TaskPolicy) -> None:
+        """Note a loss; what it means for the next attempt is in ``skips``.
+
+        Raises:
+            WorkerDied: when there is to be no next attempt.
+        """
+        if lost.departed:
+            self._departures += 1
+            self._require(self._departures < policy.departures, self._departures, "machines", lost)
+            return
+        self._deaths += 1
+        self._suspects[lost.document] += 1
+        # A worker that died without a known reason is blamed on a document that does it again.
+        repeated = self._suspects[lost.document] >= policy.deaths
+        if lost.document >= 0 and (lost.limit or repeated):
+            self._skip(lost, policy)
+            self._deaths = 0
+        self._require(self._deaths < policy.deaths, self._deaths, "workers", lost)
+
+    def _skip(self, lost: Lost, policy: TaskPolicy) -> None:
+        reason = lost.limit or "killed its worker"
+        if len(self.skips) >= policy.skipped:
+            before = f", after {len(self.skips):,} others" if self.skips else ""
+            raise WorkerDied(
+                f"{self.task}: document {lost.document:,} {reason}{before}; at most "
+                f"{policy.skipped:,} per task may be skipped for that. Remove these documents, or "
+                "raise the limit. What is done stays done"
+            )
+        self.skips[lost.document] = f"skipped: {reason}"
+
+    def _require(self, holds: bool, number: int, what: str, lost: Lost) -> None:
+        if not holds:
+            raise WorkerDied(
+                f"{self.task} cost {number} {what}: the last {lost.why}. What is done stays done"
+            )
+
+
+def run_task(function: Callable[[Task], Result], task: Task, policy: TaskPolicy) -> Result:
+    """Run one task in a worker that may be ended.
+
+    Raises:
+        Mismatch: when the result is larger than allowed.
+        Exception: whatever ``function`` raises for good.
+    """
+    # The timer is a thread of its own in C that needs no lock of Python's, so it also ends a loop
+    # in a library.
+    if policy.seconds:
+        faulthandler.dump_traceback_later(
+            policy.seconds, exit=True, file=sys.__stderr__ or sys.stderr
+        )
+    try:
+        result = with_retries(function, task, policy)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    n_bytes = len(ForkingPickler.dumps(result))  # as it is sent to the other process
+    if n_bytes > policy.result_bytes:
+        raise Mismatch(
+            f"{task}: its result has {n_bytes / MEBIBYTE:,.1f} MiB, at most "
+            f"{policy.result_bytes / MEBIBYTE:,.1f} are allowed: write files and return their paths"
+        )
+    return result
+
+
+def with_retries(function: Callable[[Task], Result], task: Task, policy: TaskPolicy) -> Result:
+    """Run one task, and again after a pause while it fails by transient errors."""
+    retrying = Retrying(
+        retry=retry_if_exception(is_transient),
+        stop=stop_after_attempt(policy.tries),
+        wait=wait_exponential(policy.pause, max=LONGEST_PAUSE),
+        reraise=True,
+    )
+    return retrying(function, task)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether another attempt may succeed.
+
+    >>> is_transient(OSError(errno.ESTALE, "stale")), is_transient(OSError(errno.ENOSPC, "full"))
+    (True, False)
+    """
+    return (
+        isinstance(error, OSError) and not isinstance(error, LcError) and error.errno in TRANSIENT
+    )

@@ -1,8 +1,8 @@
-"""The embedded executor: a function over many tasks in this machine's processes. Nothing to start;
-what stays behind ends by itself.
-"""
+"""The local executor: a function over many tasks in processes of this machine."""
 
 import contextlib
+import os
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,29 +12,41 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lc_assets.errors import BadInput
-from lc_assets.execution.attempts import run_task, with_retries
-from lc_assets.execution.executor import DEFAULT_POLICY, Result, Task, TaskPolicy
+from lc_assets.execution.containment import WATCH_SECONDS, Watched, is_contained, run_skipping
+from lc_assets.execution.executor import (
+    DEFAULT_POLICY,
+    OUT_OF_MEMORY,
+    Done,
+    Lost,
+    Result,
+    Skips,
+    Task,
+    TaskPolicy,
+    ended_after,
+    run_task,
+    with_retries,
+    work_through,
+)
 from lc_assets.execution.processes import IDLE_POOL, Kind, Worker, kind_now
 from lc_assets.execution.progress import Watch, silent
-from lc_assets.execution.worker_pool import OUT_OF_MEMORY, Done, Lost, ended, work_through
 
 KILLED: Final = (
-    "was killed (often for memory), or the program that started it does work when it "
-    "is imported (guard it by __main__)"
+    "was killed (often for memory), or the program that started it does work when it is imported "
+    "(guard it by __main__)"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExecutor:
-    """Runs tasks in ``workers`` processes of this machine, or in this very process when there is
-    one.
+    """Runs tasks in ``workers`` processes of this machine, or in this process if there is one
+    worker or task and nothing to contain.
 
     Attributes:
         workers: number of processes.
-        watch: what shows progress.
+        watch: shows progress.
         preload: modules that the workers' parent imports once, so that a worker starts in
             milliseconds.
-        terms: on which terms a task is done.
+        policy: limits of a task.
     """
 
     workers: int = 1
@@ -50,80 +62,109 @@ class LocalExecutor:
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str
     ) -> Iterator[tuple[Task, Result]]:
         """See `lc_assets.execution.executor.Executor.run`."""
-        alone = self.workers == 1 or len(tasks) <= 1
-        yield from self.watch(
-            self._alone(function, tasks) if alone else self._in_processes(function, tasks),
-            total=len(tasks),
-            what=what,
-        )
-
-    def _alone(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Iterator[tuple[Task, Result]]:
-        return ((task, with_retries(function, task, self.policy)) for task in tasks)
+        contains = self.policy.contains and is_contained(function)
+        if tasks and (contains or (self.workers > 1 and len(tasks) > 1)):
+            results = self._in_processes(function, tasks)
+        else:
+            results = ((task, with_retries(function, task, self.policy)) for task in tasks)
+        yield from self.watch(results, total=len(tasks), what=what)
 
     def _in_processes(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, Result]]:
-        with _processes(min(self.workers, len(tasks)), kind_now(self.preload), self.policy) as pool:
+        workers = min(self.workers, len(tasks))
+        with _processes(workers, kind_now(self.preload), self.policy) as pool:
             yield from work_through(pool, function, tasks, self.policy)
 
 
 @contextlib.contextmanager
 def _processes(workers: int, kind: Kind, policy: TaskPolicy) -> Iterator["_Processes"]:
     """Workers that wait for more when the block's work is done, and end at once, in the middle of a
-    task, when it is broken off.
+    task, when the block fails.
     """
     pool = _Processes(workers, kind, policy)
-    whole = False
+    succeeded = False
     try:
         yield pool
-        whole = True
+        succeeded = True
     finally:
-        if whole:
+        if succeeded:
             IDLE_POOL.keep(pool.idle)
         else:
             pool.end_at_once()
 
 
 @dataclass(slots=True)
+class _Assignment:
+    """A worker at a task."""
+
+    worker: Worker
+    watched: Watched
+    started: float = field(default_factory=time.monotonic)
+
+    def kill_if_over_limit(self) -> None:
+        if not self.watched.limit and self.watched.check():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.watched.process, signal.SIGKILL)
+
+
+@dataclass(slots=True)
 class _Processes:
-    """A crew of processes, each a pool of its own: so one knows which task a death is the death
-    of.
+    """A pool of processes, each a `ProcessPoolExecutor` of its own: so a death is attributed to its
+    task.
     """
 
     workers: int
     kind: Kind = field(repr=False)
     policy: TaskPolicy
     idle: deque[Worker] = field(default_factory=deque)
-    at_work: dict[Future[Any], tuple[Worker, float]] = field(default_factory=dict)
+    at_work: dict[Future[Any], _Assignment] = field(default_factory=dict)
 
     def capacity(self) -> int:
         return self.workers
 
-    def submit(self, function: Callable[[Task], Any], task: Task) -> Future[Any]:
+    def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Future[Any]:
         while True:
             worker = self.idle.popleft() if self.idle else IDLE_POOL.worker(self.kind)
-            if (handle := worker.begin(run_task, function, task, self.policy)) is not None:
-                self.at_work[handle] = worker, time.monotonic()
+            handle = worker.begin(run_skipping, run_task, skips, function, task, self.policy)
+            if handle is not None:
+                contains = self.policy if is_contained(function) else DEFAULT_POLICY
+                self.at_work[handle] = _Assignment(worker, Watched(worker.cell, contains))
                 return handle
             worker.end()
 
     def wait(self, handles: Collection[Future[Any]]) -> Iterator[tuple[Future[Any], Done | Lost]]:
-        for handle in wait(handles, return_when=FIRST_COMPLETED).done:
-            worker, begun = self.at_work.pop(handle)
-            self.idle.append(worker)
-            try:
-                outcome: Done | Lost = Done(handle.result())
-            except BrokenProcessPool:
-                outcome = ended(time.monotonic() - begun, self.policy, otherwise=KILLED)
-            except MemoryError:
-                outcome = OUT_OF_MEMORY
-            yield handle, outcome
+        done: set[Future[Any]] = set()
+        while not done:
+            done = wait(handles, self._watch_seconds(), return_when=FIRST_COMPLETED).done
+            for handle, assignment in self.at_work.items():
+                if handle not in done:
+                    assignment.kill_if_over_limit()
+        for handle in done:
+            assignment = self.at_work.pop(handle)
+            self.idle.append(assignment.worker)
+            yield handle, self._outcome(handle, assignment)
+
+    def _watch_seconds(self) -> float | None:
+        watching = any(assignment.watched.policy.contains for assignment in self.at_work.values())
+        return WATCH_SECONDS if watching else None
+
+    def _outcome(self, handle: Future[Any], assignment: _Assignment) -> Done | Lost:
+        watched = assignment.watched
+        try:
+            return Done(handle.result())
+        except BrokenProcessPool:
+            if watched.limit:
+                return Lost(watched.limit, document=watched.document, limit=watched.limit)
+            seconds = time.monotonic() - assignment.started
+            killed = Lost(KILLED, document=watched.document_now)
+            return ended_after(seconds, self.policy, otherwise=killed)
+        except MemoryError:
+            return OUT_OF_MEMORY
 
     def end_at_once(self) -> None:
-        """End all, whoever is at work in the middle of its task."""
-        every = [*self.idle, *(worker for worker, _ in self.at_work.values())]
+        """End all, in the middle of their tasks."""
+        every = [*self.idle, *(assignment.worker for assignment in self.at_work.values())]
         for worker in every:
             worker.cut()
         for worker in every:

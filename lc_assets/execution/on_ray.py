@@ -1,12 +1,13 @@
-"""The cluster executor: the same tasks on the workers of a Ray cluster that somebody runs.
+"""The cluster executor: the same tasks on the workers of an existing Ray cluster.
 
-Ray's own client, scheduler and transport are used as they are; what goes over are a function's
-name, a task and its counts. Ray retries nothing: a lost worker is told to the same loop that the
-embedded executor has (`lc_assets.execution.worker_pool`), so a task that costs too many is named here as
-there. A run that is broken off cancels what is in hand, there too.
+Ray's own client, scheduler and transport are used as they are; a function's name, a task and its
+counts are all that is sent. Ray retries nothing: a lost worker is handled by the loop that the
+local executor uses too (`lc_assets.execution.executor`), so a task that costs too many is named in
+the same way. A run that is interrupted cancels its tasks in hand, there too. A contained function
+runs in a child process of the Ray worker, which watches it (`lc_assets.execution.containment`).
 
 Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off unless the
-    environment says otherwise.
+environment states otherwise.
 """
 
 import contextlib
@@ -21,27 +22,91 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
-from lc_assets.execution.attempts import run_task
+from lc_assets.execution.containment import is_contained
 from lc_assets.execution.environment import (
     Environment,
     current_environment,
     require_same_environment,
 )
-from lc_assets.execution.executor import DEFAULT_POLICY, Result, Task, TaskPolicy
+from lc_assets.execution.executor import (
+    DEFAULT_POLICY,
+    OUT_OF_MEMORY,
+    Done,
+    Executor,
+    Lost,
+    Result,
+    Skips,
+    Task,
+    TaskPolicy,
+    ended_after,
+    run_task,
+    work_through,
+)
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import Watch, silent
-from lc_assets.execution.worker_pool import OUT_OF_MEMORY, Done, Lost, ended, work_through
 
 AHEAD: Final = 2
-"""Tasks in hand per processor of the cluster: while one is done, the next lies ready."""
+"""Tasks in hand per processor of the cluster, so that the next one is ready when one finishes."""
 
 PROBE_SECONDS: Final = 10.0
-LOOK_AGAIN_SECONDS: Final = 10.0
-"""How often the cluster is asked how large it is: workers come and go."""
+REFRESH_SECONDS: Final = 10.0
+"""How often the cluster is queried for its size: workers come and go."""
 
-UNANSWERED: Final = 2
-"""After so many knocks the head is gone. Ray knows a minute later, and ends this process, with
-nothing that could be caught.
+MAX_FAILED_PROBES: Final = 2
+"""After so many the head is considered gone. Ray notices a minute later, and then ends this
+process without anything that could be caught.
 """
+
+
+def executor_at(
+    address: str,
+    *,
+    workers: int = 1,
+    watch: Watch = silent,
+    preload: tuple[str, ...] = (),
+    policy: TaskPolicy = DEFAULT_POLICY,
+    folders: tuple[Path, ...] = (),
+    sees: tuple[Path, ...] = (),
+    libraries: tuple[str, ...] = (),
+) -> Executor:
+    """The executor at an address; nothing is contacted before there are tasks.
+
+    =============================  ============================================================
+    ``""`` or ``local``            this machine's processes
+    ``ray``                        the Ray cluster of this machine, or that of ``RAY_ADDRESS``
+    ``ray:head.example:6379``      the one with this head, from a machine of the cluster
+    ``ray://head.example:10001``   the same from outside, through Ray's client
+    =============================  ============================================================
+
+    Args:
+        address: see above.
+        workers: processes of the local executor.
+        watch: shows progress.
+        preload: see `LocalExecutor`.
+        policy: limits of a task.
+        folders: where a cluster's workers write.
+        sees: what they read.
+        libraries: whose versions must be the same there.
+
+    Raises:
+        BadInput: when the address has another form.
+
+    >>> executor_at("local", workers=2).workers
+    2
+    >>> executor_at("ray://head:10001").address, executor_at("ray:head:6379").address
+    ('ray://head:10001', 'head:6379')
+    """
+    if address in ("", "local"):
+        return LocalExecutor(workers=workers, watch=watch, preload=preload, policy=policy)
+    kind, _, head = address.partition(":")
+    if kind != "ray" or head.strip("/") == "" != head:
+        raise BadInput(
+            f"no executor is at {address!r}; expected local, ray, ray:HOST:6379 or ray://HOST:10001"
+        )
+    where = address if head.startswith("//") else head or "auto"
+    return RayExecutor(
+        address=where, watch=watch, policy=policy, folders=folders, sees=sees, libraries=libraries
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +116,13 @@ class RayExecutor:
     Attributes:
         address: ``auto``, ``host:6379`` from a machine of the cluster, or ``ray://host:10001`` from
             outside.
-        watch: what shows progress.
-        terms: on which terms a task is done.
-        folders: that are written to; must be the same here and on every worker, under the same
-            paths.
-        sees: folders that are read, as well.
-        libraries: must have the same versions, for they shape bytes.
-        processors: that a task takes; as well ``memory``, in bytes, for Ray's scheduler: 0 asks for
-            none.
+        watch: shows progress.
+        policy: limits of a task.
+        folders: are written to; must be the same here and on every worker, under the same paths.
+        sees: folders that are read; must exist there.
+        libraries: must have the same versions, because they shape bytes.
+        processors: of a task, for Ray's scheduler.
+        memory: of a task in bytes, for Ray's scheduler; 0 states none.
         patience: seconds to wait for a first worker; a cluster may have to start one.
     """
 
@@ -81,11 +145,8 @@ class RayExecutor:
             Unreachable: when no cluster answers at the address, or it has no worker.
             WorkerUnfit: when a worker has other code, another Python, or does not see the folders.
         """
-        yield from self.watch(
-            self._on_cluster(function, tasks, what) if tasks else iter(()),
-            total=len(tasks),
-            what=what,
-        )
+        results = self._on_cluster(function, tasks, what) if tasks else iter(())
+        yield from self.watch(results, total=len(tasks), what=what)
 
     def _on_cluster(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str
@@ -94,18 +155,19 @@ class RayExecutor:
         with current_environment(
             libraries=self.libraries, folders=self.folders, sees=self.sees
         ) as environment:
-            asked = {"num_cpus": self.processors, "max_retries": 0, "name": what} | (
-                {"memory": self.memory} if self.memory else {}
-            )
-            head = self.address if "//" in self.address else ray.get_runtime_context().gcs_address
+            options = {"num_cpus": self.processors, "max_retries": 0, "name": what}
             pool = _Workers(
-                ray,
-                ray.remote(**asked)(run_remotely),
-                head,
-                environment,
-                self.policy,
-                self.processors,
-                self.patience,
+                ray=ray,
+                remote=ray.remote(**options, **({"memory": self.memory} if self.memory else {}))(
+                    run_remotely
+                ),
+                head=self.address
+                if "//" in self.address
+                else ray.get_runtime_context().gcs_address,
+                environment=environment,
+                policy=self.policy,
+                processors=self.processors,
+                patience=self.patience,
             )
             try:
                 yield from work_through(pool, function, tasks, self.policy)
@@ -129,7 +191,7 @@ def connected(address: str) -> Any:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        import ray  # noqa: PLC0415 - a second, that only who has a cluster need pay
+        import ray  # noqa: PLC0415 - takes a second, and only clusters need it
     except ImportError as error:
         raise BadInput(
             f"an executor at {address} needs Ray: pip install 'lc_assets[ray]'"
@@ -145,8 +207,8 @@ def connected(address: str) -> Any:
             namespace="lc_assets",
         )
     except (ConnectionError, TimeoutError, ValueError) as error:
-        raise Unreachable(_nobody(address, error)) from error
-    except RuntimeError as error:  # Ray's word for another version of itself, or of Python
+        raise Unreachable(_no_answer(address, error)) from error
+    except RuntimeError as error:  # what Ray raises for another version of itself, or of Python
         raise WorkerUnfit(
             f"the cluster at {address} cannot be joined: {' '.join(str(error).split())}"
         ) from error
@@ -154,18 +216,18 @@ def connected(address: str) -> Any:
 
 
 def _probe(address: str) -> None:
-    """Look whether anybody listens: Ray itself tries for minutes."""
+    """Require that something listens at an address: Ray itself tries for minutes."""
     try:
-        place = urlsplit(address if "://" in address else f"//{address}")
-        if place.hostname and place.port:
-            socket.create_connection((place.hostname, place.port), PROBE_SECONDS).close()
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        if parts.hostname and parts.port:
+            socket.create_connection((parts.hostname, parts.port), PROBE_SECONDS).close()
     except ValueError as error:
         raise BadInput(f"no address of a cluster: {address!r}: {error}") from error
     except OSError as error:
-        raise Unreachable(_nobody(address, error)) from error
+        raise Unreachable(_no_answer(address, error)) from error
 
 
-def _nobody(address: str, error: Exception) -> str:
+def _no_answer(address: str, error: Exception) -> str:
     return (
         f"no Ray cluster answers at {address}: {last_line(error)}; is it started, and is the "
         "address that of its head?"
@@ -173,28 +235,29 @@ def _nobody(address: str, error: Exception) -> str:
 
 
 def last_line(error: BaseException) -> str:
-    """What an error of Ray's says in the end; it may bring a whole traceback of another process.
+    r"""The last line of an error of Ray's, which may contain another process's whole traceback.
 
-    >>> last_line(ConnectionError(f"Initialization failure from server:{os.linesep}Traceback …{os.linesep}OSError: no more"))
+    >>> last_line(ConnectionError("Initialization failure:\nTraceback …\nOSError: no more"))
     'OSError: no more'
     """
-    return next(
-        (line.strip() for line in reversed(str(error).splitlines()) if line.strip()),
-        type(error).__name__,
-    )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
 
 
 def run_remotely(
     function: Callable[[Task], Result], task: Task, policy: TaskPolicy, environment: Environment
 ) -> Result:
-    """What is called on a worker."""
+    """Run a task in a Ray worker."""
     require_same_environment(environment)
+    if policy.contains and is_contained(function):
+        ((_, result),) = LocalExecutor(policy=policy).run(function, [task], what=str(task))
+        return result
     return run_task(function, task, policy)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Workers:
-    """A crew of whatever workers the cluster has."""
+    """A pool of whatever workers the cluster has."""
 
     ray: Any
     remote: Any
@@ -203,31 +266,32 @@ class _Workers:
     policy: TaskPolicy
     processors: float
     patience: float
-    begun: float = field(default_factory=time.monotonic)
-    looked: float = float("-inf")
-    unanswered: int = 0
+    started: float = field(default_factory=time.monotonic)
+    refreshed: float = float("-inf")
+    failed_probes: int = 0
     n_processors: float = 0.0
     in_hand: dict[Any, float] = field(default_factory=dict)
 
     def capacity(self) -> int:
-        self._look()
+        self._refresh()
         return max(1, int(AHEAD * self.n_processors / self.processors))
 
-    def submit(self, function: Callable[[Task], Any], task: Task) -> Any:
+    # Documents are skipped where the task runs.
+    def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Any:  # noqa: ARG002
         handle = self.remote.remote(function, task, self.policy, self.environment)
         self.in_hand[handle] = time.monotonic()
         return handle
 
     def wait(self, handles: Collection[Any]) -> Iterator[tuple[Any, Done | Lost]]:
         listed = list(handles)
-        while not self.ray.wait(listed, timeout=LOOK_AGAIN_SECONDS)[0]:
-            self._look()
-            self._insist_on_workers()
+        while not self.ray.wait(listed, timeout=REFRESH_SECONDS)[0]:
+            self._refresh()
+            self._require_workers()
         for handle in self.ray.wait(listed, num_returns=len(listed), timeout=0)[0]:
-            begun = self.in_hand.pop(handle)
-            yield handle, self._outcome(handle, begun)
+            started = self.in_hand.pop(handle)
+            yield handle, self._outcome(handle, started)
 
-    def _outcome(self, handle: Any, begun: float) -> Done | Lost:
+    def _outcome(self, handle: Any, started: float) -> Done | Lost:
         errors = self.ray.exceptions
         try:
             return Done(self.ray.get(handle))
@@ -236,36 +300,37 @@ class _Workers:
         except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError):
             return Lost("went away", departed=True)
         except errors.WorkerCrashedError:
-            return ended(time.monotonic() - begun, self.policy, otherwise="was killed")
+            seconds = time.monotonic() - started
+            return ended_after(seconds, self.policy, otherwise=Lost("was killed"))
         except errors.RayTaskError as error:
             if isinstance(error.cause, MemoryError):
                 return OUT_OF_MEMORY
             raise error.cause from None
 
-    def _look(self) -> None:
-        """Ask now and then how large the cluster is, having knocked at its head: Ray would wait for
-        the answer of one that is gone.
+    def _refresh(self) -> None:
+        """Query the size of the cluster now and then, after a probe of its head: Ray would wait for
+        one that is gone.
         """
-        if (now := time.monotonic()) - self.looked < LOOK_AGAIN_SECONDS:
+        if (now := time.monotonic()) - self.refreshed < REFRESH_SECONDS:
             return
-        self.looked = now
+        self.refreshed = now
         try:
             _probe(self.head)
         except Unreachable as error:
-            self.unanswered += 1
-            if self.unanswered >= UNANSWERED:
+            self.failed_probes += 1
+            if self.failed_probes >= MAX_FAILED_PROBES:
                 raise ConnectionError(str(error.__cause__)) from error
         else:
-            self.unanswered = 0
+            self.failed_probes = 0
             self.n_processors = self.ray.cluster_resources().get("CPU", 0)
 
-    def _insist_on_workers(self) -> None:
+    def _require_workers(self) -> None:
         if self.n_processors >= self.processors:
-            self.begun = time.monotonic()
-        elif (waited := time.monotonic() - self.begun) > self.patience:
+            self.started = time.monotonic()
+        elif (waited := time.monotonic() - self.started) > self.patience:
             raise Unreachable(
                 f"the cluster has had no worker of {self.processors:g} processors for "
-                f"{waited:.0f} s; add one, and run again"
+                f"{waited:.0f} s; add one, and run this again"
             )
 
     def leave(self) -> None:
@@ -274,7 +339,7 @@ class _Workers:
         self.ray.shutdown()
 
     def cancel(self) -> None:
-        """Cancel what is in hand, there too."""
+        """Cancel the tasks in hand, on the cluster too."""
         for handle in self.in_hand:
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(handle, force=True)

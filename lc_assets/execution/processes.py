@@ -21,6 +21,8 @@ from multiprocessing import connection, forkserver
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from lc_assets.execution.containment import enter_worker, new_cell
+
 IDLE_SECONDS: Final = 10.0
 """How long a worker without work keeps its memory: longer than most pauses between two stages,
 shorter than one that matters.
@@ -58,6 +60,7 @@ class Worker:
     pool: ProcessPoolExecutor
     lifeline: connection.Connection
     held: connection.Connection
+    cell: Any = field(repr=False)
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Future[Any] | None:
         """Begin a task; None where the process was killed while it had nothing to do."""
@@ -88,9 +91,9 @@ def start(kind: Kind, method: str) -> Worker:
         context.set_forkserver_preload(["__main__", *kind.preload])
         _start_server_of_forks(kind)
     lifeline, held = context.Pipe(duplex=False)
-    worker = Worker(
-        kind, ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment)), lifeline, held
-    )
+    cell = new_cell(context)
+    pool = ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment, cell))
+    worker = Worker(kind, pool, lifeline, held, cell)
     ALIVE.add(worker)
     return worker
 
@@ -120,7 +123,9 @@ def _environment(usual: Iterable[tuple[str, str]], **changed: str) -> Iterator[N
         os.environ.update({name: before[name] for name in changed if name in before})
 
 
-def _settle(lifeline: connection.Connection, environment: Iterable[tuple[str, str]]) -> None:
+def _settle(
+    lifeline: connection.Connection, environment: Iterable[tuple[str, str]], cell: Any
+) -> None:
     """Make a new process a worker: it has its asker's environment, and watches over it.
 
     When that is gone, or lets go, however it did, the worker ends at once. It would otherwise wait
@@ -129,6 +134,7 @@ def _settle(lifeline: connection.Connection, environment: Iterable[tuple[str, st
     """
     os.environ.clear()  # that of the server of forks is as old as the first run
     os.environ.update(environment)
+    enter_worker(cell, os.getpid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after, args=(lifeline,), daemon=True).start()
 

@@ -21,7 +21,6 @@ megatron-core 0.16.1 wrote.
 
 import array
 import contextlib
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, overload
@@ -39,7 +38,7 @@ from lc_assets.formats.megatron_idx import (
     is_plain,
     parse_idx,
 )
-from lc_assets.publishing import STAGING_PREFIX, flush, make_folder
+from lc_assets.publishing import flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
@@ -88,7 +87,7 @@ class MegatronWriter:
             StorageFull: when the disk is full.
             NotWritable: when nothing may be written there.
         """
-        draft = prefix.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
+        draft = staging_path(prefix)
         with os_errors_as_lc_errors(prefix):
             make_folder(prefix.parent)
             writer = cls(bin_path(draft), dtype)

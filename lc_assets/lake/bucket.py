@@ -9,7 +9,6 @@ objects mean (`lc_assets.lake.bucket_lake`).
 
 import base64
 import contextlib
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ import google_crc32c
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, sha256_of_file, short
-from lc_assets.publishing import STAGING_PREFIX, flush
+from lc_assets.publishing import flush, staging_path
 
 SCHEME: Final = "gs://"
 TRANSFERS: Final = 8
@@ -195,9 +194,11 @@ class Bucket:
         """
         from google.cloud.storage import transfer_manager  # noqa: PLC0415 - as above
 
-        drafts = {fact: _draft_of(folder / fact.path) for fact in facts}
+        drafts = {fact: staging_path(folder / fact.path) for fact in facts}
         try:
             with os_errors_as_lc_errors(folder), google_errors_as_lc_errors(self.where(place)):
+                for draft in drafts.values():
+                    draft.parent.mkdir(parents=True, exist_ok=True)
                 transfer_manager.download_many(
                     [
                         (self._blob(f"{place}/{fact.path}"), str(draft))
@@ -238,11 +239,6 @@ def crc32c(path: Path) -> str:
         while block := stream.read(1 << 20):
             checksum.update(block)
     return base64.b64encode(checksum.digest()).decode("ascii")
-
-
-def _draft_of(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
 
 
 def _client() -> Any:

@@ -23,7 +23,6 @@ import fcntl
 import os
 import shutil
 import time
-import uuid
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from typing import Final, NamedTuple
 
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
-from lc_assets.publishing import STAGING_PREFIX
+from lc_assets.publishing import staging_path
 
 BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
 USES: Final = ".uses"
@@ -122,7 +121,7 @@ class VersionCache:
         it.
         """
         home = self._home(copy.mark)
-        going = home.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{home.name}")
+        going = staging_path(home)
         with contextlib.suppress(BlockingIOError, FileNotFoundError), copy.mark.open("r+b") as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             home.rename(going)  # at once, so that nobody finds half of it

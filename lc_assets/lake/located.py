@@ -18,7 +18,8 @@ from pathlib import Path
 
 from lc_assets.lake.bucket import SCHEME, Bucket
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.lake import CURRENT, Lake, Partition
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 

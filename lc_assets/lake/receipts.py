@@ -27,8 +27,8 @@ T = TypeVar("T")
 Checked = TypeVar("Checked", bound=Struct)
 
 RECEIPT: Final = "receipt.json"
-SCRATCH: Final = ".workings"
-"""A folder beside a version's files that belongs to no digest (`lc_assets.lake.scratch`)."""
+SCRATCH: Final = ".scratch"
+"""A folder beside a version's files that belongs to no digest (`lc_assets.lake.staging`)."""
 NOT_COUNTED: Final = (RECEIPT, SCRATCH)
 SHOWN_CHARS: Final = 80
 """Of a setting's value where a difference is said in words."""
@@ -165,19 +165,28 @@ def has_valid_checksum(content: bytes, value: Struct) -> bool:
 
 
 def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
-    """Read a JSON file as a value of type ``kind``, which is ``called`` otherwise in errors.
+    """Read a JSON file as a value of type ``kind``, which messages call ``called``.
 
     Raises:
-        CorruptFile: when it is missing, is not JSON or does not have the promised fields; names
-            both.
+        CorruptFile: when it is missing, is not JSON or does not have the promised fields.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decode_bytes(path.read_bytes(), kind, path, called=called)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
+
+
+def decode_bytes(content: bytes, kind: type[T], where: Path | str, *, called: str = "") -> T:
+    """Read JSON as a value of type ``kind``, which messages call ``called``.
+
+    Raises:
+        CorruptFile: when it is not JSON or does not have the promised fields; names ``where``.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
     except UNDECODABLE as error:
         raise CorruptFile(
-            f"{path}: not a readable {called or kind.__name__.lower()}: {error}"
+            f"{where}: not a readable {called or kind.__name__.lower()}: {error}"
         ) from error
 
 

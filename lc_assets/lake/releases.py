@@ -3,23 +3,24 @@
 ``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over,
 mixes, Megatron's files) by their names and digests. It is published once and never written over;
 the versions it pins are never changed, because no version is (docs/decisions/0001), and `lc prune`
-leaves them. What is pinned is read through a `PinnedLake`: a lake in which the pinned versions are
-the published ones.
+leaves them. What is pinned is read through a `pinned_lake`, in which the pinned versions are the
+published ones.
 
 Here: the file, and reading by it. Not here: what belongs into a release
     (`lc_assets.stages.releases.releasing`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
+from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.lake.digests import digest_of, short
-from lc_assets.lake.lake import GLOBAL, Current, Kept, Lake, Partition
-from lc_assets.lake.receipts import encode_json, has_valid_checksum, with_checksum
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import Current, Partition
+from lc_assets.lake.receipts import decode_bytes, encode_json, has_valid_checksum, with_checksum
 from lc_assets.lake.versions import Published, version_named
 from lc_assets.vocabulary import parse_snapshot
 
@@ -153,10 +154,7 @@ def decode_release(content: bytes, *, where: str) -> Release:
     Raises:
         CorruptFile: when it is none.
     """
-    try:
-        return msgspec.json.decode(content, type=Release)
-    except UNDECODABLE as error:
-        raise CorruptFile(f"{where}: not a readable release: {error}") from error
+    return decode_bytes(content, Release, where)
 
 
 def publish_gone(lake: Lake, name: str, gone: Gone) -> None:
@@ -170,17 +168,14 @@ def gone_of(lake: Lake, name: str) -> list[Gone]:
     Raises:
         CorruptFile: when a note cannot be read.
     """
-    notes = {path: lake.note(f"{FOLDER}/{path}") for path in _notes_of_gone(lake, name)}
-    try:
-        return [
-            msgspec.json.decode(content, type=Gone)
-            for content in notes.values()
-            if content is not None
-        ]
-    except UNDECODABLE as error:
-        raise CorruptFile(
-            f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}"
-        ) from error
+    notes = ((path, lake.note(f"{FOLDER}/{path}")) for path in _notes_of_gone(lake, name))
+    return [
+        decode_bytes(
+            content, Gone, f"{lake.url}/{FOLDER}/{path}", called="note of removed versions"
+        )
+        for path, content in notes
+        if content is not None
+    ]
 
 
 def _notes_of_gone(lake: Lake, name: str) -> list[str]:
@@ -189,132 +184,76 @@ def _notes_of_gone(lake: Lake, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedLake(Lake):
-    """A lake in which some versions are the published ones; of stages without any pin, whatever is
-    published now.
+class Pins:
+    """The view of a lake in which some versions are the published ones; of stages without any pin,
+    whatever is published now.
 
     Attributes:
-        lake: the lake itself.
         pins: versions by name, such as ``token_grid/2023-06``.
-        named: whose pins these are, for errors.
+        owner: whose pins these are, for messages.
         gone: what is known to be missing of them, and why.
     """
 
-    lake: Lake
-    pins: Mapping[str, Pin] = field(default_factory=dict)
-    named: str = ""
+    pins: Mapping[str, Pin]
+    owner: str
     gone: Sequence[Gone] = ()
 
-    @classmethod
-    def at(cls, lake: Lake, name: str) -> "PinnedLake":
-        """A lake as a release has it.
+    def keys(self, lake: Lake, stage: str) -> list[str]:
+        """See `View.keys`: of the pinned partitions."""
+        if not self._is_pinned(stage):
+            return lake.unviewed.keys(stage)
+        names = (name.partition("/") for name in self.pins)
+        return sorted(key for pinned, _, key in names if pinned == stage)
+
+    def pointer(self, partition: Partition) -> Current | None:
+        """See `View.pointer`."""
+        if not self._is_pinned(partition.folder.parent.name):
+            return partition.unviewed.pointer()
+        pin = self.pins.get(partition.name)
+        return None if pin is None else Current(version=pin.version, digest=pin.digest)
+
+    def current(self, partition: Partition) -> Published | None:
+        """See `View.current`; None where the stage is pinned, but not this partition.
 
         Raises:
-            NotPublished: when there is no such release.
-            CorruptFile: when it cannot be read.
+            NotPublished: when the pinned version is gone; says why when that is known.
+            Mismatch: when the version has another digest.
         """
-        release = read_release(lake, name)
-        return cls(lake.root, lake, release.pins, f"release {name}", gone_of(lake, name))
-
-    @property
-    def url(self) -> str:
-        """Where the lake lies."""
-        return self.lake.url
-
-    def partition(self, stage: str, key: str = GLOBAL) -> Partition:
-        """Where the versions of ``stage/key`` live; what is published there is what is pinned."""
-        partition = self.lake.partition(stage, key)
-        return (
-            PinnedPartition(partition.folder, partition, self, f"{stage}/{key}")
-            if self._is_pinned(stage)
-            else partition
-        )
-
-    def keys(self, stage: str) -> list[str]:
-        """Keys of a stage's pinned partitions, sorted."""
-        if not self._is_pinned(stage):
-            return self.lake.keys(stage)
-        return sorted(
-            key for pinned, _, key in (name.partition("/") for name in self.pins) if pinned == stage
-        )
+        if not self._is_pinned(partition.folder.parent.name):
+            return partition.unviewed.current()
+        pin = self.pins.get(partition.name)
+        if pin is None:
+            return None
+        version = f"{partition.name}/{pin.version}"
+        found = partition.finished(pin.version)
+        if found is None:
+            why = "".join(f": {gone.reason}" for gone in self.gone if version in gone.versions)
+            raise NotPublished(f"{self.owner} pins {version}, which is gone{why}")
+        if found.digest != pin.digest:
+            raise Mismatch(
+                f"{self.owner} pins {version} with digest {short(pin.digest)}, it has "
+                f"{short(found.digest)}"
+            )
+        return found
 
     def _is_pinned(self, stage: str) -> bool:
         return any(name.startswith(f"{stage}/") for name in self.pins)
 
-    def partitions(self) -> Iterator[Partition]:
-        """See `Lake.partitions`."""
-        return self.lake.partitions()
 
-    def note(self, path: str) -> bytes | None:
-        """See `Lake.note`."""
-        return self.lake.note(path)
-
-    def notes(self, folder: str) -> list[str]:
-        """See `Lake.notes`."""
-        return self.lake.notes(folder)
+def pinned_lake(lake: Lake, pins: Mapping[str, Pin], owner: str) -> Lake:
+    """A lake in which pinned versions are the published ones; ``owner`` names them in messages."""
+    return replace(lake, view=Pins(pins, owner))
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedPartition(Partition):
-    """A place whose published version is the pinned one; None where the stage is pinned, but not
-    this partition.
+def lake_of_release(lake: Lake, name: str) -> Lake:
+    """A lake as a release has it.
+
+    Raises:
+        NotPublished: when there is no such release.
+        CorruptFile: when it cannot be read.
     """
-
-    partition: Partition
-    pinned_by: PinnedLake
-    wanted: str
-
-    def current(self) -> Published | None:
-        """The pinned version.
-
-        Raises:
-            NotPublished: when it is gone; says why when that is known.
-            Mismatch: when what stands there has another digest.
-        """
-        pin = self.pinned_by.pins.get(self.wanted)
-        if pin is None:
-            return None
-        found = self.partition.finished(pin.version)
-        if found is None:
-            why = "".join(
-                f": {gone.reason}"
-                for gone in self.pinned_by.gone
-                if f"{self.wanted}/{pin.version}" in gone.versions
-            )
-            raise NotPublished(
-                f"{self.pinned_by.named} pins {self.wanted}/{pin.version}, which is gone{why}"
-            )
-        if found.digest != pin.digest:
-            raise Mismatch(
-                f"{self.pinned_by.named} pins {self.wanted}/{pin.version} with digest "
-                f"{short(pin.digest)}, it has {short(found.digest)}"
-            )
-        return found
-
-    def current_summary(self) -> Published | None:
-        """See `Partition.current_summary`; here it is `current`."""
-        return self.current()
-
-    def pointer(self) -> Current | None:
-        """The pinned version, as a pointer would name it."""
-        pin = self.pinned_by.pins.get(self.wanted)
-        return None if pin is None else Current(version=pin.version, digest=pin.digest)
-
-    def at(self, version: str) -> Published:
-        """See `Partition.at`."""
-        return self.partition.at(version)
-
-    def finished(self, version: str) -> Published | None:
-        """See `Partition.finished`."""
-        return self.partition.finished(version)
-
-    def version_names(self) -> list[str]:
-        """See `Partition.version_names`."""
-        return self.partition.version_names()
-
-    def folders(self) -> dict[str, Kept]:
-        """See `Partition.folders`."""
-        return self.partition.folders()
+    release = read_release(lake, name)
+    return replace(lake, view=Pins(release.pins, f"release {name}", gone_of(lake, name)))
 
 
 def note_of(name: str, beside: str = "") -> str:

@@ -29,7 +29,7 @@ from lc_assets.lake.receipts import (
 from lc_assets.publishing import publish_bytes
 
 
-class Keeper(Protocol):
+class FileStore(Protocol):
     """Who keeps the files of versions, where they lie somewhere else than in the version's
     folder.
     """
@@ -85,12 +85,12 @@ class Published:
     Attributes:
         home: its folder; of a lake in a bucket it holds what has been fetched so far.
         receipt: what it is.
-        keeper: of the files of a version that lies elsewhere.
+        store: of the files of a version that lies elsewhere.
     """
 
     home: Path
     receipt: Receipt
-    keeper: Keeper = field(default=FilesAtHand(), compare=False, repr=False)
+    store: FileStore = field(default=FilesAtHand(), compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -103,13 +103,13 @@ class Published:
         """The version's folder with those files in it whose relative paths match a pattern, as
         `fnmatch` has it.
         """
-        self.keeper.fetch(self.home, self.receipt, patterns)
+        self.store.fetch(self.home, self.receipt, patterns)
         return self.home
 
     @property
     def where(self) -> str:
         """Where it lies, for people: its folder's path, or a bucket's URL."""
-        return self.keeper.where(self.home)
+        return self.store.where(self.home)
 
     @property
     def version(self) -> str:
@@ -145,7 +145,7 @@ class Published:
         promised = {fact.path: fact.n_bytes for fact in self.receipt.files}
         found = {
             path: n_bytes
-            for path, n_bytes in self.keeper.sizes(self.home).items()
+            for path, n_bytes in self.store.sizes(self.home).items()
             if path.split("/")[0] not in NOT_COUNTED
         }
         both = sorted(promised.keys() & found.keys())
@@ -160,7 +160,7 @@ class Published:
         """Re-read every file and say, one sentence each, how it differs from the receipt, and the
         receipt from itself; empty when whole.
         """
-        if lost := self.keeper.damage(self.home, self.receipt):
+        if lost := self.store.damage(self.home, self.receipt):
             return self._contradictions() + lost
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.chunks import TokenArray
 from lc_assets.formats.packed_spans import PackedSpans, span_files
-from lc_assets.lake.lake import CURRENT, Partition
+from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.provenance import PackedPiece, pieces_of

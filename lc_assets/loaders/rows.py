@@ -17,9 +17,10 @@ from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_split
-from lc_assets.lake.lake import CURRENT, GLOBAL, Current, Lake, Partition
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.partition import CURRENT, Current, Partition
 from lc_assets.lake.receipts import RECEIPT, decode_json
-from lc_assets.lake.releases import PinnedLake, decode_release, note_of
+from lc_assets.lake.releases import decode_release, lake_of_release, note_of
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
@@ -84,7 +85,7 @@ def pinned_order(lake: Path | str, release: str) -> Path | str:
         Mismatch: when what lies there is not what was released.
     """
     if not (isinstance(lake, str) and "://" in lake):
-        return PinnedLake.at(Lake(Path(lake)), release).partition(ORDER_STAGE).require().home
+        return lake_of_release(Lake(Path(lake)), release).partition(ORDER_STAGE).require().home
     note, files = note_of(release), RemoteFiles(lake.rstrip("/"))
     if not files.holds(note):
         raise NotPublished(f"{files.where(note)}: there is no such release")

@@ -15,7 +15,7 @@ from lc_assets.sample.page import Page, Texts
 from lc_assets.sample.plan import Document, Kind, PageFact
 from lc_assets.vocabulary import Shard
 
-SPOOL: Final = f"{STAGING_PREFIX}pages.jsonl"
+SPOOL: Final = f"{STAGING_PREFIX}00000000-pages.jsonl"
 _PAGE: Final = msgspec.json.Decoder(Page)
 
 

@@ -7,27 +7,26 @@ is *how*.
 """
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import filelock
 import msgspec
 
 from lc_assets.counts import Counts
-from lc_assets.errors import Busy, CheckFailed, LcError, NotPublished
+from lc_assets.errors import CheckFailed, LcError, NotPublished
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact
-from lc_assets.lake.lake import GLOBAL, Lake, Partition
-from lc_assets.lake.receipts import SCRATCH, Fingerprint, Receipt, receipt_of, version_files
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.partition import Partition
+from lc_assets.lake.receipts import Fingerprint, receipt_of, version_files
+from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
-from lc_assets.lake.versions import Published, write_receipt
-from lc_assets.publishing import make_folder, remove_staging_files
+from lc_assets.lake.versions import Published
 from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
@@ -45,9 +44,6 @@ LIBRARIES = (
     "zarr",
 )
 """Libraries whose versions shape published bytes; receipts state them."""
-
-BUSY_SECONDS = 30.0
-"""How long a run waits for another that builds the same partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +293,7 @@ def build(
             ``rejected-…``.
         StorageFull: when the disk is full; nothing is published and a rerun goes on.
         NotWritable: when the lake may not be written to.
-        Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
+        Busy: when another run has been building this partition for longer than `lc_assets.lake.staging.BUSY_SECONDS`.
     """
     read = stage.inputs(context.lake, context.recipe, key) if inputs is None else inputs
     digests = {name: published.digest for name, published in read.items()} | dict(
@@ -305,16 +301,19 @@ def build(
     )
     fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
     partition = context.lake.partition(stage.name, key)
-    with _alone(partition):
-        before, standing = partition.state(), partition.finished(fingerprint.version)
-        if standing is not None:
-            return _republish(partition, standing, before)
-        staging = _draft_of(stage, partition, fingerprint, read)
-        with os_errors_as_lc_errors(staging.folder), measured_by(staging.meter) as measured:
-            counts = _fill(staging, fill)
+    with publication(partition, fingerprint.version) as publishing:
+        if publishing.finished is not None:
+            return Built(published=publishing.republish(publishing.finished), reused=True)
+        staging = _staging_folder(stage, partition, fingerprint, read)
+        with (
+            os_errors_as_lc_errors(staging.folder),
+            measured_by(staging.meter) as measured,
+            publishing.writing(),
+        ):
+            counts = fill(staging)
         started = time.perf_counter()
         findings = audit(stage, CheckInput.of(staging, counts, context.lake))
-        _refuse_what_is_wrong(findings, partition, staging)
+        _require_passed(findings, publishing)
         files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
@@ -324,14 +323,11 @@ def build(
         }
         measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
-        return Built(
-            published=_publish(partition, staging.folder, receipt, before),
-            reused=False,
-            findings=tuple(findings),
-        )
+        published = publishing.publish(receipt)
+        return Built(published=published, reused=False, findings=tuple(findings))
 
 
-def _draft_of(
+def _staging_folder(
     stage: Stage, partition: Partition, fingerprint: Fingerprint, inputs: Mapping[str, Published]
 ) -> StagingFolder:
     shards = shards_of(stage.sharding, fingerprint, inputs, partition) if stage.sharding else None
@@ -344,23 +340,6 @@ def _draft_of(
     if shards is None:
         staging.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
     return staging
-
-
-def _fill(staging: StagingFolder, fill: Callable[[StagingFolder], Counts]) -> Counts:
-    make_folder(staging.folder)
-    remove_staging_files(staging.folder)
-    counts = fill(staging)
-    remove_staging_files(
-        staging.folder
-    )  # of workers that were killed, and whose tasks others did again
-    return counts
-
-
-def _publish(partition: Partition, folder: Path, receipt: Receipt, before: int) -> Published:
-    published = write_receipt(folder, receipt)
-    shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-    partition.point_at(published, after=before)
-    return published
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
@@ -423,7 +402,7 @@ def run_shards(
     Args:
         workshop: whose executor runs them.
         draft: whose shards they are; one that older versions hold is taken over.
-        function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.scratch.once`.
+        function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
         tasks: one per shard.
         what: says in a few words what is being done.
     """
@@ -451,58 +430,12 @@ def _input(lake: Lake, name: str, digest: str, *, by_head: bool) -> Published | 
     return lake.partition(stage, key).with_digest(digest)
 
 
-def _republish(partition: Partition, standing: Published, before: int) -> Built:
-    shutil.rmtree(
-        standing.home / SCRATCH, ignore_errors=True
-    )  # a run may have been killed right after the receipt
-    if not _is_current(partition, standing):
-        partition.point_at(standing, after=before)
-    return Built(published=standing, reused=True)
-
-
-def _is_current(partition: Partition, standing: Published) -> bool:
-    try:
-        current = partition.current()
-    except LcError:
-        return False  # the pointer, or what it points at, is damaged: point anew
-    return current is not None and current.home == standing.home
-
-
-def rejected_folder(partition: Partition, version: str) -> Path:
-    """Where a version is kept whose audit failed."""
-    return partition.folder / f"rejected-{version}"
-
-
-def _refuse_what_is_wrong(
-    findings: Sequence[CheckResult], partition: Partition, staging: StagingFolder
-) -> None:
+def _require_passed(findings: Sequence[CheckResult], publishing: Publication) -> None:
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    rejected = rejected_folder(partition, staging.folder.name)
-    shutil.rmtree(rejected, ignore_errors=True)
-    staging.folder.rename(rejected)
     said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
     raise CheckFailed(
-        f"{partition.name} is not published, its audit failed: {said}. What was written is kept in "
-        f"{rejected}"
+        f"{publishing.partition.name} is not published, its checks failed: {said}. What was "
+        f"written is kept in {publishing.reject()}"
     )
-
-
-@contextlib.contextmanager
-def _alone(partition: Partition) -> Iterator[None]:
-    lock = filelock.FileLock(partition.folder / ".lock", timeout=BUSY_SECONDS)
-    with os_errors_as_lc_errors(partition.folder):
-        make_folder(partition.folder)
-        try:
-            lock.acquire()
-        except filelock.Timeout as error:
-            raise Busy(
-                f"another run has been building {partition.name} for {BUSY_SECONDS:.0f} s; wait for "
-                "it and run this again"
-            ) from error
-    try:
-        remove_staging_files(partition.folder, below=False)
-        yield
-    finally:
-        lock.release()

@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 
 from lc_assets.errors import LcError
-from lc_assets.lake.cached_lake import CachedLake
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import Stage
@@ -168,7 +167,7 @@ class _Coster:
 
     def _rate(self, stage: Stage) -> Rate:
         if stage.name not in self.rates:
-            standing = CachedLake.of(self.lake)
+            standing = memoized(self.lake)
             self.rates[stage.name] = rate_of(list(_measured(standing, stage.name)))
         return self.rates[stage.name]
 

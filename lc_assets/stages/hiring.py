@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lc_assets.execution.choosing import executor_at
 from lc_assets.execution.executor import Executor, TaskPolicy
+from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
@@ -26,7 +26,7 @@ def executor_for(
     watch: Watch,
     task_seconds: float = 0.0,
 ) -> Executor:
-    """The executor at an address (`lc_assets.execution.choosing`), for work on a lake.
+    """The executor at an address (`lc_assets.execution.on_ray`), for work on a lake.
 
     Args:
         address: empty for this machine.

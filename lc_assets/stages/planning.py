@@ -17,12 +17,11 @@ from typing import Any, Literal
 import msgspec
 
 from lc_assets.errors import CorruptFile, LcError, NotPublished
-from lc_assets.lake.cached_lake import CachedLake
 from lc_assets.lake.digests import digest_of, short
-from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import Stage, rejected_folder
+from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
 
@@ -90,7 +89,7 @@ def plan(
             (`lc_assets.stages.links.html_index.look_at_crawl`).
     """
     planner = _Planner(
-        CachedLake.of(lake),
+        memoized(lake),
         recipe,
         {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}},
     )
@@ -206,7 +205,7 @@ class _Planner:
             reasons = [f"an input cannot be read: {error}"]
         rejected = (
             target is not None
-            and rejected_folder(self.lake.partition(stage.name, key), target).is_dir()
+            and self.lake.partition(stage.name, key).rejected_folder(target).is_dir()
         )
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]

@@ -22,7 +22,7 @@ from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.lake.digests import FileFact, fact_of
 from lc_assets.lake.receipts import Fingerprint
-from lc_assets.lake.scratch import is_remembered
+from lc_assets.lake.staging import is_remembered
 from lc_assets.publishing import flush, publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.fates import Became, Fate

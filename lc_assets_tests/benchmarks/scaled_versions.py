@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
-from lc_assets.lake.cached_lake import CachedLake
 from lc_assets.lake.digests import FileFact
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, version_files
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.stages import claims, sharding
@@ -45,13 +44,13 @@ class Publisher:
     """
 
     lake: Lake
-    standing: CachedLake
+    standing: Lake
     params: dict[tuple[str, str], dict] = field(default_factory=dict)
 
     @classmethod
     def into(cls, lake: Lake) -> "Publisher":
         """One for the next stages."""
-        return cls(lake, CachedLake.of(lake))
+        return cls(lake, memoized(lake))
 
     def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
         """What a build would make now."""

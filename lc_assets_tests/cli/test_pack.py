@@ -175,7 +175,7 @@ def test_workers_change_no_byte(lc, corpus, tmp_path):
         for root in (tmp_path / "0", tmp_path / "1")
     )
     assert one == two
-    assert not any(".workings" in str(path) or ".tokens" in str(path) for path in one)
+    assert not any(".scratch" in str(path) or ".tokens" in str(path) for path in one)
 
 
 def test_what_a_stopped_run_left_is_done_again(lc, corpus, tmp_path):

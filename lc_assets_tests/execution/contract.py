@@ -84,7 +84,7 @@ class ExecutorContract:
     def test_a_result_that_is_data_is_refused(self, executor_on, tmp_path):
         tasks = chores(tmp_path, "answer_much", "double")
         with pytest.raises(
-            Mismatch, match=r"answer_much-0: its result has 2\.0 MiB, at most 1\.0 may cross"
+            Mismatch, match=r"answer_much-0: its result has 2\.0 MiB, at most 1\.0 are allowed"
         ):
             list(executor_on(TaskPolicy(result_bytes=1 << 20)).run(do_chore, tasks, what="much"))
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from lc_assets.errors import LcError
-from lc_assets.execution.choosing import executor_at
 from lc_assets.execution.executor import Executor, TaskPolicy
+from lc_assets.execution.on_ray import executor_at
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import LIBRARIES, BuildContext

@@ -81,9 +81,9 @@ def test_where_a_task_hung_is_in_the_log():
         cwd=Path(__file__).parents[2],
     )
     assert "Timeout (0:00:00.3" in done.stderr
-    assert "attempts.py" in done.stderr
+    assert "executor.py" in done.stderr
     assert (
-        "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, where it stood is in "
+        "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, the log has "
         "the log" in done.stderr
     )
 

@@ -147,7 +147,7 @@ FROM_THERE = """
 import sys, time
 from lc_assets.execution.local import LocalExecutor
 if __name__ == "__main__":
-    results = LocalExecutor(workers=2, preload=("lc_assets.execution.attempts",)).run(time.sleep, [0.01] * 4, what="sleep")
+    results = LocalExecutor(workers=2, preload=("lc_assets.execution.executor",)).run(time.sleep, [0.01] * 4, what="sleep")
     print(len(list(results)))
 """
 PLANTED = """

@@ -21,10 +21,9 @@ import pytest
 from numpy.random import default_rng
 
 from lc_assets.errors import BadInput, LcError, Unreachable, WorkerUnfit
-from lc_assets.execution.choosing import executor_at
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.execution.on_ray import RayExecutor
+from lc_assets.execution.on_ray import RayExecutor, executor_at
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
@@ -245,7 +244,7 @@ def test_a_cluster_without_workers_is_waited_for_and_then_said(tmp_path, cluster
 
 
 NOBODY_THERE = """
-from lc_assets.execution.choosing import executor_at
+from lc_assets.execution.on_ray import executor_at
 list(executor_at("{address}").run(abs, [1], what="nobody"))
 """
 

@@ -23,7 +23,7 @@ from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
-from lc_assets.lake.releases import Pin, PinnedLake, Release, publish_release
+from lc_assets.lake.releases import Pin, Release, lake_of_release, publish_release
 from lc_assets.lake.versions import write_receipt
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.tables import ROWS as ROWS_TABLE
@@ -195,7 +195,7 @@ def read_lake(folder: Path) -> Any:
             *found.receipt.fingerprint.differences(found.receipt.fingerprint),
         ]
     )
-    pinned = PinnedLake.at(lake, "first").partition("token_grid", "2023-06").current()
+    pinned = lake_of_release(lake, "first").partition("token_grid", "2023-06").current()
     return (
         None if summary is None else summary.digest,
         said,

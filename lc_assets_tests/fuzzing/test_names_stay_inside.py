@@ -11,7 +11,8 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.order import OrderSource
 from lc_assets.lake.digests import FileFact
-from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json
 from lc_assets.lake.releases import note_of, read_release
 from lc_assets.stages.recipe import parse_recipe

@@ -21,7 +21,8 @@ from lc_assets.lake import bucket as bucket_module
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import BucketLake, open_lake
 from lc_assets.lake.digests import file_facts
-from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes

@@ -19,7 +19,8 @@ import pytest
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
@@ -61,7 +62,7 @@ class Machines:
     Attributes:
         folder: where the machines keep their copies.
         server: the bucket's.
-        workshop: what they build, in a lake of no importance.
+        context: what they build, in a lake of no importance.
         dying: the machine that dies.
         old: versions by stage.
         new: those that a build ends with.
@@ -69,7 +70,7 @@ class Machines:
 
     folder: Path
     server: BucketServer
-    workshop: BuildContext
+    context: BuildContext
     dying: Dying
     old: dict[str, Published]
     new: dict[str, Published]

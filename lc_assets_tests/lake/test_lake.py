@@ -4,7 +4,8 @@ import pytest
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT, Fingerprint, receipt_of
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.publishing import publish_bytes

@@ -110,7 +110,7 @@ def test_folders_and_buckets_are_looked_through_but_no_server(served, tmp_path):
     """Files below a folder, sorted, without hidden ones; a folder that is not there holds none; a
     web server has no folders.
     """
-    for name in ("b.bin", "c/d.bin", ".hidden", "c/.draft-1"):
+    for name in ("b.bin", "c/d.bin", ".hidden", "c/.staging-1"):
         path = tmp_path / "deep" / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(CONTENT)

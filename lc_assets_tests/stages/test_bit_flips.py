@@ -19,7 +19,8 @@ from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.grid import GridReader
-from lc_assets.lake.lake import CURRENT, Published
+from lc_assets.lake.lake import Published
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.releases import Gone, note_damage, publish_gone, read_release
 from lc_assets.loaders.grid import GridLoader

@@ -13,10 +13,10 @@ import pytest
 from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, NotPublished, StorageFull
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake import staging
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages import building
 from lc_assets.stages.building import BuildContext, CheckResult, Stage, audit, build, check_input_of
 from lc_assets.stages.recipe import Recipe
 
@@ -153,7 +153,7 @@ def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(context):
 
 def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
     """While another process holds the partition, a run waits a while and then says so."""
-    monkeypatch.setattr(building, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(staging, "BUSY_SECONDS", 0.1)
     partition = context.lake.partition("toy", "k")
     partition.folder.mkdir(parents=True)
     with (
@@ -224,7 +224,7 @@ from lc_assets import publishing
 from lc_assets.lake.lake import Lake
 from lc_assets.publishing import publish_bytes
 from lc_assets.lake.upstream import Upstream
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.counts import Counts
 
 @dataclass(frozen=True)
@@ -294,5 +294,5 @@ def test_a_rerun_after_a_kill_does_only_what_is_missing(tmp_path):
     again = run_until(tmp_path, 0, "1")
     assert again.stdout.split()[:4] == ["did", "b", "did", "c"]
     assert Lake(tmp_path).partition("toy", "k").require().damage() == []
-    assert not list(tmp_path.rglob(".draft-*"))
-    assert not list(tmp_path.rglob(".workings"))
+    assert not list(tmp_path.rglob(".staging-*"))
+    assert not list(tmp_path.rglob(".scratch"))

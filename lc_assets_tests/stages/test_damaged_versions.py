@@ -16,7 +16,8 @@ from lc_assets.errors import CorruptFile, LcError, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows

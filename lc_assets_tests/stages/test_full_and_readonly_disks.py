@@ -147,8 +147,8 @@ def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, with_
     assert n_full >= 2
     assert published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
     assert published.damage() == []
-    assert not list(context.lake.root.rglob(".draft-*"))
-    assert not list(context.lake.root.rglob(".workings"))
+    assert not list(context.lake.root.rglob(".staging-*"))
+    assert not list(context.lake.root.rglob(".scratch"))
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
     disk.be_writable(False)
     with pytest.raises(
         NotWritable,
-        match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
+        match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; check owner",
     ):
         step(stage).verb(context, key_of(stage))
     assert sorted(context.lake.root.rglob("*")) == before

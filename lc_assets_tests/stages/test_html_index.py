@@ -595,7 +595,7 @@ def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
             now = partition.current() if partition.folder.exists() else None
             assert now is None or now.digest == whole.digest
             assert index_pages(context, SNAPSHOT).published.digest == whole.digest
-            assert not [*partition.folder.rglob(".draft-*"), *partition.folder.rglob(".workings")]
+            assert not [*partition.folder.rglob(".staging-*"), *partition.folder.rglob(".scratch")]
 
 
 @pytest.fixture(scope="module")

@@ -120,8 +120,8 @@ def test_neither_files_nor_their_order_nor_workers_matter(pages, tmp_path):
     """
     folder, records = pages
     write(tmp_path / "other/z.jsonl", [records[3], *reversed(records)])
-    (tmp_path / ".draft-spool-two").mkdir()
-    (tmp_path / ".draft-spool-two" / "000009.parquet").write_text("of a killed run")
+    (tmp_path / ".staging-spool-two").mkdir()
+    (tmp_path / ".staging-spool-two" / "000009.parquet").write_text("of a killed run")
     first = pack_similar([folder], tmp_path / "one", SIMILAR, executor=ONE)
     second = pack_similar(
         [tmp_path / "other"], tmp_path / "two", SIMILAR, executor=LocalExecutor(workers=2)
@@ -130,7 +130,7 @@ def test_neither_files_nor_their_order_nor_workers_matter(pages, tmp_path):
         tmp_path / "two/documents/00000.jsonl.gz"
     ).read_bytes()
     assert first.after == second.after
-    assert not list(tmp_path.glob(".draft*"))
+    assert not list(tmp_path.glob(".staging*"))
 
 
 def test_ids_that_two_pages_share_are_two_pages(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 
 from lc_assets.errors import WorkerDied
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.lake.lake import CURRENT, Partition
+from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext
@@ -256,7 +256,7 @@ def test_a_shard_that_kills_its_worker_stops_the_stage(tmp_path, eight_shards, n
             ["filtered_documents"],
         )
     assert context.lake.partition("filtered_documents", OLD).current() is None
-    done = len(list(context.lake.root.glob("filtered_documents/*/*/.workings/*.json")))
+    done = len(list(context.lake.root.glob("filtered_documents/*/*/.scratch/*.json")))
     assert done >= 1
     again = build_snapshot(context, OLD, ["filtered_documents"])["filtered_documents"]
     assert again.published.digest == never_killed["filtered_documents"]

@@ -83,10 +83,10 @@ def place(tmp_path_factory):
         yield Place(folder, dying)
 
 
-def n_calls(partition: Place) -> int:
-    partition.dying.warm(source=str(partition.new), prefix=str(partition.prefix))
-    shutil.rmtree(partition.prefix.parent)
-    return partition.write(partition.new).calls
+def n_calls(place: Place) -> int:
+    place.dying.warm(source=str(place.new), prefix=str(place.prefix))
+    shutil.rmtree(place.prefix.parent)
+    return place.write(place.new).calls
 
 
 def test_kills_here_and_there(place):
@@ -104,40 +104,38 @@ def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
         assert place.survive(kill_at, rng, cut=bool(kill_at % 2))
 
 
-def survive_parts(partition: Place, out: Path, kill_at: int, rng) -> bool:
+def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
     """Kill while parts are written, with the power cut every second time; what has an ``.idx`` is
     whole, a rerun does the rest.
     """
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    ended = partition.dying.run(
-        source=str(partition.old), folder=str(out), kill_at=kill_at, logged=True
-    )
+    ended = place.dying.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
     if kill_at % 2:
-        cut_power(partition.dying.log, rng=rng)
+        cut_power(place.dying.log, rng=rng)
     assert all(len(MegatronReader(path.with_suffix(""))) == 5 for path in out.glob("[!.]*.idx"))
-    assert partition.dying.run(source=str(partition.old), folder=str(out)).said == ""
+    assert place.dying.run(source=str(place.old), folder=str(out)).said == ""
     return ended.killed
 
 
-def parts_that_survive(partition: Place, key: str) -> tuple[Callable[[int], None], int]:
+def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], int]:
     """What kills a run at a call and asserts what a rerun ends with; and how many calls there
     are.
     """
     rng, out = (
         rng_for("kills of megatron write", seed=64, key=key),
-        partition.prefix.parent / "parts",
+        place.prefix.parent / "parts",
     )
-    survive_parts(partition, out, 0, rng)
+    survive_parts(place, out, 0, rng)
     wanted = files_in(out)
     assert len(wanted) == 3 * 4  # .bin, .idx, .receipt and the memo
     shutil.rmtree(out)
 
     def assert_survived(kill_at: int) -> None:
-        assert survive_parts(partition, out, kill_at, rng)
+        assert survive_parts(place, out, kill_at, rng)
         assert files_in(out) == wanted
 
-    return assert_survived, partition.dying.run(source=str(partition.old), folder=str(out)).calls
+    return assert_survived, place.dying.run(source=str(place.old), folder=str(out)).calls
 
 
 def files_in(folder: Path) -> dict[Path, bytes]:

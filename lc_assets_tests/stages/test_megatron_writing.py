@@ -173,11 +173,11 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
     """Drafts of the same data set; those of others may be in the making."""
     left = [
-        tmp_path / ".a.parts" / ".draft-0123abcd-0.bin",
-        tmp_path / ".draft-0123abcd-a.bin",
-        tmp_path / ".draft-0123abcd-a.idx",
+        tmp_path / ".a.parts" / ".staging-0123abcd-0.bin",
+        tmp_path / ".staging-0123abcd-a.bin",
+        tmp_path / ".staging-0123abcd-a.idx",
     ]
-    others = [tmp_path / ".draft-0123abcd-b-a.bin", tmp_path / ".draft-0123abcd-aa.bin"]
+    others = [tmp_path / ".staging-0123abcd-b-a.bin", tmp_path / ".staging-0123abcd-aa.bin"]
     (tmp_path / ".a.parts").mkdir()
     for path in (*left, *others):
         path.write_bytes(b"x")
@@ -192,10 +192,10 @@ def test_what_a_killed_run_of_parts_left_is_removed_and_nothing_else(tmp_path):
     """
     source, out = corpus(tmp_path / "in.jsonl", ["a"]), tmp_path / "out"
     name = part_name([source.as_posix()], GPT2.label)
-    left = [out / f".draft-0123abcd-{name}.{suffix}" for suffix in ("bin", "idx", "receipt")] + [
-        out / ".parts" / ".draft-0123abcd-x.json"
+    left = [out / f".staging-0123abcd-{name}.{suffix}" for suffix in ("bin", "idx", "receipt")] + [
+        out / ".parts" / ".staging-0123abcd-x.json"
     ]
-    others = [out / ".draft-0123abcd-another.bin", out / f".draft-0123abcd-x{name}.idx"]
+    others = [out / ".staging-0123abcd-another.bin", out / f".staging-0123abcd-x{name}.idx"]
     (out / ".parts").mkdir(parents=True)
     for path in (*left, *others):
         path.write_bytes(b"x")

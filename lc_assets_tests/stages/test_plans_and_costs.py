@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from lc_assets.errors import CorruptFile, LcError, Mismatch
-from lc_assets.lake.lake import Lake, Partition
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
@@ -106,9 +107,9 @@ def test_what_waits_has_no_target_and_says_for_what(context):
 def test_each_pointer_is_read_once_however_many_ask(whole, monkeypatch):
     """84 snapshots that read all older ones would read 84 × 84 receipts."""
     asked: list[str] = []
-    really = Partition.current_summary
+    really = Partition._read_pointer
     monkeypatch.setattr(
-        Partition, "current_summary", lambda self: asked.append(self.name) or really(self)
+        Partition, "_read_pointer", lambda self: asked.append(self.name) or really(self)
     )
     plan(whole.lake, whole.recipe, SNAPSHOTS)
     assert len(asked) == len(set(asked))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import Busy, NotPublished
-from lc_assets.lake.releases import PinnedLake, gone_of
+from lc_assets.lake.releases import gone_of, lake_of_release
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
@@ -111,7 +111,7 @@ def test_a_release_keeps_what_it_pins(lake):
         np.testing.assert_array_equal(
             open_rows(lake.lake.root, split, release="v1").read(), rows[split]
         )
-    pinned = PinnedLake.at(lake.lake, "v1")
+    pinned = lake_of_release(lake.lake, "v1")
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
 
 

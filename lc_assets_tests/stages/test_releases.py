@@ -11,8 +11,8 @@ import pytest
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.releases import (
     Gone,
-    PinnedLake,
     gone_of,
+    lake_of_release,
     publish_gone,
     read_release,
     release_names,
@@ -95,7 +95,7 @@ def test_a_name_is_given_once(lake):
     first = release(lake.lake, "v1")
     assert release(lake.lake, "v1") == first
     change(lake)
-    with pytest.raises(BadInput, match="releases/v1.json: is there already"):
+    with pytest.raises(BadInput, match="releases/v1.json: exists already"):
         release(lake.lake, "v1")
     assert read_release(lake.lake, "v1") == first
     release(lake.lake, "v2")
@@ -134,7 +134,7 @@ def test_tracing_follows_the_release(lake):
     samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
     found = whereabouts.find_id(lake.lake, id_of(OLD, ALONE_OLD))
     change(lake)
-    pinned = PinnedLake.at(lake.lake, "v1")
+    pinned = lake_of_release(lake.lake, "v1")
     assert [tracing.row_of_order(pinned, "train", position) for position in range(5)] == before
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
     assert whereabouts.find_id(pinned, id_of(OLD, ALONE_OLD)) == found != []
@@ -146,7 +146,7 @@ def test_tracing_follows_the_release(lake):
 def test_a_partition_that_was_not_released_is_none_of_it(lake):
     """A mix that came later is not in the release, although the stage is pinned."""
     release(lake.lake, "v1")
-    pinned = PinnedLake.at(lake.lake, "v1")
+    pinned = lake_of_release(lake.lake, "v1")
     assert pinned.partition("blended_mix", "another").current() is None
     assert pinned.keys("blended_mix") == ["by-tokens", "one-sided"]
 

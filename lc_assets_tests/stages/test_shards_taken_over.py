@@ -86,7 +86,7 @@ def standing(context) -> dict[str, Built]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChangedLake:
     """A copy of the standing lake over a copy of its upstream, to be changed."""
 
     context: BuildContext
@@ -116,14 +116,14 @@ class Place:
 
 
 @pytest.fixture
-def partition(tmp_path, context, standing, upstream) -> Place:
+def changed(tmp_path, context, standing, upstream) -> ChangedLake:
     return a_place(tmp_path, context, upstream)
 
 
-def a_place(folder: Path, context: BuildContext, upstream: Path) -> Place:
+def a_place(folder: Path, context: BuildContext, upstream: Path) -> ChangedLake:
     there = copied(upstream, folder / "upstream")
     shutil.copytree(context.lake.root, folder / "lake")
-    return Place(at_upstream(context, there, folder / "lake"), there)
+    return ChangedLake(at_upstream(context, there, folder / "lake"), there)
 
 
 def what_was_done(built: Mapping[str, Built]) -> dict[str, tuple[int, int]]:
@@ -156,46 +156,46 @@ def assert_as_from_nothing(built: Mapping[str, Built], scratch: Mapping[str, Bui
         assert found.published.damage() == []
 
 
-def test_one_changed_shard_is_done_and_the_others_are_taken_over(place, tmp_path):
+def test_one_changed_shard_is_done_and_the_others_are_taken_over(changed, tmp_path):
     """Four shards, one changed upstream: each stage does one and takes three, and the files are
     those of a build from nothing.
     """
-    place.change(TAGS[1])
-    built = place.build()
+    changed.change(TAGS[1])
+    built = changed.build()
     assert what_was_done(built) == dict.fromkeys(IN_SHARDS, (1, 3))
-    assert_as_from_nothing(built, place.from_nothing(tmp_path))
+    assert_as_from_nothing(built, changed.from_nothing(tmp_path))
 
 
-def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
+def test_two_workers_take_over_and_compute_the_same(changed, tmp_path):
     """Links and work in two processes: the same versions."""
-    place.change(TAGS[0])
+    changed.change(TAGS[0])
     there = replace(
-        place.context,
+        changed.context,
         executor=replace(
-            place.context.executor, workers=2, preload=("lc_assets.stages.catalogue",)
+            changed.context.executor, workers=2, preload=("lc_assets.stages.catalogue",)
         ),
     )
     built = build_snapshot(there, KEY, ["raw_snapshot", "filtered_documents"])
     assert what_was_done(built) == {"filtered_documents": (1, 3)}
     assert_as_from_nothing(
-        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+        built, changed.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
     )
 
 
-def test_files_are_shared_and_the_older_version_is_as_it_was(place):
+def test_files_are_shared_and_the_older_version_is_as_it_was(changed):
     """What was taken over is one file with two names; bytes, sizes and times of the older version
     have not moved.
     """
-    before = {stage: place.version(stage) for stage in IN_SHARDS}
+    before = {stage: changed.version(stage) for stage in IN_SHARDS}
     looked = {
         path: (path.stat().st_mtime_ns, path.stat().st_size)
         for old in before.values()
         for path in old.folder.rglob("*")
     }
-    place.change(TAGS[1])
-    place.build()
+    changed.change(TAGS[1])
+    changed.build()
     for stage, old in before.items():
-        new = place.version(stage)
+        new = changed.version(stage)
         assert new.folder != old.folder
         assert old.damage() == []
         shared = [
@@ -214,86 +214,86 @@ def test_files_are_shared_and_the_older_version_is_as_it_was(place):
     }
 
 
-def test_a_shard_added_and_one_left_out_cost_only_themselves(place, tmp_path):
+def test_a_shard_added_and_one_left_out_cost_only_themselves(changed, tmp_path):
     """Upstream lists another shard, and one no longer: one is done, three are taken, the fourth is
     nowhere.
     """
     shard = Shard.parse(f"{KEY}/0009/en_head")
-    write_shard(place.upstream, shard, tiny_documents(shard, seed=3))
-    place.list_shards([*TAGS[1:], "0009/en_head"])
-    built = place.build()
+    write_shard(changed.upstream, shard, tiny_documents(shard, seed=3))
+    changed.list_shards([*TAGS[1:], "0009/en_head"])
+    built = changed.build()
     assert what_was_done(built) == dict.fromkeys(IN_SHARDS, (1, 3))
-    assert_as_from_nothing(built, place.from_nothing(tmp_path))
+    assert_as_from_nothing(built, changed.from_nothing(tmp_path))
 
 
-def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, monkeypatch):
+def test_documents_that_no_longer_go_on_cost_their_own_shard(changed, tmp_path, monkeypatch):
     """A removal of one document: its shard is tokenized again, the others are taken over."""
     victim = f"{KEY}/{TAGS[2]}.json.gz/1"
     monkeypatch.setattr(removals, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
     recipe = msgspec.structs.replace(
-        place.context.recipe,
-        **deduplication(place.context.recipe, threshold=0.9),
+        changed.context.recipe,
+        **deduplication(changed.context.recipe, threshold=0.9),
     )
-    there = replace(place.context, recipe=recipe)
+    there = replace(changed.context, recipe=recipe)
     built = build_snapshot(there, KEY, ["removed_documents", "token_documents"])
     assert built["removed_documents"].counts.dropped == {"contaminated": 1}
     assert what_was_done(built) == {"tokens": (1, 3)}
-    scratch = at_upstream(there, place.upstream, tmp_path / "nothing")
+    scratch = at_upstream(there, changed.upstream, tmp_path / "nothing")
     assert_as_from_nothing(built, build_snapshot(scratch, KEY))
 
 
-def test_a_setting_that_changes_nothing_behind_stops_there(place):
+def test_a_setting_that_changes_nothing_behind_stops_there(changed):
     """Another threshold that keeps the same documents: the filter is done again as a whole, what
     reads it is found finished.
     """
-    filtering = msgspec.structs.replace(place.context.recipe.filtered_documents, min_words=41)
+    filtering = msgspec.structs.replace(changed.context.recipe.filtered_documents, min_words=41)
     there = replace(
-        place.context,
-        recipe=msgspec.structs.replace(place.context.recipe, filtered_documents=filtering),
+        changed.context,
+        recipe=msgspec.structs.replace(changed.context.recipe, filtered_documents=filtering),
     )
     built = build_snapshot(there, KEY, TO_TOKENS)
     assert what_was_done(built) == {"filtered_documents": (4, 0)}
 
 
-def test_an_older_version_than_the_current_one_gives_its_shards_too(place):
+def test_an_older_version_than_the_current_one_gives_its_shards_too(changed):
     """Changed, changed again, and one of both changes taken back: each shard comes from the version
     that has it.
     """
-    place.change(TAGS[0], seed=5)
-    place.build(["raw_snapshot", "filtered_documents"])
-    place.change(TAGS[1], seed=6)
-    place.change(TAGS[0], seed=8)
-    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+    changed.change(TAGS[0], seed=5)
+    changed.build(["raw_snapshot", "filtered_documents"])
+    changed.change(TAGS[1], seed=6)
+    changed.change(TAGS[0], seed=8)
+    assert what_was_done(changed.build(["raw_snapshot", "filtered_documents"])) == {
         "filtered_documents": (2, 2)
     }
-    place.change(TAGS[0], seed=5)
-    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+    changed.change(TAGS[0], seed=5)
+    assert what_was_done(changed.build(["raw_snapshot", "filtered_documents"])) == {
         "filtered_documents": (0, 4)
     }
 
 
 @pytest.mark.parametrize("module", ["filtering", "signing", "contaminated_documents", "tokenizing"])
-def test_nothing_is_taken_over_by_another_code_version(place, module, monkeypatch):
+def test_nothing_is_taken_over_by_another_code_version(changed, module, monkeypatch):
     """Raised by hand because the output changes: every shard is done."""
     home = importlib.import_module(f"lc_assets.stages.{module}")
     monkeypatch.setattr(home, "STAGE", replace(home.STAGE, code_version="next"))
-    assert what_was_done(build_snapshot(place.context, KEY, [home.STAGE.name])) == {
+    assert what_was_done(build_snapshot(changed.context, KEY, [home.STAGE.name])) == {
         home.STAGE.name: (4, 0)
     }
 
 
-def test_damage_does_not_spread(place, tmp_path):
+def test_damage_does_not_spread(changed, tmp_path):
     """A file of the older version has rotted: its shard is done again, the new version is whole,
     and the check still names the old.
     """
-    old = place.version("filtered_documents")
+    old = changed.version("filtered_documents")
     (victim,) = old.folder.glob("0001-en_head.documents.parquet")
     flipped(victim)
-    place.change(TAGS[1])
-    built = place.build(["raw_snapshot", "filtered_documents"])
+    changed.change(TAGS[1])
+    built = changed.build(["raw_snapshot", "filtered_documents"])
     assert what_was_done(built) == {"filtered_documents": (2, 2)}
     assert_as_from_nothing(
-        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+        built, changed.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
     )
     assert [said.partition(":")[0] for said in old.damage()] == [victim.name]
 
@@ -303,28 +303,28 @@ def test_damage_does_not_spread(place, tmp_path):
     [Path.unlink, flipped, lambda path: path.write_bytes(b"{}\n")],
     ids=["gone", "flipped", "no records"],
 )
-def test_notes_that_are_not_as_published_are_not_believed(place, spoil):
+def test_notes_that_are_not_as_published_are_not_believed(changed, spoil):
     """The notes on shards decide what is taken over, so they count only as the receipt has them."""
-    spoil(place.version("filtered_documents").folder / SHARDS_FILE)
-    place.change(TAGS[1])
-    assert what_was_done(place.build(["raw_snapshot", "filtered_documents"])) == {
+    spoil(changed.version("filtered_documents").folder / SHARDS_FILE)
+    changed.change(TAGS[1])
+    assert what_was_done(changed.build(["raw_snapshot", "filtered_documents"])) == {
         "filtered_documents": (4, 0)
     }
 
 
-def test_where_no_link_can_be_made_files_are_copied(place, tmp_path, monkeypatch):
+def test_where_no_link_can_be_made_files_are_copied(changed, tmp_path, monkeypatch):
     """Another file system, or one without links: the same bytes, in files of their own."""
 
     def refuse(self, target):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
-    old = place.version("filtered_documents")
-    place.change(TAGS[1])
-    built = place.build(["raw_snapshot", "filtered_documents"])
+    old = changed.version("filtered_documents")
+    changed.change(TAGS[1])
+    built = changed.build(["raw_snapshot", "filtered_documents"])
     assert what_was_done(built) == {"filtered_documents": (1, 3)}
     assert_as_from_nothing(
-        built, place.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
+        built, changed.from_nothing(tmp_path, ["raw_snapshot", "filtered_documents"])
     )
     name = "0001-en_head.documents.parquet"
     assert not (built["filtered_documents"].published.folder / name).samefile(old.folder / name)
@@ -345,42 +345,42 @@ def test_linking_over_a_file_leaves_one_whole_file_and_no_draft(tmp_path):
 
 
 def kill_while_taking_over(
-    partition: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]
+    changed: ChangedLake, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]
 ) -> None:
     """Kill the stage's build at each of these flushes; look, run it again, look."""
-    partition.change(TAGS[1])
+    changed.change(TAGS[1])
     before_it = TO_TOKENS[: TO_TOKENS.index(stage)]
-    partition.build(before_it)
-    scratch = partition.from_nothing(folder, (*before_it, stage))
-    old = partition.version(stage)
-    with Killer(partition.context) as killer:
+    changed.build(before_it)
+    scratch = changed.from_nothing(folder, (*before_it, stage))
+    old = changed.version(stage)
+    with Killer(changed.context) as killer:
         last = killer.count(stage, KEY)
-        new = partition.version(stage)
+        new = changed.version(stage)
         for kill_at in moments(last):
             shutil.rmtree(new.folder)
-            partition.context.lake.partition(stage, KEY).point_at(old)
+            changed.context.lake.partition(stage, KEY).point_at(old)
             assert killer.kill(stage, KEY, kill_at)
-            assert partition.version(stage).damage() == []
-            assert partition.version(stage).folder in (old.folder, new.folder)
-            assert_as_from_nothing(partition.build([stage]), scratch)
+            assert changed.version(stage).damage() == []
+            assert changed.version(stage).folder in (old.folder, new.folder)
+            assert_as_from_nothing(changed.build([stage]), scratch)
             assert old.damage() == []
-            assert not list(new.folder.parent.rglob(".draft-*"))
+            assert not list(new.folder.parent.rglob(".staging-*"))
 
 
-def test_a_kill_while_taking_over_leaves_the_old_or_the_new(place, tmp_path):
+def test_a_kill_while_taking_over_leaves_the_old_or_the_new(changed, tmp_path):
     """SIGKILL here and there: the old version stands until the new one does, a rerun ends with the
     bytes of a build from nothing.
     """
     kill_while_taking_over(
-        place, tmp_path, "token_documents", lambda last: sorted({1, 2, last // 2, last - 2, last})
+        changed, tmp_path, "token_documents", lambda last: sorted({1, 2, last // 2, last - 2, last})
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", IN_SHARDS)
-def test_a_kill_anywhere_while_taking_over_leaves_the_old_or_the_new(place, tmp_path, stage):
+def test_a_kill_anywhere_while_taking_over_leaves_the_old_or_the_new(changed, tmp_path, stage):
     """At every flush."""
-    kill_while_taking_over(place, tmp_path, stage, lambda last: range(1, last + 1))
+    kill_while_taking_over(changed, tmp_path, stage, lambda last: range(1, last + 1))
 
 
 changes = st.fixed_dictionaries(
@@ -401,15 +401,15 @@ def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
     are done as were touched.
     """
     folder = tmp_path_factory.mktemp("any")
-    place = a_place(folder, context, upstream)
+    changed = a_place(folder, context, upstream)
     for tag in change["changed"]:
-        place.change(tag)
+        changed.change(tag)
     for tag in change["without"]:
-        file_of(place.upstream, "duplicates", f"{KEY}/{tag}").unlink()
-    place.list_shards(sorted(change["listed"]))
+        file_of(changed.upstream, "duplicates", f"{KEY}/{tag}").unlink()
+    changed.list_shards(sorted(change["listed"]))
     stages = ("raw_snapshot", "filtered_documents", "document_signatures")
-    built = place.build(stages)
-    assert_as_from_nothing(built, place.from_nothing(folder, stages))
+    built = changed.build(stages)
+    assert_as_from_nothing(built, changed.from_nothing(folder, stages))
     touched = (change["changed"] | change["without"]) & change["listed"]
     if not built["filtered_documents"].reused:
         assert what_was_done(built)["filtered_documents"] == (
@@ -419,14 +419,14 @@ def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
     shutil.rmtree(folder)
 
 
-def test_what_a_shard_is_made_of_is_what_it_reads(place):
+def test_what_a_shard_is_made_of_is_what_it_reads(changed):
     """Each part's identity and size, the settings, the code version, the shard's name: whatever
     changes gives another fingerprint.
     """
-    stage, published = step("filtered_documents").stage, place.version("filtered_documents")
+    stage, published = step("filtered_documents").stage, changed.version("filtered_documents")
     made, inputs = (
         published.receipt.fingerprint,
-        {f"raw_snapshot/{KEY}": place.version("raw_snapshot")},
+        {f"raw_snapshot/{KEY}": changed.version("raw_snapshot")},
     )
     assert stage.sharding is not None
     reads = stage.sharding.reads(inputs, KEY)
@@ -463,11 +463,11 @@ def test_what_a_shard_is_made_of_is_what_it_reads(place):
 
 
 @pytest.mark.parametrize("stage", IN_SHARDS)
-def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
+def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
     """A line per shard with its files; every file of the version belongs to one shard, but for the
     notes and the index.
     """
-    published = place.version(stage)
+    published = changed.version(stage)
     records = records_of(published)
     assert sorted(records) == sorted(tag.replace("/", "-") for tag in TAGS)
     noted = [fact for record in records.values() for fact in record.files]
@@ -475,13 +475,14 @@ def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
     others = {fact.path.partition("/")[0] for fact in set(published.receipt.files) - set(noted)}
     assert others == {SHARDS_FILE} | ({"index"} if stage == "contaminated_documents" else set())
     inputs = {
-        name: place.version(name.partition("/")[0]) for name in published.receipt.fingerprint.inputs
+        name: changed.version(name.partition("/")[0])
+        for name in published.receipt.fingerprint.inputs
     }
     found = shards_of(
         step(stage).stage.sharding,
         published.receipt.fingerprint,
         inputs,
-        place.context.lake.partition(stage, KEY),
+        changed.context.lake.partition(stage, KEY),
     )
     assert found.to_do == []
     assert {older.version.folder for older in found.older.values()} == {published.folder}
@@ -493,14 +494,14 @@ def test_stages_that_read_by_shards_say_how():
     assert {found.name for found in CHAIN if found.stage.sharding} == {*IN_SHARDS, "packing_tokens"}
 
 
-def test_fates_are_told_one_line_a_shard(place, tmp_path):
+def test_fates_are_told_one_line_a_shard(changed, tmp_path):
     """Computed and taken over, with counts, sizes, seconds and rates; nothing is written when
     nobody asked.
     """
-    place.change(TAGS[1])
+    changed.change(TAGS[1])
     with fates.fates_into(tmp_path / "log" / "shards.jsonl"):
-        place.build(["raw_snapshot", "filtered_documents"])
-    place.build(["document_signatures"])
+        changed.build(["raw_snapshot", "filtered_documents"])
+    changed.build(["document_signatures"])
     lines = [
         msgspec.json.decode(line)
         for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()
@@ -524,11 +525,11 @@ def test_fates_are_told_one_line_a_shard(place, tmp_path):
     assert {line["stage"] for line in lines} == {"filtered_documents"}
 
 
-def test_a_stage_says_in_a_sentence_what_it_took_over(place):
+def test_a_stage_says_in_a_sentence_what_it_took_over(changed):
     """One sentence per stage, none when everything had to be done."""
     said: list[str] = []
-    place.change(TAGS[1])
+    changed.change(TAGS[1])
     build_snapshot(
-        replace(place.context, say=said.append), KEY, ["raw_snapshot", "filtered_documents"]
+        replace(changed.context, say=said.append), KEY, ["raw_snapshot", "filtered_documents"]
     )
     assert said == [f"filtered_documents/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]

@@ -14,7 +14,7 @@ import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.lake.cached_lake import CachedLake
+from lc_assets.lake.lake import memoized
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -249,7 +249,7 @@ def texts_of(workshop, snapshot):
 def test_of_older_snapshots_no_list_of_files_is_held(made):
     """What a stage reads by its head has the same digest, whoever asks."""
     workshop, _ = made
-    for lake in (workshop.lake, CachedLake.of(workshop.lake)):
+    for lake in (workshop.lake, memoized(workshop.lake)):
         found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
         assert not found[f"filtered_documents/{OLD}"].receipt.files
         assert (

@@ -19,7 +19,7 @@ from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.lake.digests import sha256_of_file
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.building import (

@@ -30,7 +30,7 @@ from lc_assets.formats.redpajama.minhash import (
     read_signatures,
     scheme_label_of,
 )
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish

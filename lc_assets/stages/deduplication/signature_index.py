@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
     BuildContext,

@@ -20,7 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
     BuildContext,

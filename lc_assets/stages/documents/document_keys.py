@@ -28,7 +28,7 @@ from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (

@@ -25,7 +25,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, decode_documen
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
 from lc_assets.sources.files import FileSource, own_id

@@ -23,7 +23,7 @@ from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.npy import read_npy
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.stages.links.page_documents import (

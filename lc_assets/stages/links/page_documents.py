@@ -23,7 +23,7 @@ from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import timestamp_of
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX

@@ -18,7 +18,7 @@ from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish

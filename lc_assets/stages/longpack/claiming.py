@@ -59,7 +59,7 @@ class Claims:
         documents: tables of documents with the columns of `lc_assets.stages.tables.FILTERED`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         removed: tables with a column ``id`` of documents that take no part.
-        folder: whose ``.workings`` hold what is needed on the way.
+        folder: whose ``.scratch`` hold what is needed on the way.
         out: the table of `LINK_CLAIMS` to publish.
         settings: how pages are packed.
         draws: roots and splits.

@@ -23,7 +23,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.npy import read_npy
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX

@@ -21,7 +21,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.formats.npy import read_npy
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import one_line
 from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish

@@ -17,7 +17,6 @@ longest document.
 
 import contextlib
 import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.publishing import STAGING_PREFIX, flush, publish
+from lc_assets.publishing import flush, publish, staging_path
 from lc_assets.stages.megatron.megatron_merging import Stretch, cut
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
@@ -159,7 +158,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     with os_errors_as_lc_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"{folder}: there is something already; name a new folder")
-        draft = folder.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{folder.name}")
+        draft = staging_path(folder)
         draft.mkdir(parents=True)
         try:
             yield draft

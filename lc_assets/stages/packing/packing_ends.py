@@ -16,7 +16,7 @@ from lc_assets.formats.megatron import MegatronReader, idx_path
 from lc_assets.formats.named_tokenizers import sentence_flags
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.packing.cutting import Ends, ends_in, spacing
 
 

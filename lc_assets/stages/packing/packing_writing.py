@@ -30,7 +30,7 @@ from lc_assets.formats.grid_layout import (
 )
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_documents import PackingDocuments

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from lc_assets.errors import LcError
-from lc_assets.lake.lake import Kept, Lake, Partition
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import Kept, Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
+from lc_assets.lake.staging import BUSY_SECONDS
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import BUSY_SECONDS
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.releases.releasing import grids_of_order

@@ -18,8 +18,8 @@ from lc_assets.lake.receipts import with_checksum
 from lc_assets.lake.releases import (
     Made,
     Pin,
-    PinnedLake,
     Release,
+    lake_of_release,
     note_damage,
     publish_release,
     read_release,
@@ -196,7 +196,7 @@ def release_damage(lake: Lake, name: str) -> list[str]:
     Raises:
         NotPublished: when there is no such release.
     """
-    pinned, found = PinnedLake.at(lake, name), note_damage(lake, name)
+    pinned, found = lake_of_release(lake, name), note_damage(lake, name)
     for of in read_release(lake, name).pins:
         stage, _, key = of.partition("/")
         try:

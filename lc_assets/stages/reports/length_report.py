@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import growth
 from lc_assets.publishing import publish
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards

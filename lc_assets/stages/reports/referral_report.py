@@ -20,7 +20,7 @@ import pyarrow as pa
 from lc_assets.counts import Counts
 from lc_assets.formats.referral_words import digest_of_words, read_special_words
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards

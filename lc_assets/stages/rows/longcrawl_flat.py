@@ -25,7 +25,7 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
 from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,

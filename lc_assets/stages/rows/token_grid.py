@@ -20,7 +20,7 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,

@@ -20,7 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.named_tokenizers import end_of_text, vocabulary_of
-from lc_assets.lake.scratch import once
+from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
     BuildContext,

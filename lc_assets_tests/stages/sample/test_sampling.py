@@ -239,7 +239,7 @@ def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(
     with pytest.raises(PowerCut):
         write_sample(target, texts=texts_from_folder(books), executor=OneTaskExecutor())
     assert not decode_json(target / REPORT, SampleReport).finished
-    assert not list(target.rglob(".draft-*"))
+    assert not list(target.rglob(".staging-*"))
     assert sample(target, books).finished
     sample(tmp_path / "whole", books)
     assert everything_in(target) == everything_in(tmp_path / "whole")

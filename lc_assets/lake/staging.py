@@ -1,0 +1,174 @@
+"""Publishing a version: lock the partition, remove own leftovers, write, write the receipt, point.
+
+Everything that publishes goes through `publication`: the stages of a lake, and the verbs of the
+command line, whose output folder is a lake of one partition. Until the last step readers see what
+they saw before. A rerun after a kill finds the finished shards of the same version (`once`) and
+continues. Only files and folders with this package's own names are ever deleted.
+"""
+
+import contextlib
+import functools
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import filelock
+
+from lc_assets.counts import Counts
+from lc_assets.errors import Busy, LcError
+from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.lake.receipts import SCRATCH, Receipt, decode_json, encode_json
+from lc_assets.lake.versions import Published, write_receipt
+from lc_assets.publishing import make_folder, publish_bytes, remove_staging_files
+
+if TYPE_CHECKING:
+    from lc_assets.lake.partition import Partition
+
+BUSY_SECONDS = 30.0
+"""How long a run waits for another one that builds the same partition."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
+    """Hold the exclusive lock on a folder, which is made when it is missing.
+
+    Args:
+        folder: where the lock file is.
+        what: is locked, for the message.
+        seconds: to wait for it; -1 waits for ever.
+
+    Raises:
+        Busy: when another process holds it for longer.
+        StorageFull: when the disk is full.
+        NotWritable: when the folder cannot be written to.
+    """
+    lock = filelock.FileLock(folder / ".lock", timeout=seconds)
+    with os_errors_as_lc_errors(folder):
+        make_folder(folder)
+        try:
+            lock.acquire()
+        except filelock.Timeout as error:
+            raise Busy(
+                f"another run has been building {what} for {seconds:.0f} s; wait for it and run "
+                "this again"
+            ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A version between the start of its build and its publication.
+
+    Attributes:
+        partition: where it belongs.
+        version: its name.
+        before: the partition's `Partition.state` when the build began.
+        finished: the version, when an earlier run has finished it.
+    """
+
+    partition: "Partition"
+    version: str
+    before: int
+    finished: Published | None
+
+    @property
+    def folder(self) -> Path:
+        """The staging folder: the version's own, which counts for nothing without a receipt."""
+        return self.partition.folder / self.version
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Hand out the staging folder, without files that killed writers left, before and after."""
+        make_folder(self.folder)
+        remove_staging_files(self.folder)
+        yield self.folder
+        remove_staging_files(self.folder)
+
+    def reject(self) -> Path:
+        """Keep what was written for inspection, unpublished; return where."""
+        rejected = self.partition.rejected_folder(self.version)
+        shutil.rmtree(rejected, ignore_errors=True)
+        self.folder.rename(rejected)
+        return rejected
+
+    def publish(self, receipt: Receipt) -> Published:
+        """Write the receipt, which finishes the version, and point at it."""
+        published = write_receipt(self.folder, receipt)
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+        self.partition.point_at(published, after=self.before)
+        return published
+
+    def republish(self, finished: Published) -> Published:
+        """Point at a version that was finished before, unless the pointer does."""
+        # The run that wrote the receipt may have been killed right after it.
+        shutil.rmtree(finished.home / SCRATCH, ignore_errors=True)
+        current = None
+        with contextlib.suppress(LcError):  # a damaged pointer is written anew
+            current = self.partition.current()
+        if current is None or current.home != finished.home:
+            self.partition.point_at(finished, after=self.before)
+        return finished
+
+
+@contextlib.contextmanager
+def publication(partition: "Partition", version: str) -> Iterator[Publication]:
+    """Begin to publish a version, alone in its partition.
+
+    Raises:
+        Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
+        StorageFull: when the disk is full.
+        NotWritable: when the lake cannot be written to.
+    """
+    with locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS):
+        remove_staging_files(partition.folder, below=False)
+        yield Publication(partition, version, partition.state(), partition.finished(version))
+
+
+class OutputTask(Protocol):
+    """A task that names the folder it writes into and its output."""
+
+    @property
+    def folder(self) -> Path:
+        """The version's folder."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """A name of its own within the folder, safe as a file name."""
+        ...
+
+
+Work = TypeVar("Work", bound=OutputTask)
+
+
+def once(function: Callable[[Work], Counts]) -> Callable[[Work], Counts]:
+    """Make a shard function remember its counts, so that a finished task is not repeated.
+
+    They are a JSON file per task in the version's folder `SCRATCH`, published after the task's
+    outputs, part of no digest, and removed when the version has its receipt.
+    """
+
+    @functools.wraps(function)
+    def remembering(task: Work) -> Counts:
+        memo = _memo(task)
+        if memo.is_file():
+            return decode_json(memo, Counts)
+        counts = function(task)
+        publish_bytes(memo, encode_json(counts))
+        return counts
+
+    return remembering
+
+
+def is_remembered(task: Any) -> bool:
+    """Whether a task was finished before, see `once`; a task without name or folder never was."""
+    return hasattr(task, "folder") and hasattr(task, "name") and _memo(task).is_file()
+
+
+def _memo(task: OutputTask) -> Path:
+    return task.folder / SCRATCH / f"{task.name}.json"

@@ -1,0 +1,76 @@
+"""Shard functions over documents that do harm: they loop, allocate, crash, or nest without end."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import selectolax.lexbor
+
+from lc_assets.counts import Counts
+from lc_assets.execution.containment import contained, processing
+
+NESTED = "<div>" * 1_000_000
+"""5 MB of HTML whose tree lexbor builds in hours: quadratic in the depth, 69 s for 100,000."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A task: what each document does to whoever processes it, and where attempts are noted."""
+
+    name: str
+    deeds: tuple[str, ...]
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def attempts(self) -> int:
+        """How often the task was started."""
+        return len(list(self.folder.glob(f"{self.name}.*")))
+
+
+@contained
+def process_documents(task: Documents) -> Counts:
+    """Process every document; count what is kept and what is skipped."""
+    (task.folder / f"{task.name}.{task.attempts}.{os.getpid()}").touch()
+    dropped: dict[str, int] = {}
+    for number, deed in enumerate(task.deeds):
+        with processing(number) as skipped:
+            if not skipped:
+                DEEDS[deed]()
+        if skipped:
+            dropped[skipped] = dropped.get(skipped, 0) + 1
+    n_kept = len(task.deeds) - sum(dropped.values())
+    return Counts(seen=len(task.deeds), kept=n_kept, dropped=dropped)
+
+
+def loop() -> None:
+    while True:
+        pass
+
+
+def allocate() -> None:
+    """Take 1 GB and keep it until somebody interferes."""
+    taken = bytearray(os.urandom(1 << 20) * 1024)
+    signal.pause()
+    del taken
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def nest() -> None:
+    """Parse very deep HTML: lexbor holds the GIL for all of it."""
+    selectolax.lexbor.LexborHTMLParser(NESTED)
+
+
+DEEDS = {
+    "fine": lambda: None,
+    "loop": loop,
+    "allocate": allocate,
+    "crash": crash,
+    "nest": nest,
+}

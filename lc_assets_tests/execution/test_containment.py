@@ -1,0 +1,135 @@
+"""Documents that loop, allocate, crash or nest without end are skipped and counted, or named."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lc_assets.counts import Counts
+from lc_assets.errors import WorkerDied
+from lc_assets.execution.containment import contained, is_contained, processing
+from lc_assets.execution.executor import TaskPolicy
+from lc_assets.execution.local import LocalExecutor
+from lc_assets_tests.execution.hostile import Documents, process_documents
+
+SLOW = "skipped: took more than 0.5 s"
+LARGE = "skipped: needed more than 500,000,000 bytes"
+TIME = TaskPolicy(document_seconds=0.5)
+MEMORY = TaskPolicy(memory_bytes=500_000_000)
+
+
+class ContainmentContract:
+    """Tests of an executor; a subclass has a fixture ``executor_on``, which gives an executor with
+    a policy.
+    """
+
+    def run(self, executor, *tasks: Documents) -> dict[str, Counts]:
+        results = executor.run(process_documents, tasks, what="hostile documents")
+        return {task.name: counts for task, counts in results}
+
+    @pytest.mark.parametrize(
+        ("policy", "deed", "reason"),
+        [
+            (TIME, "loop", SLOW),
+            (TIME, "nest", SLOW),
+            (MEMORY, "allocate", LARGE),
+            (MEMORY, "crash", "skipped: killed its worker"),
+        ],
+    )
+    def test_a_hostile_document_is_skipped_and_counted(
+        self, executor_on, tmp_path, policy, deed, reason
+    ):
+        """Everything else of its shard is kept, and so is every other shard."""
+        shard = Documents("shard", ("fine", "fine", deed, "fine"), tmp_path)
+        other = Documents("other", ("fine",) * 3, tmp_path)
+        found = self.run(executor_on(policy), shard, other)
+        assert found["shard"] == Counts(seen=4, kept=3, dropped={reason: 1})
+        assert found["other"] == Counts(seen=3, kept=3)
+        assert shard.attempts == (3 if deed == "crash" else 2), "a crash is given another try"
+
+    def test_several_of_one_shard_are_skipped_one_by_one(self, executor_on, tmp_path):
+        policy = TaskPolicy(document_seconds=30, memory_bytes=500_000_000)
+        shard = Documents("shard", ("allocate", "fine", "allocate", "crash"), tmp_path)
+        found = self.run(executor_on(policy), shard)
+        dropped = {LARGE: 2, "skipped: killed its worker": 1}
+        assert found["shard"] == Counts(seen=4, kept=1, dropped=dropped)
+
+    def test_more_than_the_policy_allows_end_the_run_by_name(self, executor_on, tmp_path):
+        policy = TaskPolicy(document_seconds=0.5, skipped=1)
+        shard = Documents("shard", ("fine", "loop", "fine", "loop"), tmp_path)
+        with pytest.raises(
+            WorkerDied,
+            match=r"^shard: document 3 took more than 0.5 s, after 1 others; at most 1 per task",
+        ):
+            self.run(executor_on(policy), shard)
+
+    def test_a_policy_that_skips_none_fails_at_the_first(self, executor_on, tmp_path):
+        policy = TaskPolicy(memory_bytes=500_000_000, skipped=0)
+        shard = Documents("shard", ("fine", "allocate"), tmp_path)
+        with pytest.raises(
+            WorkerDied, match=r"^shard: document 1 needed more than 500,000,000 bytes; at most 0"
+        ):
+            self.run(executor_on(policy), shard)
+        assert shard.attempts == 1
+
+
+class TestLocalContainment(ContainmentContract):
+    @pytest.fixture(params=[1, 2], ids=["one worker", "two workers"])
+    def executor_on(self, request):
+        return lambda policy: LocalExecutor(workers=request.param, policy=policy)
+
+
+def test_nothing_is_skipped_outside_a_worker():
+    with processing(3) as skipped:
+        assert skipped == ""
+
+
+def test_an_exception_of_a_document_passes_through():
+    with pytest.raises(ValueError, match="bad"), processing(3):
+        raise ValueError("bad")
+
+
+def test_marks_are_found_through_wrappers():
+    """Stages wrap a shard function before an executor has it."""
+    import functools
+
+    from lc_assets.lake.staging import once
+
+    @once
+    @contained
+    def marked(task):
+        return task
+
+    def plain(task):
+        return task
+
+    assert is_contained(functools.partial(max, marked))
+    assert is_contained(marked)
+    assert not is_contained(functools.partial(max, plain))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from lc_assets.execution.executor import TaskPolicy
+from lc_assets.execution.local import LocalExecutor
+from lc_assets_tests.execution.hostile import Documents, process_documents
+
+task = Documents("shard", ("fine", "allocate", "fine"), Path(sys.argv[1]))
+executor = LocalExecutor(policy=TaskPolicy(memory_bytes=500_000_000))
+((_, counts),) = executor.run(process_documents, [task], what="allocate")
+print(counts.dropped)
+"""
+
+
+def test_the_process_that_asks_survives(tmp_path):
+    """One worker, one task: neither runs in the process that reports."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout == f"{ {LARGE: 1} }\n"
