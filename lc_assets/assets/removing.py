@@ -23,8 +23,8 @@ from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.banded_documents import BANDED
 from lc_assets.stages.documents import clean_documents as cleaning
 from lc_assets.stages.tables import WITHDRAWN, read_table
+from lc_assets.stages.withdrawal import affected
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
-from lc_assets.stages.withdrawal import touching
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.vocabulary import parse_snapshot
 
@@ -171,7 +171,7 @@ def withdrawn_documents(
     with workshop.open(context.log) as opened:
         built = withdrawing.withdraw(opened)
         lines = withdrawing.withdrawn_lines(built.published)
-        touched = touching.touch(opened.lake, lines)
+        found = affected.affected_by(opened.lake, lines)
         return report(
             built,
             columns=WITHDRAWN,
@@ -179,9 +179,9 @@ def withdrawn_documents(
             how=plots.bars(
                 "Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"
             ),
-            taken_out=table(touching.by_reason(touched)),
+            taken_out=table(affected.by_reason(found)),
             stands_until_rebuilt=table(
-                [{"partition": name} for name in touching.partitions(opened.lake, touched)]
+                [{"partition": name} for name in affected.partitions(opened.lake, found)]
             ),
             documents=table(lines[:SHOWN]),
         )

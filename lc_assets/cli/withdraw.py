@@ -1,6 +1,4 @@
-"""``lc withdraw``: say that something must no longer be served, see what that touches, and what was
-taken out.
-"""
+"""``lc withdraw``: add an entry to a withdrawal list, show what it affects, and report withdrawals."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,44 +23,43 @@ def withdraw(
     document: Annotated[
         str | None, typer.Option("--document", "--id", help="A document id.")
     ] = None,
-    url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="A page's URL.")] = None,
     domain: Annotated[
         str | None,
-        typer.Option("--domain", help="A domain: its pages, and those of all hosts below it."),
+        typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
     ] = None,
     digest: Annotated[
         str | None,
-        typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...)."),
+        typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option("--reason", help="Why; goes into the list and every report.")
+        str | None, typer.Option("--reason", help="The reason, for the list and every report.")
     ] = None,
     date: Annotated[
         str | None, typer.Option("--date", help="YYYY-MM-DD; by default today.")
     ] = None,
     listed: Annotated[
-        Path | None, typer.Option("--list", help="The list that the entry is appended to.")
+        Path | None, typer.Option("--list", help="The list to append the entry to.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would touch, and append nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be affected; append nothing.")
     ] = False,
     report: Annotated[
         bool,
         typer.Option(
             "--report",
-            help="Instead: what is withdrawn, and which versions on the disk hold it still.",
+            help="Instead, list what is withdrawn and which versions still contain it.",
         ),
     ] = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
 ) -> None:
-    """Append an entry to a list of withdrawals, and say what it will take out, before anything is
-    built.
+    """Add an entry to a withdrawal list and show what it affects, before anything is built.
 
-    One of --document, --url, --domain, --digest, with --reason and --list; or --report. See
+    Takes one of --document, --url, --domain, --digest, with --reason and --list; or --report. See
     docs/withdrawal.md.
 
-    Example: lc withdraw lake --url https://example.org/page --reason "asked for" --list
+    Example: lc withdraw lake --url https://example.org/page --reason "owner's request" --list
         withdrawn.csv
     """
     from lc_assets.lake.bucket_lake import open_lake
@@ -73,16 +70,19 @@ def withdraw(
     named = {kind: value for kind, value in given.items() if value is not None}
     if report:
         if named:
-            raise BadInput("--report is of all that is withdrawn; leave out what to withdraw")
+            raise BadInput(
+                "--report lists all withdrawals; it takes no --document, --url, "
+                "--domain or --digest"
+            )
         show_report(folder)
         return
     if len(named) != 1 or reason is None or (listed is None and not dry_run):
         raise BadInput(
-            "wanted one of --document, --url, --domain, --digest, with --reason and --list; or "
+            "expected one of --document, --url, --domain, --digest, with --reason and --list; or "
             "--report"
         )
     entry = _entry(*next(iter(named.items())), reason=reason, date=date)
-    show_touched(folder, entry, settings)
+    show_affected(folder, entry, settings)
     if listed is not None and not dry_run:
         _append(listed, entry, settings)
 
@@ -102,7 +102,7 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
     say(f"{path}: appended {line_of(entry)}")
     if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawn_documents.lists):
         say(
-            "no recipe that was looked at names this list: put it into withdrawn_documents.lists, or "
+            "the recipe does not name this list: add it to withdrawn_documents.lists or set "
             f"LC_WITHDRAWN={path}"
         )
     say(
@@ -111,9 +111,9 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
     )
 
 
-def show_touched(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
-    """Print what an entry finds, and what is made again for it."""
-    from lc_assets.stages.withdrawal import touching
+def show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
+    """Print the documents that an entry matches, and what will be rebuilt."""
+    from lc_assets.stages.withdrawal import affected
     from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve
 
     inputs: dict[str, Published] = {
@@ -124,26 +124,26 @@ def show_touched(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
     lines = resolve([entry], inputs, recipe)
     if not lines:
         say(
-            f"no document that passed the filter is of {entry.kind} {entry.value}; the entry will "
-            "find those that come later"
+            f"no filtered document matches {entry.kind} {entry.value}; it will "
+            "apply to later snapshots"
         )
         return
-    touched = touching.touch(lake, lines)
+    found = affected.affected_by(lake, lines)
     _documents(lines)
     facts(
         [
             (name, value)
-            for line in touching.by_reason(touched)
+            for line in affected.by_reason(found)
             for name, value in line.items()
             if name not in {"date", "reason"}
         ]
     )
-    names = touching.partitions(lake, touched)
-    table(("made again",), [(name,) for name in names])
+    names = affected.partitions(lake, found)
+    table(("will be rebuilt",), [(name,) for name in names])
     say(
-        f"{len(names):,} partitions; of all others every byte stays"
+        f"{len(names):,} partitions; all others keep their bytes"
         if names
-        else "none of them is served: nothing will be made again"
+        else "none of them is served: nothing will be rebuilt"
     )
 
 
@@ -158,10 +158,10 @@ def _documents(lines: "list[dict[str, Any]]") -> None:
 
 
 def show_report(lake: "Lake") -> None:
-    """Print what is withdrawn, by date and reason, what was taken out for it, and which versions on
-    the disk hold it still.
+    """Print withdrawals by date and reason, and the versions that still contain withdrawn
+    documents.
     """
-    from lc_assets.stages.withdrawal import reporting_withdrawals as reporting
+    from lc_assets.stages.withdrawal import report as reporting
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
     lines = withdrawn_lines(lake.partition("withdrawn_documents").require())
@@ -175,20 +175,18 @@ def show_report(lake: "Lake") -> None:
         "near duplicate",
         "rows",
         "tokens",
-        "served still",
+        "still served",
     )
-    heading(
-        "Withdrawn, by date and reason; rows and tokens as the versions on the disk still know them"
-    )
+    heading("Withdrawn, by date and reason; rows and tokens according to the versions on disk")
     table(columns, [tuple(line[column] for column in columns) for line in found.by_reason])
-    heading("Versions on the disk that hold them")
+    heading("Versions that contain them")
     table(
         ("version", "documents", "size", "state"),
         [(held.name, held.n_documents, sized(held.n_bytes), held.state) for held in found.held],
     )
-    served = sum(line["served still"] for line in found.by_reason)
+    served = sum(line["still served"] for line in found.by_reason)
     say(
-        f"{len(lines):,} documents are withdrawn, {served:,} of them are served still"
+        f"{len(lines):,} documents are withdrawn, {served:,} of them are still served"
         + ("" if not served else ": see `lc plan`")
     )
-    say("versions that are not published go with `lc prune --purge`")
+    say("`lc prune --purge` deletes versions that are not published")

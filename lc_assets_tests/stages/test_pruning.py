@@ -19,8 +19,8 @@ from lc_assets.stages.planning import plan
 from lc_assets.stages.releases import pruning
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.releases.releasing import release, release_damage
-from lc_assets.stages.withdrawal.holding import versions_with
-from lc_assets.stages.withdrawal.reporting_withdrawals import report
+from lc_assets.stages.withdrawal.holders import versions_with
+from lc_assets.stages.withdrawal.report import report
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS

@@ -17,7 +17,7 @@ from lc_assets.stages.releases.pruning import carry_out, plan_purge
 from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.stages.withdrawal.holding import versions_with
+from lc_assets.stages.withdrawal.holders import versions_with
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, publish_links

@@ -25,7 +25,7 @@ from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.releases.releasing import grids_of_order
 from lc_assets.stages.releases.serving import behind, sources_of
-from lc_assets.stages.withdrawal.holding import WORKING_MATERIAL, Held, versions_with
+from lc_assets.stages.withdrawal.holders import WORKING_MATERIAL, Held, versions_with
 
 REJECTED: Final = "rejected-"
 HOLDS: Final = "holds withdrawn documents"

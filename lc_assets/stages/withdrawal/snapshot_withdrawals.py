@@ -1,9 +1,9 @@
-"""`snapshot_withdrawals`: one snapshot's part of `withdrawn_documents`: which of its documents go, and nothing that
-says why.
+"""`snapshot_withdrawals`: the part of `withdrawn_documents` that concerns one snapshot, without
+reasons.
 
-Made again, in milliseconds, whenever a list changes; where no document of the snapshot comes or
-goes it has the same bytes, and nothing behind it is built. Reasons and dates stand in `withdrawn_documents`
-alone, so that another wording builds nothing.
+Rebuilt in milliseconds whenever a list changes. If no document of the snapshot is affected it has
+the same bytes, and nothing downstream is rebuilt. Reasons and dates are in `withdrawn_documents`
+only, so rewording them rebuilds nothing.
 """
 
 from pathlib import Path
@@ -32,17 +32,15 @@ from lc_assets.vocabulary import SnapshotId
 TABLE: Final = "withdrawals.parquet"
 COLUMNS: Final = ("id", "how", "for_id", "similarity")
 WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
-"""`snapshot_withdrawals`: a document that goes, how it was found, and for a document of the same content
-which listed one that is.
+"""A withdrawn document, how it was matched, and for the same content the listed document it equals.
 """
 
 
 def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish which documents of one snapshot are withdrawn.
+    """Publish the withdrawn documents of one snapshot.
 
     Raises:
-        NotPublished: when `withdrawn_documents` is not, or the snapshot was not indexed yet and so not looked
-            through.
+        NotPublished: if `withdrawn_documents` or the snapshot's `document_keys` are not published.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -72,15 +70,15 @@ def withdrawals_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
-    """The table holds what `withdrawn_documents` has of this snapshot: all of it, and nothing else."""
+    """The table equals this snapshot's part of `withdrawn_documents`."""
     ours = read_table(check_input.folder / TABLE, COLUMNS)
     theirs = part_of(check_input.only_input("withdrawn_documents"), check_input.fingerprint.key)
     right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
         claim="the_part_is_this_snapshots",
         passed=right,
-        words=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of this snapshot"
-        + ("" if right else ": they are not the same"),
+        words=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of "
+        "this snapshot" + ("" if right else ": they are not the same"),
         numbers={"documents": ours.num_rows},
     )
 

@@ -1,17 +1,17 @@
-"""`withdrawn_documents`: which documents must no longer be served, of all snapshots: those that the lists
-name, and what is the same content.
+"""`withdrawn_documents`: the documents of all snapshots that must no longer be served.
 
-====================  =================================================================================================
+====================  ============================================================================
 how                   the document
-====================  =================================================================================================
-``listed``            is found by an entry: by its id, address, domain or digest
+====================  ============================================================================
+``listed``            matches an entry by id, URL, domain or digest
 ``same digest``       has the digest of a listed one: of the page as crawled, or of the text
-``near duplicate``    is as alike to one of the former as ``removed_documents.threshold``, by the pairs that stand published
-====================  =================================================================================================
+=======
+``near duplicate``    is a published near duplicate of one of the former, at the recipe's threshold
+====================  ============================================================================
 
-Found by the indices of filtered documents and the tables of pairs; no text is read. What follows
-reads only its own snapshot's part (`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a changed list changes no
-digest of a snapshot that holds no match.
+Uses the indices of filtered documents and the tables of near-duplicate pairs; reads no text. Later
+stages read only their snapshot's part (`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a
+changed list changes no digest of a snapshot without a match.
 """
 
 import itertools
@@ -51,7 +51,7 @@ LISTED: Final = "listed"
 SAME_DIGEST: Final = "same digest"
 NEAR_DUPLICATE: Final = "near duplicate"
 LOOKED_UP_AGAIN: Final = 64
-"""Entries that the audit looks up once more, one by one."""
+"""Entries that the check looks up again, one by one."""
 
 Line = dict[str, Any]
 
@@ -60,8 +60,8 @@ def withdraw(context: BuildContext) -> Built:
     """Publish which documents must no longer be served.
 
     Raises:
-        BadInput: when a list cannot be read; names the line.
-        Mismatch: when a list was changed while it was read.
+        BadInput: if a list cannot be read; names the line.
+        Mismatch: if a list changed while it was read.
     """
     settings = context.recipe.withdrawn_documents
 
@@ -70,7 +70,7 @@ def withdraw(context: BuildContext) -> Built:
         if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
             raise Mismatch(
                 f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
-                "run it again"
+                "run the stage again"
             )
         found = resolve(entries, staging.inputs, context.recipe)
         write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
@@ -86,10 +86,10 @@ def withdraw(context: BuildContext) -> Built:
 
 
 def entries_of(settings: WithdrawalSettings) -> list[Withdrawal]:
-    """The entries of all lists, in their order; of several with one kind and value, the first.
+    """Entries of all lists, in order; of several with the same kind and value, the first.
 
     Raises:
-        BadInput: when a list cannot be read; names the line.
+        BadInput: if a list cannot be read; names the line.
     """
     found: dict[tuple[Kind, str], Withdrawal] = {}
     for name in settings.lists:
@@ -99,9 +99,7 @@ def entries_of(settings: WithdrawalSettings) -> list[Withdrawal]:
 
 
 def digest_of_entries(entries: Sequence[Withdrawal]) -> str:
-    """What the lists say, wherever it stands: comments, blank lines and the lists' names are
-    nothing.
-    """
+    """Digest of the entries alone; comments, blank lines and file names do not count."""
     return digest_of([list(entry.cells) for entry in entries])
 
 
@@ -111,13 +109,13 @@ def resolve(
     """Find the documents that some entries withdraw.
 
     Args:
-        entries: what is listed.
-        inputs: indices and pairs of near duplicates, by names such as ``document_keys/2023-06`` and
+        entries: the listed entries.
+        inputs: indices and near-duplicate pairs, by names such as ``document_keys/2023-06`` and
             ``near_duplicate_pairs/2023-06``.
-        recipe: says what counts as the same content, and whether it goes.
+        recipe: what counts as the same content, and whether that is withdrawn too.
 
     Returns:
-        Lines of `tables.WITHDRAWN`, by id; no id twice.
+        Rows of `tables.WITHDRAWN`, sorted by id, each id once.
     """
     indexes = (
         [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("document_keys/")]
@@ -158,12 +156,12 @@ def _line(
     similarity: float = 1.0,
 ) -> Line:
     kind, value, reason, date = entries[number].cells
-    said = {"entry": number, "kind": kind, "value": value, "reason": reason, "date": date}
-    return {"id": name, "how": how, "for_id": source, "similarity": similarity} | said
+    source_entry = {"entry": number, "kind": kind, "value": value, "reason": reason, "date": date}
+    return {"id": name, "how": how, "for_id": source, "similarity": similarity} | source_entry
 
 
 def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedTable]) -> list[tuple[int, Line]]:
-    """Documents that entries find, each with the first entry that does."""
+    """Documents that match an entry, each with the first entry that matches."""
     sought = [entry.sought for entry in entries]
     found: dict[str, tuple[int, Line]] = {}
     for number, line in itertools.chain.from_iterable(index.find_all(sought) for index in indexes):
@@ -175,8 +173,8 @@ def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedTable]) -> lis
 def _same_digest(
     listed: Sequence[Line], indexes: Iterable[KeyedTable]
 ) -> Iterator[tuple[str, Line]]:
-    """Documents that have a digest of a listed one, with the id of that one; of several, the first
-    by id.
+    """Documents that share a digest with a listed one, with that one's id; of several, the smallest
+    id.
     """
     of_digest: dict[str, str] = {}
     for line in listed:
@@ -194,8 +192,8 @@ def _same_digest(
 def _near(
     withdrawn: set[str], pairs: Iterable[Published], threshold: float
 ) -> dict[str, tuple[float, str]]:
-    """Near duplicates of withdrawn documents, that are not withdrawn yet: how alike they are, and
-    to which, the most alike one.
+    """Near duplicates of withdrawn documents that are not withdrawn yet, with their most similar
+    withdrawn document.
     """
     found: dict[str, tuple[float, str]] = {}
     wanted = pa.array(sorted(withdrawn))
@@ -230,14 +228,14 @@ def _pairs_with(path: Path, wanted: pa.Array, threshold: float) -> Iterator[tupl
 
 
 def withdrawn_lines(published: Published) -> list[Line]:
-    """All lines of the published table."""
+    """All rows of the published table."""
     lines: list[Line] = read_table(published.only(TABLE) / TABLE, WITHDRAWN.names).to_pylist()
     return lines
 
 
 def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
-    """No document stands twice, the counts are the receipt's, and what is the same content is so as
-    one that goes for an entry.
+    """No document occurs twice, the counts match the receipt, and every document of the same
+    content refers to a withdrawn one.
     """
     lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
     by_id = {line["id"]: line for line in lines}
@@ -274,8 +272,8 @@ def _has_its_reason(line: Line, by_id: Mapping[str, Line]) -> bool:
 
 
 def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
-    """An even choice of entries, looked up anew one by one, finds documents that are all withdrawn;
-    and each listed one is of its entry.
+    """Looking up an even sample of entries again finds only withdrawn documents, and each listed
+    document matches its entry.
     """
     lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
     withdrawn = {line["id"] for line in lines}
@@ -306,7 +304,7 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """What the lists say, and of the other settings those that matter when they say anything."""
+    """The entries, and the other settings only if there are entries."""
     settings = recipe.withdrawn_documents
     entries = entries_of(settings)
     if not entries:

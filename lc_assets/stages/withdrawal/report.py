@@ -1,9 +1,8 @@
-"""A report of what was withdrawn: documents, rows and tokens by date and reason, and the versions
-that still hold them.
+"""A report of withdrawn documents: documents, rows and tokens by date and reason, and the versions
+that still contain them.
 
-Rows and tokens are those that the newest version of a grid on the disk has of a document; once all
-of these are purged, nobody knows them any more, and they count as none. `touching` tells them
-before anything is built.
+Rows and tokens are those of the newest version of a grid that contains the document; when all such
+versions are purged they count as zero. `affected` reports them before anything is built.
 """
 
 from collections import Counter
@@ -19,13 +18,13 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.pruning import pinned_versions
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
-from lc_assets.stages.withdrawal.holding import WORKING_MATERIAL, Held, versions_with
+from lc_assets.stages.withdrawal.holders import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.withdrawal.withdrawn_documents import LISTED, NEAR_DUPLICATE, SAME_DIGEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLine:
-    """A version that holds withdrawn documents, and why it is still there."""
+class HoldingVersion:
+    """A version that contains withdrawn documents, and why it still exists."""
 
     name: str
     n_documents: int | None
@@ -39,15 +38,15 @@ class WithdrawalReport:
 
     Attributes:
         by_reason: a line per date and reason.
-        held: a line per version that holds some of it.
+        held: a line per version that contains some of it.
     """
 
     by_reason: tuple[dict[str, Any], ...]
-    held: tuple[HeldLine, ...]
+    held: tuple[HoldingVersion, ...]
 
 
 def report(lake: Lake, lines: Sequence[Mapping[str, Any]]) -> WithdrawalReport:
-    """Report of the withdrawn documents, as `tables.WITHDRAWN` has them."""
+    """Report on the withdrawn documents, given as rows of `tables.WITHDRAWN`."""
     ids = [line["id"] for line in lines]
     held = list(versions_with(lake, ids)) if ids else []
     rows, served = _rows(lake, held, ids)
@@ -59,27 +58,28 @@ def report(lake: Lake, lines: Sequence[Mapping[str, Any]]) -> WithdrawalReport:
             line["how"]: 1,
             "rows": n_rows,
             "tokens": n_tokens,
-            "served still": int(line["id"] in served),
+            "still served": int(line["id"] in served),
         }
         found.setdefault((line["date"], line["reason"]), Counter()).update(counts)
-    names = ("documents", LISTED, SAME_DIGEST, NEAR_DUPLICATE, "rows", "tokens", "served still")
+    names = ("documents", LISTED, SAME_DIGEST, NEAR_DUPLICATE, "rows", "tokens", "still served")
     by_reason = (
         {"date": date, "reason": reason, **{name: counts[name] for name in names}}
         for (date, reason), counts in sorted(found.items())
     )
     pinned = pinned_versions(lake)
     return WithdrawalReport(
-        by_reason=tuple(by_reason), held=tuple(_held_line(one, pinned) for one in held)
+        by_reason=tuple(by_reason),
+        held=tuple(_held_line(one, pinned) for one in held),
     )
 
 
-def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
+def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HoldingVersion:
     by = pinned.get(held.name)
     state = "published now" if held.is_current else "not published"
     if held.published.receipt.fingerprint.stage in WORKING_MATERIAL:
         state = f"{state}, working material"
     state = f"{state}, pinned by {', '.join(sorted(by))}" if by else state
-    return HeldLine(
+    return HoldingVersion(
         name=held.name,
         n_documents=held.n_documents,
         n_bytes=held.published.receipt.n_bytes,
@@ -90,8 +90,8 @@ def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
 def _rows(
     lake: Lake, held: Sequence[Held], ids: Sequence[str]
 ) -> tuple[dict[str, tuple[int, int]], set[str]]:
-    """Rows and tokens of each document by the newest grid that has it; and the documents that
-    published grids have.
+    """Rows and tokens of each document in the newest grid that contains it; and the documents in
+    published grids.
     """
     grids = [one for one in held if one.published.receipt.fingerprint.stage == "token_grid"]
     rows: dict[str, tuple[int, int]] = {}

@@ -1,7 +1,6 @@
-"""Which finished versions on the disk hold given documents, published now or not: asked before old
-versions are removed.
+"""Which finished versions contain given documents, published or not; used before old versions are
+deleted.
 
-=========================  ============================================================================================
 stage                      holds a document
 =========================  ============================================================================================
 ``filtered``, ``keys``     text, or address and values: when it is of the document's snapshot; both are working material
@@ -13,6 +12,19 @@ stage                      holds a document
 ``megatron``, ``flat``     tokens: when a grid it was copied from holds it, or is gone, so that nobody can tell
 ``longcrawl``, ``mixes``   none of its text, but its place: when a grid it speaks of holds it, or is gone
 =========================  ============================================================================================
+=======
+=================================  ==============================================================
+stage                              contains a document
+=================================  ==============================================================
+filtered_documents, document_keys  if it is of the document's snapshot; both are working material
+clean_documents, token_documents,  if a document table lists it
+packing_tokens
+longpack_documents, packed_rows    if its spans list it, or their table is gone
+token_grid                         if its row table lists it
+row_lineage                        if the grid that it indexes contains it
+megatron_rows, longcrawl_flat      if a source grid contains it, or is gone
+longcrawl, blended_mix             no text, only row numbers: if a source contains it, or is gone
+=================================  ==============================================================
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -33,7 +45,7 @@ from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 
 WORKING_MATERIAL: Final = ("filtered_documents", "document_keys")
-"""Made of what is upstream, and read by the stages that find out what must go; not served."""
+"""Inputs of the stages that find withdrawn documents; never served."""
 HOLDERS: Final = (
     *WORKING_MATERIAL,
     "clean_documents",
@@ -52,8 +64,8 @@ HOLDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A version that holds some of the documents; ``n_documents`` is None where that is not known
-    any more.
+    """A version that contains some of the documents; ``n_documents`` is None if that can no longer
+    be determined.
     """
 
     published: Published
@@ -67,7 +79,7 @@ class Held:
 
 
 def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
-    """Every finished version on the disk that holds any of some documents, in the chain's order."""
+    """Yield every finished version that contains any of the documents, in the order of the stages."""
     asked = _Asked(lake, frozenset(ids))
     keys = keys_by_stage(lake)
     for stage in HOLDERS:
@@ -80,9 +92,7 @@ def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
 
 
 def keys_by_stage(lake: Lake) -> dict[str, list[str]]:
-    """Keys of all partitions by their stage, sorted, also of those that have no published
-    version.
-    """
+    """Keys of all partitions by stage, sorted; includes partitions without a published version."""
     found: dict[str, list[str]] = {}
     for partition in lake.partitions():
         stage, key = partition.name.split("/")
@@ -102,9 +112,7 @@ class _Asked:
     known: dict[str, int] = field(default_factory=dict)
 
     def count(self, published: Published) -> int | None:
-        """How many of the documents a version holds; None when a version that would say so is
-        gone.
-        """
+        """Number of the documents in a version; None if a version that would tell is gone."""
         return _COUNTS[published.receipt.fingerprint.stage](self, published)
 
     def of_snapshot(self, published: Published) -> int:
@@ -138,18 +146,18 @@ class _Asked:
                 for grid in GRIDS_OF[published.receipt.fingerprint.stage](self.lake, published)
             )
         except LcError:
-            return None  # a grid it was made of is gone, so nobody can tell
+            return None  # a source grid is gone
 
     def in_rosters(self, published: Published) -> int | None:
-        sought: list[tuple[Kind, str]] = [("document", name) for name in sorted(self.ids)]
+        wanted: list[tuple[Kind, str]] = [("document", name) for name in sorted(self.ids)]
         try:
             rosters = list(ROSTERS_OF[published.receipt.fingerprint.stage](self.lake, published))
         except LcError:
-            return None  # as above
-        return len({name for roster in rosters for name in roster.found_by(sought)})
+            return None  # a source is gone
+        return len({name for roster in rosters for name in roster.found_by(wanted)})
 
     def in_store(self, store: Published) -> int | None:
-        """Of packed documents' tokens: by name, and by what LongPack's documents hold."""
+        """Of packed documents' tokens: by id, and by the pages of LongPack documents."""
         key = store.receipt.fingerprint.key
         if f"longpack_documents/{key}" not in store.receipt.fingerprint.inputs:
             return self.in_documents(store)

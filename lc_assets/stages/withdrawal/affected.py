@@ -1,8 +1,8 @@
-"""What withdrawing some documents touches in what stands published: rows, tokens, samples of mixes,
-partitions to be made again.
+"""What withdrawing documents affects in what is published: rows, tokens, samples of mixes,
+partitions to rebuild.
 
-Asked before anything is built; afterwards the rows are gone, and only old versions still know them
-(`lc_assets.stages.withdrawal.holding`). Nothing is built or written.
+Computed before anything is built; afterwards the rows are gone and only old versions contain them
+(`lc_assets.stages.withdrawal.holders`). Nothing is built or written.
 """
 
 from collections import Counter
@@ -33,20 +33,20 @@ OF_A_SNAPSHOT = (
     ),
     *("packing_tokens", "packed_rows", "length_report", "referral_report"),
 )
-"""What is made again of a snapshot of which a document goes, where it stands published."""
+"""Published partitions of a snapshot that are rebuilt when one of its documents is withdrawn."""
 OF_ALL = ("longcrawl", "longcrawl_flat", "data_set_card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
-    """What some withdrawn documents are in.
+class Affected:
+    """What some withdrawn documents are part of.
 
     Attributes:
-        lines: the documents, as `tables.WITHDRAWN` has them.
+        lines: the documents, as rows of `tables.WITHDRAWN`.
         rows: their rows in the published grids, each with its grid.
-        samples: how many samples of each published mix take tokens of them, by date and reason,
+        samples: how many samples of each published mix contain their tokens, by date and reason,
             then by mix.
-        going: snapshots of which a document goes that went on so far.
+        going: snapshots that lose a document.
     """
 
     lines: tuple[dict[str, Any], ...]
@@ -60,8 +60,8 @@ class Touched:
         return sum(row.row_tokens for _, row in self.rows)
 
 
-def touch(lake: Lake, lines: Sequence[dict[str, Any]]) -> Touched:
-    """Find what some withdrawn documents are in."""
+def affected_by(lake: Lake, lines: Sequence[dict[str, Any]]) -> Affected:
+    """Find what some withdrawn documents are part of."""
     by_snapshot: dict[str, list[str]] = {}
     for line in lines:
         by_snapshot.setdefault(parse_document_id(line["id"])[0].snapshot, []).append(line["id"])
@@ -75,7 +75,7 @@ def touch(lake: Lake, lines: Sequence[dict[str, Any]]) -> Touched:
         for snapshot, ids in sorted(by_snapshot.items())
         if _any_goes_on(lake, snapshot, ids)
     )
-    return Touched(
+    return Affected(
         lines=tuple(lines), rows=tuple(rows), samples=_samples(lake, lines, rows), going=going
     )
 
@@ -122,16 +122,16 @@ def _group(line: Mapping[str, Any]) -> tuple[str, str]:
     return line["date"], line["reason"]
 
 
-def by_reason(touched: Touched) -> list[dict[str, Any]]:
-    """A line per reason and date: documents by how they are withdrawn, rows, tokens, and samples of
-    all mixes, oldest first.
+def by_reason(affected: Affected) -> list[dict[str, Any]]:
+    """One line per date and reason, oldest first: documents by how they were matched, rows, tokens,
+    samples per mix.
     """
     rows, tokens = Counter[str](), Counter[str]()
-    for _, row in touched.rows:
+    for _, row in affected.rows:
         rows[row.id] += 1
         tokens[row.id] += row.row_tokens
     found: dict[tuple[str, str], Counter[str]] = {}
-    for line in touched.lines:
+    for line in affected.lines:
         name, counts = line["id"], found.setdefault(_group(line), Counter())
         counts.update(
             {
@@ -141,7 +141,7 @@ def by_reason(touched: Touched) -> list[dict[str, Any]]:
                 "tokens": tokens[name],
             }
         )
-    for group, samples in touched.samples.items():
+    for group, samples in affected.samples.items():
         found[group].update({f"samples of {mix}": n for mix, n in samples.items()})
     return [
         {"date": date, "reason": reason, **counts}
@@ -149,16 +149,14 @@ def by_reason(touched: Touched) -> list[dict[str, Any]]:
     ]
 
 
-def partitions(lake: Lake, touched: Touched) -> list[str]:
-    """Names of the published partitions that have to be made again, upstream first; what only
-    notices is not among them.
-    """
-    if not touched.going and not touched.rows:
+def partitions(lake: Lake, affected: Affected) -> list[str]:
+    """Names of the published partitions to rebuild, upstream first."""
+    if not affected.going and not affected.rows:
         return []
-    of_snapshots = [f"{stage}/{key}" for key in touched.going for stage in OF_A_SNAPSHOT]
-    with_rows = {grid.receipt.fingerprint.key for grid, _ in touched.rows}
+    of_snapshots = [f"{stage}/{key}" for key in affected.going for stage in OF_A_SNAPSHOT]
+    with_rows = {grid.receipt.fingerprint.key for grid, _ in affected.rows}
     of_all = [f"{stage}/{GLOBAL}" for stage in OF_ALL] if with_rows else []
-    changed = with_rows | {f"packed_rows/{key}" for key in touched.going}
+    changed = with_rows | {f"packed_rows/{key}" for key in affected.going}
     mixes = [
         f"blended_mix/{name}"
         for name, (_, mix) in mixes_of(lake).items()
