@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PEER = Path(__file__).parent / "golden" / "megatron_rows" / "peer.py"
+PEER = Path(__file__).parent / "golden" / "megatron" / "peer.py"
 LINES = (["torch==2.13.0", "numpy", "packaging"], ["--no-deps", "megatron-core==0.16.1"])
 
 

@@ -98,7 +98,7 @@ def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
         "--date",
         "2026-03-01",
     )
-    assert "no document that passed the filter is of domain nowhere.example" in said.out
+    assert "no filtered document matches domain nowhere.example" in said.out
     assert f"LC_WITHDRAWN={path}" in said.out
     assert (
         path.read_text() == "kind,value,reason,date\ndomain,nowhere.example,asked for,2026-03-01\n"
@@ -111,7 +111,7 @@ def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
         (
             (),
             (
-                "wanted one of --document, --url, --domain, --digest, with --reason and --list; or "
+                "expected one of --document, --url, --domain, --digest, with --reason and --list; or "
                 "--report"
             ),
         ),
@@ -128,7 +128,7 @@ def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
                 "--list",
                 "x.csv",
             ),
-            "wanted one of",
+            "expected one of",
         ),
         (("--domain", "co.uk", "--reason", "why", "--list", "x.csv"), "is a public suffix"),
         (
@@ -144,7 +144,7 @@ def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
             ),
             "is not a date",
         ),
-        (("--report", "--domain", "example.org"), "leave out what to withdraw"),
+        (("--report", "--domain", "example.org"), "--report lists all withdrawals"),
     ],
 )
 def test_a_withdrawal_that_cannot_be_meant_is_refused(lc, lake, words, sentence):
@@ -158,12 +158,12 @@ def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     step("withdrawn_documents").verb(lake.context, "all")
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 1" in words_of(said)
-    assert "1 documents are withdrawn, 1 of them are served still: see `lc plan`" in said.out
+    assert "1 documents are withdrawn, 1 of them are still served: see `lc plan`" in said.out
     lake.build()
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 0" in words_of(said)
     assert f"token_grid/{OLD}/" in said.out
-    assert "0 of them are served still" in said.out
+    assert "0 of them are still served" in said.out
 
 
 def test_a_release_is_made_told_and_verified(lc, lake):

@@ -25,9 +25,7 @@ from lc_assets.stages.megatron.caching import (
     write_data_arguments,
 )
 
-GOLDEN = json.loads(
-    (Path(__file__).parents[1] / "golden" / "megatron_rows" / "caches.json").read_text()
-)
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())
 IDENTITY = {"this": GOLDEN["identity"]}
 EXECUTOR = LocalExecutor()
 
