@@ -138,7 +138,7 @@ def model_settings(
     Raises:
         BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
     """
-    from lc_assets.formats.quality_model import require_known
+    from lc_assets.formats.models import require_known
     from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 
     paths: dict[str, str] = {}

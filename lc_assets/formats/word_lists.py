@@ -1,4 +1,5 @@
-"""Reading lists of words and of domains: what the signals of `lc_assets.text.signal_lists` need.
+"""Lists of words and domains: what `lc_assets.text.signal_lists` and `lc_assets.text.concept_words`
+need.
 
 ============  ==========================================================================================================
 list          as a file or a folder
@@ -16,13 +17,26 @@ then two, and so on, in the order of `itertools.combinations` of their sorted na
 they are computed so over the categories that the folder holds; only with all 13 are they the
 published ones.
 
-Everything is UTF-8; a byte order mark is passed over. What was read is digested, so that a receipt
-can say which lists.
+Words that concepts are not made of come from a text file of three lists, any of which may be
+missing. Words are in lower case, separated by white space. `PRESET` is such a file in English::
+
+    # a comment
+    [stop]
+    a an the
+    [pronouns]
+    he she him
+    [abbreviations]
+    mr dr
+
+Everything is UTF-8; a byte order mark is skipped. What was read is digested, so that a receipt can
+state which lists were used. Not here: common words, which are counted in a corpus
+(`lc_assets.text.background`).
 """
 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +44,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.text.concept_words import SpecialWords, folded
 from lc_assets.text.signal_lists import WordLists
 
 _NAMED_BY_LANGUAGE: Final = re.compile(r"(?:.*[_-])?([a-z]{2,3})(?:\.txt|\.json)?", re.ASCII)
@@ -160,3 +175,55 @@ def _decoded(file: Path, text: str, decoder: "msgspec.json.Decoder[Any]", wanted
         return decoder.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadInput(f"{file}: {error}; wanted {wanted} in JSON") from error
+
+
+PRESET: Final = "referral-words-en.txt"
+LISTS: Final = ("stop", "pronouns", "abbreviations")
+
+
+def read_special_words(path: Path | None = None) -> SpecialWords:
+    """Read a file's lists, or the preset's when there is none.
+
+    Raises:
+        BadInput: when it cannot be read, or is not as above; names the line.
+    """
+    where = PRESET if path is None else str(path)
+    lists: dict[str, set[str]] = {name: set() for name in LISTS}
+    now: set[str] | None = None
+    for number, line in enumerate(
+        _content(path).decode("utf-8", "replace").lstrip("\ufeff").splitlines(), 1
+    ):
+        bare = line.strip()
+        if bare.startswith("[") and bare.endswith("]"):
+            if bare[1:-1] not in lists:
+                raise BadInput(
+                    f"{where}, line {number}: no list is called {bare[1:-1]!r}; there are "
+                    f"{', '.join(LISTS)}"
+                )
+            now = lists[bare[1:-1]]
+        elif bare and not bare.startswith("#"):
+            if now is None:
+                raise BadInput(
+                    f"{where}, line {number}: words before any list; wanted one of "
+                    f"{', '.join(f'[{name}]' for name in LISTS)}"
+                )
+            now |= {"".join(map(folded, word)) for word in bare.split()}
+    return SpecialWords(**{name: frozenset(words) for name, words in lists.items()})
+
+
+def digest_of_words(path: Path | None = None) -> str:
+    """SHA-256 of the file, or of the preset.
+
+    Raises:
+        BadInput: when it cannot be read.
+    """
+    return hashlib.sha256(_content(path)).hexdigest()
+
+
+def _content(path: Path | None) -> bytes:
+    if path is None:
+        return (resources.files("lc_assets") / "presets" / PRESET).read_bytes()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: no readable file of words: {error.strerror}") from error

@@ -96,7 +96,7 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
 
 
 class QualityModelSettings(Settings, frozen=True, kw_only=True):
-    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.quality_model`; nothing:
+    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.models`; nothing:
     there is none.
     """
 

@@ -8,7 +8,7 @@ handed in.
 
 The model sees the first 2,000 characters, with each newline as a space: a language shows early, and
 time does not grow with a document. Lone surrogates become U+FFFD. Here: what is shown to a model
-and what is made of its answer. Not here: models (`lc_assets.formats.language_model`).
+and what is made of its answer. Not here: models (`lc_assets.formats.models`).
 """
 
 from collections.abc import Callable

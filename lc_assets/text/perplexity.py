@@ -1,7 +1,7 @@
 """Perplexity: how badly a language model guesses a text; high is odd.
 
 Here: the arithmetic over a text's lines, as CCNet does it. Not here: models
-    (`lc_assets.formats.perplexity_model`); the
+    (`lc_assets.formats.models`); the
 perplexity that RedPajama-V2 publishes (``ccnet_perplexity``, or a record's ``perplexity``) needs
 none of this.
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lc_assets.formats.archives.captures import Capture, captures_in
-from lc_assets.formats.archives.cdxj import capture_of, matches
+from lc_assets.formats.archives.captures import Capture, capture_of, captures_in, matches
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.archives.writing import FetchedPage, write_pages

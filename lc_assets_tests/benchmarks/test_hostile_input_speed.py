@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lc_assets.formats.archives.cdxj import matches
+from lc_assets.formats.archives.captures import matches
 from lc_assets.sample.prose.plain import prose_lines
 from lc_assets.text.concepts import LexicalConcepts
 from lc_assets.text.minhash import FAST, RPV2, signature

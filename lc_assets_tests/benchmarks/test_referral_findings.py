@@ -9,7 +9,7 @@ import dataclasses
 import pytest
 
 from lc_assets.compiling import COMPILED
-from lc_assets.formats.referral_words import read_special_words
+from lc_assets.formats.word_lists import read_special_words
 from lc_assets.text.background import Background
 from lc_assets.text.concepts import LexicalConcepts
 from lc_assets.text.referral_tables import KINDS, Sums, group_names, group_of, paper_figures

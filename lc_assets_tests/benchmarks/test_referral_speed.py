@@ -5,7 +5,7 @@ at every pair, against spaCy.
 import pytest
 
 from lc_assets.compiling import COMPILED
-from lc_assets.formats.referral_words import read_special_words
+from lc_assets.formats.word_lists import read_special_words
 from lc_assets.text import concepts, referrals
 from lc_assets.text.concepts import LexicalConcepts
 from lc_assets.text.referrals import DISTANCES, count_referrals

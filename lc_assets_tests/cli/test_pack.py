@@ -270,7 +270,7 @@ def referrals_of(out, bound):
     """Pairs of mentions in each row, within documents: all of them, and those ``bound`` sentences
     apart or more.
     """
-    from lc_assets.formats.referral_words import read_special_words
+    from lc_assets.formats.word_lists import read_special_words
     from lc_assets.stages.reports.referring import parts_of
     from lc_assets.text.concepts import LexicalConcepts
     from lc_assets.text.referrals import count_referrals

@@ -11,10 +11,9 @@ import pytest
 import zstandard
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.containers import SUFFIXES, without_suffix
+from lc_assets.formats.corpora.containers import SUFFIXES, without_suffix, write_corpus
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets_tests.memory import added
 
 RECORDS = [

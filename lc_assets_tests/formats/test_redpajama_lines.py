@@ -10,13 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.redpajama import some_lines
-from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
-from lc_assets.formats.redpajama.some_lines import (
+from lc_assets.formats.redpajama import lines as some_lines
+from lc_assets.formats.redpajama.lines import (
     BLOCK_BYTES,
     LineCount,
+    decode_json,
+    read_lines,
     read_long_lines,
     read_other_lines,
+    write_json_lines,
 )
 
 CHUNKS = st.lists(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama import minhash
-from lc_assets.formats.redpajama.ids import id_int
+from lc_assets.formats.redpajama.documents import id_int
 from lc_assets.formats.redpajama.minhash import (
     SCHEMA,
     SignaturesWriter,

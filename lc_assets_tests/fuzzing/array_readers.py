@@ -11,13 +11,18 @@ import pyarrow as pa
 from lc_assets.counts import Counts
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
-from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.gpt_index import (
+    PrefixFacts,
+    read_gpt_index,
+    read_manifest,
+    write_gpt_index,
+    write_manifest,
+)
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.grid import GridReader, create_grid, write_band
 from lc_assets.formats.grid_layout import GridLayout
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_cache import PrefixFacts, read_manifest, write_manifest
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.formats.packed_spans import PackedSpans

@@ -16,24 +16,22 @@ import pyarrow.parquet as pq
 import zstandard
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.captures import captures_in
-from lc_assets.formats.archives.cdxj import capture_of, look_up, matches
+from lc_assets.formats.archives.captures import capture_of, captures_in, look_up, matches
 from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import html_pages
 from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.archives.wat import wat_pages
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, write_documents
 from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplicates
-from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines
 from lc_assets.formats.redpajama.listings import parse_listing
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.formats.redpajama.signal_lines import signals_line
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
-from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
 from lc_assets.lake.upstream import Upstream
 from lc_assets.text.addresses import address_key, domains_of
 from lc_assets.text.links import page_links

@@ -14,11 +14,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.blocklists import read_blocklist
 from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.launch_arguments import read_identities, read_launch
-from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.rule_files import parse_threshold, read_rules
 from lc_assets.formats.tokenizer_files import open_tokenizer_file
 from lc_assets.formats.withdrawal_lists import read_withdrawals
-from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.formats.word_lists import read_special_words, read_word_lists
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.releases import note_of
 from lc_assets.stages.recipe import read_recipe

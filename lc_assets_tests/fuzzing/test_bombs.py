@@ -98,7 +98,7 @@ WAT = """
     return [getattr(one, "why", "read") for one in wat_pages(path, max_links_bytes=1 << 20)]
 """
 CDXJ = """
-    from lc_assets.formats.archives.cdxj import blocks_of_lines
+    from lc_assets.formats.archives.captures import blocks_of_lines
     return sum(map(len, blocks_of_lines(path, where=path.name)))
 """
 LIST = """

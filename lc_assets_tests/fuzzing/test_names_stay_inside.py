@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.archives.cdxj import capture_of
+from lc_assets.formats.archives.captures import capture_of
 from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.gram_index_files import open_index, write_index

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats import language_model
+from lc_assets.formats import models as language_model
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.language_model import open_language_model
-from lc_assets.formats.models import open_models
+from lc_assets.formats.models import open_language_model, open_models
 from lc_assets.formats.rule_files import parse_rules, read_rules
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.explaining import explain_in_files

@@ -17,7 +17,7 @@ from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.formats.referral_words import read_special_words
+from lc_assets.formats.word_lists import read_special_words
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
 from lc_assets.randomness import rng_for

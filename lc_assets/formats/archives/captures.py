@@ -1,22 +1,42 @@
-"""Captures: that a page was fetched, when, and where its record lies; what an index of a crawl says
-of it, or its archive.
+"""Captures: that a page was fetched, when, and where its record lies; and the sorted CDXJ index that
+lists them.
 
-Here: a capture, and the captures of an archive that is read through by its records' heads alone,
-    without decoding pages.
-Not here: captures out of indexes (`cdxj`, `columnar`), or of lists of links (`wat`).
+::
+
+    org,wikipedia,an)/wiki/escopete 20240518015810 {"url": "https://an.wikipedia.org/wiki/Escopete",
+    "mime": "text/html",
+        "mime-detected": "text/html", "status": "200", "digest": "RY7PLBUF…", "length": "17423",
+        "offset": "80610731", "filename":
+        "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
+
+Lines are sorted by their bytes. The key is `lc_assets.text.surt`'s. A file is plain or gzip; Common
+Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one behind the other. What a line
+says is not believed: see `refusal`.
+
+==================  =====================================================================================================
+way                 for
+==================  =====================================================================================================
+`matches`           many keys, sorted: index and keys go by side by side, blocks of lines without a wanted key unparsed
+`look_up`           a few keys in a plain file of this machine, by halving
+==================  =====================================================================================================
+
+`captures_in` reads the captures of an archive from its records' headers alone, without decoding
+pages. Not here: the columnar index (`columnar`), lists of links (`wat`).
 """
 
+import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
 from fastwarc.warc import WarcRecordType
 
-from lc_assets.formats.archives.members import NO_PLACE
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.archives.pages import RESPONSES, kind_of_record
-from lc_assets.formats.archives.records import Block, Kinds, opened, placed_blocks
+from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
+from lc_assets.formats.archives.records import NO_PLACE, Block, Kinds, opened, placed_blocks
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, is_html, read_summary
 from lc_assets.formats.corpora.records import Unread
 
@@ -113,3 +133,185 @@ def _capture(block: Block, filename: str) -> Capture:
         offset=block.offset,
         length=block.length,
     )
+
+
+MAX_LINE_BYTES: Final = 1 << 20
+"""A longer line is that of no index."""
+
+BLOCK_BYTES: Final = 1 << 20
+"""Bytes of lines that are looked at together."""
+
+_UNKNOWN: Final = ("-", "unk")
+
+
+class _Said(msgspec.Struct):
+    url: str
+    filename: str
+    offset: int | str
+    length: int | str
+    status: str | int = ""
+    mime: str = ""
+    detected: str = msgspec.field(default="", name="mime-detected")
+    digest: str = ""
+
+
+_SAID: Final = msgspec.json.Decoder(_Said)
+
+
+def capture_of(line: bytes) -> Capture | str:
+    """The capture that a line of an index tells of, or why it is refused.
+
+    >>> capture_of(b'a)/ 20240518015810 {"url": "http://a/", "status": "200", "mime": "text/html", "length": "5", "offset": "7", '
+    ...            b'"filename": "x.warc.gz", "digest": "ABC"}')
+    Capture(url='http://a/', timestamp='20240518015810', is_page=True, digest='sha1:ABC', filename='x.warc.gz', offset=7, length=5)
+    >>> capture_of(b"junk")
+    'line not read'
+    """
+    _, _, rest = line.partition(b" ")
+    timestamp, _, said = rest.partition(b" ")
+    try:
+        found = _SAID.decode(said)
+    except UNDECODABLE:
+        return "line not read"
+    if len(timestamp) != 14 or not timestamp.isdigit():
+        return "line not read"
+    offset, length = _number(found.offset), _number(found.length)
+    if refused := refusal(found.filename, offset, length):
+        return refused
+    mime = "" if found.mime in _UNKNOWN else found.mime
+    is_page = str(found.status) == "200" and is_html(mime, found.detected)
+    return Capture(
+        found.url,
+        timestamp.decode(),
+        is_page,
+        digest_of_sha1(found.digest),
+        found.filename,
+        offset,
+        length,
+    )
+
+
+def refusal(filename: str, offset: int, length: int) -> str:
+    """Why the place that an index names cannot be one: a path outside, a negative offset, no
+    length; empty when it can.
+
+    >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
+    ('path outside', 'impossible place', '')
+    """
+    if not is_inside(filename):
+        return "path outside"
+    return (
+        ""
+        if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES
+        else "impossible place"
+    )
+
+
+def matches(
+    source: Path | BinaryIO, keys: Iterable[bytes], *, where: str
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each line whose key is wanted, with that key, in the order of the index.
+
+    Args:
+        source: the index's path, or the index, open at its beginning.
+        keys: sorted, each once.
+        where: its name, for messages; its end, ``.gz``, says whether it is gzipped.
+
+    Raises:
+        CorruptFile: when the index is damaged or cut short, has a line longer than any, or is not
+            sorted.
+    """
+    wanted = iter(keys)
+    key = next(wanted, None)
+    last = b""
+    for lines in blocks_of_lines(source, where=where):
+        found = [line.partition(b" ")[0] for line in lines]
+        if last > found[0] or found != sorted(
+            found
+        ):  # sorting what is sorted costs a walk along it
+            raise CorruptFile(
+                f"{where}: is not sorted by its keys, so nothing can be looked up in it; sort it "
+                "by its bytes (LC_ALL=C)"
+            )
+        last, at = found[-1], 0
+        while key is not None and key <= last:
+            at = bisect.bisect_left(found, key, at)
+            while at < len(found) and found[at] == key:
+                yield key, lines[at]
+                at += 1
+            if at == len(found) and key == last:
+                break  # it may go on in the next block
+            key = next(wanted, None)
+
+
+def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[bytes]]:
+    """Yield the lines of an index without their ends, many at a time; empty ones are left out.
+
+    Raises:
+        CorruptFile: when the index is damaged or cut short, or has a line longer than any.
+    """
+    with opened(source, where=where) as stream:
+        rest, ended = b"", False
+        while not ended:
+            pieces, n_bytes = [rest], len(rest)
+            while n_bytes < BLOCK_BYTES + len(rest) and not ended:
+                pieces.append(stream.read())
+                n_bytes += len(pieces[-1])
+                ended = not pieces[-1]
+            text, end, rest = (
+                b"".join(pieces).rpartition(b"\n") if not ended else (b"".join(pieces), b"", b"")
+            )
+            if len(rest) > MAX_LINE_BYTES:
+                raise CorruptFile(
+                    f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+                )
+            if lines := [line for line in (text + end).splitlines() if line]:
+                yield lines
+
+
+def look_up(path: Path, key: bytes) -> list[bytes]:
+    """All lines of a key in a plain index of this machine, by halving.
+
+    Raises:
+        CorruptFile: when it has a line longer than any.
+    """
+    with path.open("rb") as file:
+        low, high = 0, path.stat().st_size
+        while low < high:
+            middle = (low + high) // 2
+            line = _line_from(file, middle)
+            low, high = (middle + 1, high) if line and _key(line) < key else (low, middle)
+        found = []
+        line = _line_from(file, low)
+        while line and _key(line) == key:
+            found.append(line.rstrip(b"\r\n"))
+            line = _whole_line(file)
+        return found
+
+
+def _key(line: bytes) -> bytes:
+    return line.partition(b" ")[0].rstrip(b"\r\n")
+
+
+def _line_from(file: BinaryIO, place: int) -> bytes:
+    """The first line that begins at ``place`` or behind it; none at the end."""
+    file.seek(max(place - 1, 0))
+    if place:
+        _whole_line(file)
+    return _whole_line(file)
+
+
+def _whole_line(file: BinaryIO) -> bytes:
+    line = file.readline(MAX_LINE_BYTES + 1)
+    if len(line) > MAX_LINE_BYTES:
+        raise CorruptFile(
+            f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+        )
+    return line
+
+
+def _number(said: int | str) -> int:
+    """A number that may be written as text; -1 for what is none."""
+    if isinstance(said, int):
+        return said
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else -1

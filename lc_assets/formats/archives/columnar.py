@@ -16,7 +16,7 @@ column                                                becomes
 
 Digest and types may be missing: older tables lack them. Other columns are not read. Here: rows of
 one file, a batch at a time. Not here: which of them are wanted, and which places are refused
-(`lc_assets.formats.archives.cdxj.refusal`).
+(`lc_assets.formats.archives.captures.refusal`).
 """
 
 from collections import Counter

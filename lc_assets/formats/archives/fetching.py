@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.members import Members, Plain
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, RESPONSES, HtmlPage, page_of
 from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
-from lc_assets.formats.archives.records import Block, Kinds, blocks, opened
+from lc_assets.formats.archives.records import Block, Kinds, Members, Plain, blocks, opened
 from lc_assets.formats.corpora.records import Unread
 
 Found = TypeVar("Found")

@@ -19,7 +19,7 @@ import re
 from typing import Final, Literal
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.members import Members
+from lc_assets.formats.archives.records import Members
 
 Kind = Literal["warc", "wat", "cdxj", "columnar"]
 

@@ -42,9 +42,8 @@ from lc_assets.formats.archives.captures import (
     timestamp_of,
 )
 from lc_assets.formats.archives.fetching import Ranges, Spot, fetched
-from lc_assets.formats.archives.members import NO_PLACE
 from lc_assets.formats.archives.pages import kind_of_record
-from lc_assets.formats.archives.records import Block, bare, opened, placed_blocks
+from lc_assets.formats.archives.records import NO_PLACE, Block, bare, opened, placed_blocks
 from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.records import Unread
 

@@ -1,20 +1,26 @@
-"""Containers of documents: which names mean which kind, and plain bytes out of the compressed ones.
+"""Containers of documents: which names mean which kind, plain bytes out of compressed files, and
+writing documents as JSON lines.
 
 Memory stays bounded whatever a file promises: gzip and zstd are read in pieces, and a zstd window
-of more than 128 MiB is refused.
+of more than 128 MiB is refused. A document is written with all the fields it came with, its text
+where it was; one without an id gets ``id``. The same documents give the same bytes, whatever the
+clock and the file's name.
 """
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+import msgspec
 import pyarrow as pa
 from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
+from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.vocabulary import Shard
 
 JSON_LINES: Final = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
@@ -82,3 +88,32 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
                 pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
             )
             yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
+
+
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def json_line(document: CorpusDocument) -> bytes:
+    r"""One document as a line of JSON, with its newline.
+
+    >>> json_line(CorpusDocument(id="x/0", text="Hello", rest=msgspec.Raw(b'{"n": 1}'), text_field="body"))
+    b'{"id":"x/0","n":1,"body":"Hello"}\n'
+    """
+    fields = _FIELDS.decode(document.rest)
+    named = (
+        {}
+        if "id" in fields or "doc_id" in fields
+        else {"id": msgspec.Raw(_ENCODER.encode(document.id))}
+    )
+    return _ENCODER.encode({**named, **fields, document.text_field: document.text}) + b"\n"
+
+
+def write_corpus(path: Path, documents: Iterable[CorpusDocument]) -> int:
+    """Write documents to a ``.jsonl.gz`` file whose folder is there; returns how many."""
+    n_docs = 0
+    with gzipped(path) as out:
+        for document in documents:
+            out.write(json_line(document))
+            n_docs += 1
+    return n_docs

@@ -1,6 +1,8 @@
 """Reading a corpus: which files it is, and the documents of one of them.
 
 A file is recognised by the end of its name. Memory is bounded by one document, or a batch of rows.
+
+A plain text file is one document, its name the id; it is read only when it is named itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +20,6 @@ from lc_assets.formats.corpora.containers import (
 )
 from lc_assets.formats.corpora.json_lines import read_json_lines
 from lc_assets.formats.corpora.parquet import read_parquet
-from lc_assets.formats.corpora.plain_text import read_plain_text
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 
@@ -96,3 +97,16 @@ def _files_of(source: Path) -> list[Path]:
             else f"{source}: is not there"
         )
     return found
+
+
+def read_plain_text(path: Path, *, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
+    """Yield the one document of a file; see `lc_assets.formats.corpora.reading.read_corpus`."""
+    with path.open("rb") as file:
+        content = file.read(max_document_bytes + 1)
+    if len(content) > max_document_bytes:
+        yield Unread(id=path.name, where=str(path), why="text too long")
+        return
+    try:
+        yield CorpusDocument(id=path.name, text=content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        yield Unread(id=path.name, where=str(path), why="not UTF-8")

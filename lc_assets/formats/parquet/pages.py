@@ -1,8 +1,14 @@
-"""The pages of a column chunk: what their headers promise, and how much some rows may take once
-they are decoded.
+"""The pages of a column chunk: what their headers promise, and how much memory some rows may take
+decoded.
 
-A header costs some ten microseconds, the page behind it a thousand. Here: walking the headers and
-the arithmetic. Not here: which rows are read at once (`lc_assets.formats.parquet.opening`).
+Walking a header takes some ten microseconds, reading the page behind it a thousand. Pages of strings
+stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state within
+themselves how many lengths there are, behind the levels and beneath the compression, and Arrow
+allocates for that number: eight bytes can ask for eight gigabytes. Few writers make such pages; they
+are decompressed here to check the number.
+
+Not here: which rows are read at once (`formats.parquet.opening`).
+Source: ``Encodings.md`` of apache/parquet-format.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +18,69 @@ import pyarrow as pa
 
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.parquet.deltas import DELTA_LENGTH_STRINGS, DELTA_STRINGS, require_lengths
 from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
 from lc_assets.formats.parquet.thrift import Shape, read_struct
+
+DELTA_LENGTH_STRINGS: Final = 6
+DELTA_STRINGS: Final = 7
+
+
+def require_lengths(values: bytes, encoding: int, n_values: int) -> None:
+    """Hold the numbers of lengths that a page states against its number of values.
+
+    Args:
+        values: the page, unpacked, from where its levels end.
+        encoding: `DELTA_LENGTH_STRINGS` or `DELTA_STRINGS`.
+        n_values: values of the page, nulls counted.
+
+    Raises:
+        CorruptFile: when it states more lengths than values; does not name the file.
+    """
+    try:
+        end = _stream(values, 0, n_values)
+        if encoding == DELTA_STRINGS:
+            _stream(values, end, n_values)
+    except IndexError as error:
+        raise CorruptFile("holds lengths of strings that are cut short") from error
+
+
+def _stream(content: bytes, at: int, n_values: int) -> int:
+    """Where a stream of numbers that are stored by their differences ends; it may have as many as
+    there are values.
+    """
+    block, at = _varint(content, at)
+    n_parts, at = _varint(content, at)
+    count, at = _varint(content, at)
+    _, at = _varint(content, at)
+    per_part = block // n_parts if n_parts else 0
+    if count > n_values or per_part < 8 or n_parts > len(content):
+        raise CorruptFile(
+            f"holds lengths of {count:,} strings in {n_parts:,} parts of {per_part:,}, where "
+            f"there are {n_values:,} values"
+        )
+    left = count - 1
+    while left > 0:
+        _, at = _varint(content, at)
+        widths, at = content[at : at + n_parts], at + n_parts
+        for width in widths:
+            if left <= 0:
+                break
+            at += width * per_part // 8
+            left -= per_part
+        if at > len(content):
+            raise IndexError
+    return at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = content[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80 or shift > 63:
+            return number, at
+
 
 MOST_PAGE_BYTES: Final = 256 << 20
 """Writers end a page at a megabyte and the value that goes beyond it; the longest document that is

@@ -1,16 +1,21 @@
-"""Documents of one shard: ``documents/{tag}.json.gz``, one record per line.
+"""Documents of one shard: ``documents/{tag}.json.gz``, one record per line; and their ids,
+``{snapshot}/{shard}/{language}_{bucket}.json.gz/{line}``.
 
-The fields and their traps are in the package's docstring. `decode_document` takes a line as
+The package's docstring lists the fields and their pitfalls. `decode_document` takes a line as
 `lines.read_lines` yields it.
 """
 
-from collections.abc import Iterable
+import hashlib
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
+from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.lines import decode_json, write_json_lines
+from lc_assets.vocabulary import Shard
 
 # What a float64 holds exactly: the same numbers are published as floating point signals.
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -75,3 +80,40 @@ def decode_document(line: bytes, *, where: str) -> DocumentRecord:
 def write_documents(path: Path, records: Iterable[DocumentRecord]) -> None:
     """Write a shard's documents, every field of each; its folder must be there."""
     write_json_lines(path, records)
+
+
+_LINE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
+
+
+def line_reader(shard: Shard) -> Callable[[str, str], int]:
+    """Make the function that takes ``(id, where)`` to the 0-based line within ``shard``.
+
+    The function raises `CorruptFile` at an id of another shard, or none at all: the file is not
+    this shard's.
+
+    >>> line_reader(Shard.parse("2023-06/0000/en_head"))("2023-06/0000/en_head.json.gz/17", "here")
+    17
+    """
+    prefix = f"{shard.tag}.json.gz/"
+
+    def line_of(document_id: str, where: str) -> int:
+        number = document_id.removeprefix(prefix)
+        if number == document_id or not _LINE.fullmatch(number):
+            raise CorruptFile(
+                f"{where}: found id {document_id[:80]!r}, wanted ids such as {prefix}17; is this "
+                "another shard's file?"
+            )
+        return int(number)
+
+    return line_of
+
+
+def id_int(document_id: str) -> int:
+    """The first 8 bytes of the id's SHA-1, little-endian, unsigned.
+
+    >>> id_int("2018-43/0000/en_head.json.gz/0")
+    7972430436813205988
+    """
+    return int.from_bytes(
+        hashlib.sha1(document_id.encode(), usedforsecurity=False).digest()[:8], "little"
+    )

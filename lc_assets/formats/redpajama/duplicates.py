@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
-from lc_assets.formats.redpajama.ids import line_reader
+from lc_assets.formats.redpajama.documents import line_reader
 from lc_assets.vocabulary import Shard
 
 COLUMNS: Final = ("shard_id", "doc_id", "digest")

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
-from lc_assets.formats.redpajama.ids import id_int
+from lc_assets.formats.redpajama.documents import id_int
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
 SCHEME_KEY: Final = b"minhash_scheme"
@@ -73,7 +73,7 @@ class Signatures(msgspec.Struct, frozen=True, kw_only=True):
 class SignaturesWriter:
     """Writes a file in row groups of `GROUP_DOCUMENTS`; the file must be published by its caller.
 
-    >>> import tempfile
+    >>> import contextlib, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.minhash.parquet"
     >>> with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
     ...     writer.add("a.json.gz/0", "a.json.gz", np.arange(128, dtype=np.uint32))

@@ -22,7 +22,7 @@ import msgspec
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.formats.redpajama.ids import id_int
+from lc_assets.formats.redpajama.documents import id_int
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
 from lc_assets.text.measured_signals import MeasuredSignals
 from lc_assets.vocabulary import Shard

@@ -20,8 +20,7 @@ from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.ids import id_int, line_reader
+from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
 from lc_assets.text.measured_signals import bullet_fraction, first_score
 from lc_assets.text.signal_names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals, Span

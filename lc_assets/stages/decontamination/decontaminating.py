@@ -23,9 +23,9 @@ import numpy as np
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.executor import Executor
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.npy import read_npy

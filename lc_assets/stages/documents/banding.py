@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.executor import Executor
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.publishing import publish, publish_bytes

@@ -31,9 +31,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import publish
 from lc_assets.stages.documents.document_settings import NO_LIST_SETTINGS, ListSettings

@@ -22,8 +22,8 @@ from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
+from lc_assets.formats.redpajama.lines import LineCount
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries

@@ -15,9 +15,8 @@ import numpy as np
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.duplicates import read_duplicates
-from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_other_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
-from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
 from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.sources.files import FileSource

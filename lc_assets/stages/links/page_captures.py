@@ -16,8 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.counts import Counts
-from lc_assets.formats.archives.captures import Capture, captures_in
-from lc_assets.formats.archives.cdxj import blocks_of_lines, capture_of, matches, refusal
+from lc_assets.formats.archives.captures import (
+    Capture,
+    blocks_of_lines,
+    capture_of,
+    captures_in,
+    matches,
+    refusal,
+)
 from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat

@@ -22,9 +22,9 @@ import numpy as np
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.packing.lengths import EDGES, BucketCount, bucket_names, bucket_of
 from lc_assets.publishing import publish, publish_bytes

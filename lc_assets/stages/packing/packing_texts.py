@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
+from lc_assets.formats.corpora.containers import write_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets.formats.grid_layout import grid_dtype
 from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.publishing import publish

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.formats.grid import GridReader
-from lc_assets.formats.referral_words import digest_of_words, read_special_words
+from lc_assets.formats.word_lists import digest_of_words, read_special_words
 from lc_assets.publishing import finished
 from lc_assets.stages.building import CheckInput, CheckResult
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lc_assets.counts import Counts
-from lc_assets.formats.referral_words import digest_of_words, read_special_words
+from lc_assets.formats.word_lists import digest_of_words, read_special_words
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish

@@ -24,8 +24,8 @@ from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
+from lc_assets.formats.word_lists import read_special_words
 from lc_assets.publishing import publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.report_tables import REFERRALS

@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.captures import Capture, captures_in, timestamp_of
-from lc_assets.formats.archives.cdxj import (
+from lc_assets.formats.archives.captures import (
     BLOCK_BYTES,
     MAX_LINE_BYTES,
+    Capture,
     blocks_of_lines,
     capture_of,
+    captures_in,
     look_up,
     matches,
+    timestamp_of,
 )
 from lc_assets.formats.archives.columnar import INDEX, index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at

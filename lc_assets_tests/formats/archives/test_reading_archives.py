@@ -17,10 +17,9 @@ from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
-from lc_assets.formats.archives.bodies import Undecodable, undone
-from lc_assets.formats.archives.members import NO_PLACE, Members
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
-from lc_assets.formats.archives.responses import decoded
+from lc_assets.formats.archives.records import NO_PLACE, Members
+from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.randomness import rng_for
 from lc_assets.text.page_text import page_text

@@ -12,7 +12,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.archives.cdxj import capture_of
+from lc_assets.formats.archives.captures import capture_of
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.redpajama.documents import DocumentRecord
