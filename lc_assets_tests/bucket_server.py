@@ -6,6 +6,7 @@ of a kind get instead.
 """
 
 import contextlib
+import gc
 import http.server
 import io
 import json
@@ -228,3 +229,4 @@ def bucket_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
         )  # else gcsfs probes by gRPC, a minute each
         monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "test")
         yield running
+    gc.collect()  # clients keep connections open until they are collected: not in another test

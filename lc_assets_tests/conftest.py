@@ -1,6 +1,7 @@
 """Fixtures that several rooms share. What is built once per session must not be written to."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 
 from lc_assets_tests.builders import TinyLake, tiny_lake
 from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
+
+# Tests start over a hundred interpreters, and without bytecode each would compile the package anew.
+# Numba keeps its machine code in the same folders.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No check depends on the machine's speed, and every run draws the same examples. New and many more
 # ones are drawn with LC_HYPOTHESIS=campaign.

@@ -3,8 +3,12 @@ has an old and a new version.
 """
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
@@ -26,7 +30,16 @@ from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, tiny_upstream
 
 OLD = SNAPSHOTS[0]
+SAMPLE = ("raw_snapshot", "filtered_documents", "token_grid", "longcrawl", "blended_mix")
+"""Stages that stand for all in the plain test run: one file, shards, arrays, all snapshots, a mix."""
 MIX = "one-sided"
+
+
+def sampled(stages: Iterable[str]) -> list[Any]:
+    """Return stages as parameters of a test; those beyond `SAMPLE` are marked slow."""
+    return [
+        pytest.param(stage, marks=[] if stage in SAMPLE else pytest.mark.slow) for stage in stages
+    ]
 
 
 def key_of(stage: str) -> str:

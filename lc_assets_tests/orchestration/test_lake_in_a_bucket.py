@@ -17,7 +17,7 @@ from lc_assets.resources_on_gcs import BucketBuildContextResource
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import plan
 from lc_assets_tests.bucket_server import bucket_server
-from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_lake, tiny_recipe
+from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
 
 pytest.importorskip("gcsfs")
 pytestmark = pytest.mark.filterwarnings(
@@ -36,12 +36,12 @@ MOST_REQUESTS = 60
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    return tiny_lake(tmp_path_factory.mktemp("local"))
+def local(published_lake):
+    return published_lake
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, local):
+def house(tmp_path_factory, local, without_plots):
     """Everything built once in a bucket; requests by job."""
     folder = tmp_path_factory.mktemp("bucket")
     with pytest.MonkeyPatch.context() as patched, bucket_server(patched) as server:

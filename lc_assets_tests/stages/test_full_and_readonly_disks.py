@@ -29,19 +29,18 @@ from lc_assets_tests.builders import (
     SNAPSHOTS,
     TinyLake,
     build_all,
-    tiny_lake,
     tiny_upstream,
     wanted_steps,
 )
 from lc_assets_tests.faults import digests, with_policies
-from lc_assets_tests.twice import all_wanted, key_of, left_behind
+from lc_assets_tests.twice import all_wanted, key_of, left_behind, sampled
 
 OLD = SNAPSHOTS[0]
 PAGE = 4096
 ROOMY = 64 << 20
 STAGES = [found.name for found in CHAIN]
 PLAIN = [found.name for found in wanted_steps()]
-EVERY = [pytest.param(stage, marks=[] if stage in PLAIN else pytest.mark.slow) for stage in STAGES]
+EVERY = sampled(STAGES)
 N_RANDOM = 12
 
 
@@ -82,9 +81,9 @@ def disk(tmp_path) -> Iterator[Disk]:
 
 
 @pytest.fixture(scope="module")
-def roomy(tmp_path_factory) -> TinyLake:
+def roomy(published_lake) -> TinyLake:
     """The chain on a disk with room for it."""
-    return tiny_lake(tmp_path_factory.mktemp("roomy"))
+    return published_lake
 
 
 @pytest.fixture(scope="module")

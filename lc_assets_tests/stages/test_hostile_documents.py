@@ -373,18 +373,19 @@ def test_outrageous_texts_come_through_the_whole_chain(tmp_path):
     assert_comes_through(hostile_workshop(tmp_path, texts), texts)
 
 
-def test_a_document_of_fifty_megabytes_comes_through_the_whole_chain(tmp_path):
+@pytest.mark.parametrize("n_chars", [5_000_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
+def test_a_long_document_comes_through_the_whole_chain(tmp_path, n_chars):
     """It is read, judged, tokenized and laid out as any other; nothing is cut but what a row does
     not hold.
     """
     texts = [
-        (WORDS * (50_000_000 // len(WORDS) + 1))[:50_000_000],
+        (WORDS * (n_chars // len(WORDS) + 1))[:n_chars],
         " ".join(reversed(WORDS.split())) * 20,
     ]
     context = hostile_workshop(tmp_path, texts)
     assert_comes_through(context, texts)
     tokens = context.lake.partition("token_documents", SNAPSHOT).require().folder
     assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [
-        50_000_000,
+        n_chars,
         len(texts[1]),
     ]

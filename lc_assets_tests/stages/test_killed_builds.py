@@ -32,7 +32,7 @@ from lc_assets_tests.builders import (
 )
 from lc_assets_tests.faults import build_snapshot, digests
 from lc_assets_tests.killing import Killer
-from lc_assets_tests.twice import left_behind, read_all_of
+from lc_assets_tests.twice import left_behind, read_all_of, sampled
 
 OLD = SNAPSHOTS[0]
 STAGES = [found.name for found in wanted_steps()]
@@ -125,7 +125,7 @@ def n_flushes(twice: Twice, stage: str) -> int:
     return twice.killer.count(stage, key_of(stage))
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", sampled(STAGES))
 def test_a_kill_here_and_there_leaves_the_old_or_the_new(twice, stage):
     """At the first flushes, in the middle, and around receipt and pointer, in turn with and without
     an old version.

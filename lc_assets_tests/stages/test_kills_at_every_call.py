@@ -20,7 +20,14 @@ from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.lost_writes import cut_power, letters
-from lc_assets_tests.twice import TwoVersions, built_twice, key_of, left_behind, read_all_of
+from lc_assets_tests.twice import (
+    TwoVersions,
+    built_twice,
+    key_of,
+    left_behind,
+    read_all_of,
+    sampled,
+)
 
 STAGES = [found.name for found in CHAIN]
 KILLS = int(os.environ.get("LC_KILLS", "300"))
@@ -141,7 +148,7 @@ def survive_beside_another(
     return True
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", sampled(STAGES))
 def test_kills_here_and_there(twice, dying, stage):
     """A sample: a call anywhere, with the power cut, and the last call of the build."""
     rng, last = rng_for("kills here and there", seed=64, key=stage), n_calls(twice, dying, stage)
