@@ -1,8 +1,8 @@
-"""Histories: what is known of a document besides its rows: the values it was judged by, why it has
-no row, who went in its stead.
+"""What is known of a document besides its rows: the values it was filtered by, why it has no row,
+and which documents were removed as its duplicates.
 
-Nothing is built or written. What a row's document was judged by is read from the very documents
-that the row's grid was made of, as receipts name them.
+Nothing is built or written. Values are read from the very filtered documents that the row's grid
+was made from, as named by the receipts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ STAGES_THAT_DROP = ("filtered_documents", "token_documents")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Why a document did not go on.
+    """Why a document was dropped.
 
     Attributes:
-        stage: that dropped it.
+        stage: the stage that dropped it.
         id: of the document.
-        url: its address.
-        reasons: each with the value that was judged; None where there is none.
-        instead: of a document that was removed for another: which document or item that is, how
-            alike they are, and why it goes and the other stays.
+        url: its URL.
+        reasons: each with the value that was compared; None if there is none.
+        instead: for a removed document, the document or item it was removed for, their similarity,
+            and why the other was kept.
     """
 
     stage: str
@@ -49,8 +49,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """A document that went in the stead of another: its id, how alike they are (None where that was
-    not measured), and why it went.
+    """A document removed as a duplicate: its id, the similarity (None if not measured), and the
+    reason.
     """
 
     id: str
@@ -59,8 +59,8 @@ class Removed:
 
 
 def values_judged(lake: Lake, row: Row) -> dict[str, float]:
-    """Every value that a row's document was judged by, by column; NaN where upstream has none;
-    empty where the documents are gone.
+    """Every value that a row's document was filtered by, by column; NaN if upstream has none; empty
+    if the documents are no longer in the lake.
     """
     keyed = _keyed_behind(lake, row)
     lines = (
@@ -74,7 +74,7 @@ def values_judged(lake: Lake, row: Row) -> dict[str, float]:
 
 
 def _keyed_behind(lake: Lake, row: Row) -> KeyedTable | None:
-    """The index of the very documents that a row's grid was made of."""
+    """The index of the filtered documents that the row's grid was made from."""
     grid = lake.partition("token_grid", row.snapshot).at(row.grid.name)
     tokens = _input(lake, grid, f"token_documents/{row.snapshot}")
     wanted = (
@@ -119,10 +119,10 @@ def _removals(lake: Lake, index: RowIndex, lines: Sequence[int]) -> list[dict[st
 
 
 def why_dropped(lake: Lake, identity: str) -> Dropped | None:
-    """Why a document did not become a row, when a published stage says so.
+    """Why a document did not become a row, according to the published stages.
 
     Raises:
-        BadInput: when it is not a document id.
+        BadInput: if it is not a document id.
     """
     shard, _ = parse_document_id(identity)
     for stage in STAGES_THAT_DROP:
@@ -146,8 +146,8 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
 
 
 def removed_for(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, str] | None:
-    """For which document or item one was removed, how alike the two are, and why; None when it was
-    not removed.
+    """The document or item that a document was removed for, their similarity, and the reason; None
+    if it was not removed.
     """
     published = lake.partition("removed_documents", snapshot).current()
     if published is None:
@@ -160,8 +160,8 @@ def removed_for(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, s
 
 
 def documents_by(lake: Lake, kind: Kind, value: str) -> list[Mapping[str, Any]]:
-    """The filtered documents that are found by a value, of every snapshot: lines of `tables.KEYED`
-    with the values judged.
+    """The filtered documents of all snapshots that match a value: rows of `tables.KEYED`, with the
+    values of the rules.
     """
     keys = (
         [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("document_keys")

@@ -1,12 +1,11 @@
-"""Tracing packed rows: from a row and a column, or from a document of Megatron's made of them, to
-the documents within.
+"""From a packed row and a column, or from a Megatron document made of packed rows, to the documents
+in it.
 
-A row of packed rows is stretches of documents one behind the other, and padding. Megatron's
-documents made of them are such rows, or their stretches alone (docs/packing.md): a column of either
-is a column of a row.
+A packed row is a sequence of spans of documents, then padding. Megatron documents made of packed
+rows are either whole rows or single spans (docs/packing.md), so their columns are columns of a row.
 
-Here: which stretches. Not here: the rows of grids (`lc_assets.stages.lineage.tracing`), the way back
-    (`stages.packed_whereabouts`).
+Not here: rows of grids (`lc_assets.stages.lineage.tracing`), the other direction
+(`lc_assets.stages.lineage.packed_whereabouts`).
 """
 
 from collections.abc import Sequence
@@ -27,24 +26,24 @@ COLUMNS = tuple(name for name in PACKED_SPANS.names if name not in {"split", "ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Columns ``row_start`` to ``row_stop`` of a packed row, and the tokens of one document that
-    stand there; or padding.
+    """Columns ``row_start`` to ``row_stop`` of a packed row and the tokens of one document in them;
+    or padding.
 
     Attributes:
         packed: folder of the version.
-        snapshot: of it.
+        snapshot: of the version.
         split: ``train`` or ``heldout``.
         row: number of the row within the split.
-        line: number of the stretch among the split's, padding not counted; -1 for padding.
-        id: of the document; of LongPack's that of its root; empty for padding.
+        line: number of the span among the split's, without padding; -1 for padding.
+        id: of the document; for LongPack, of its root; empty for padding.
         url: where it was crawled.
         digest: of its content.
-        document_start: first token of the document that stands here.
-        row_start: the column where it stands.
-        row_stop: the column behind the last.
-        n_tokens: of the whole document, without the end of text that may stand behind it as its
-            token ``n_tokens``.
-        token_shard: of its token store; LongPack's begin with ``longpack-``.
+        document_start: the span's first token in the document.
+        row_start: first column.
+        row_stop: column after the last.
+        n_tokens: of the whole document, without the end-of-text token that may follow as token
+            ``n_tokens``.
+        token_shard: its shard of token ids; LongPack's start with ``longpack-``.
     """
 
     packed: Path
@@ -62,10 +61,10 @@ class Stretch:
     token_shard: str
 
     def token_at(self, column: int) -> int:
-        """Which token of the document stands in a column of the row.
+        """Index in the document of the token in a column of the row.
 
         Raises:
-            BadInput: when another document, or padding, stands there.
+            BadInput: if the column belongs to another document or to padding.
         """
         if not self.row_start <= column < self.row_stop:
             raise BadInput(
@@ -80,9 +79,7 @@ class Stretch:
         return self.document_start + column - self.row_start
 
     def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """The range of the document's tokens that stand in columns ``start`` to ``stop``; none of
-        padding.
-        """
+        """The range of the document's tokens in columns ``start`` to ``stop``; none for padding."""
         first = self.document_start - self.row_start
         return ((first + start, first + stop),) if self.id else ()
 
@@ -93,9 +90,7 @@ def row_tokens_of(packed: Published) -> int:
 
 
 def holds_whole_rows(packed: Published) -> bool:
-    """Whether Megatron's documents made of them are rows, padding and all; else they are the
-    stretches.
-    """
+    """Whether Megatron documents are whole rows, including padding, instead of single spans."""
     return bool(packed.receipt.fingerprint.params["megatron"] == "rows")
 
 
@@ -111,10 +106,10 @@ def spans_of(packed: Published, split: str) -> PackedSpans:
 
 
 def stretches_of_row(packed: Published, split: str, row: int) -> list[Stretch]:
-    """What stands in a row, from its first column to its last.
+    """The spans of a row, from its first column to its last.
 
     Raises:
-        BadInput: when there is no such split or row.
+        BadInput: if there is no such split or row.
     """
     spans = spans_of(packed, split)
     if not 0 <= row < spans.n_rows:
@@ -161,8 +156,8 @@ def stretches(
 def stretches_of_document(
     packed: Published, document: int, start: int, stop: int
 ) -> list[tuple[Stretch, int, int]]:
-    """What stands in columns ``start`` to ``stop`` of a document of Megatron's: stretches, each
-    with the columns of its row.
+    """The spans in columns ``start`` to ``stop`` of a Megatron document, with their columns in the
+    row.
     """
     if not holds_whole_rows(packed):
         (found,) = stretches(packed, "train", [document])

@@ -1,9 +1,9 @@
-"""Whereabouts in packed rows: from a document, or a page within one of LongPack's, to stretches of
-rows and samples of mixes.
+"""From a document, or a page within a LongPack document, to spans of packed rows and samples of
+mixes.
 
-Documents are found in the tables of spans, whose ids are gone through: some 50 ms a snapshot that
-holds one, and which snapshots these are the indices of filtered documents say. Pages within
-LongPack's documents are found by these documents' own index. Nothing is built or written.
+Documents are found by scanning the ids of the span tables, about 50 ms for each snapshot that
+contains one; the indices of filtered documents tell which snapshots these are. Pages within
+LongPack documents are found by their own index. Nothing is built or written.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,12 +36,14 @@ from lc_assets.vocabulary import SPLITS, parse_document_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page within one of LongPack's documents.
+    """A page within a LongPack document.
 
     Attributes:
-        id: of the page; ``url``: its address.
+        id: of the page.
+        url: its URL.
         role: ``root`` or ``child``.
-        start: its first character in the document's text; ``stop``: the one behind its last.
+        start: its first character in the document's text.
+        stop: the character after its last.
     """
 
     id: str
@@ -52,7 +54,7 @@ class Page:
 
 
 def packed_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Stretch]]:
-    """All stretches of the documents that are found by a value, or that hold a page that is; by
+    """All spans of the documents that match a value, or that contain a page that does; sorted by
     snapshot, split and row.
     """
     ids: dict[str, set[str]] = {}
@@ -90,8 +92,8 @@ def _lines_of(packed: Published, ids: Collection[str]) -> Any:
 
 
 def pages_within(lake: Lake, stretch: Stretch) -> list[Page]:
-    """The pages that one of LongPack's documents is made of, in their order; none of another
-    document, or where that is gone.
+    """The pages of a LongPack document, in order; empty for other documents, or if it is no longer
+    in the lake.
     """
     if not stretch.token_shard.startswith(LABEL):
         return []
@@ -113,7 +115,7 @@ def pages_within(lake: Lake, stretch: Stretch) -> list[Page]:
 
 
 def _longpack(lake: Lake, packed: Published) -> Published | None:
-    """LongPack's documents that were packed; None where there are none, or they are gone."""
+    """The LongPack documents that were packed; None if there are none or they are gone."""
     key = packed.receipt.fingerprint.key
     try:
         store = behind(lake, packed, f"packing_tokens/{key}")
@@ -127,7 +129,7 @@ def _longpack(lake: Lake, packed: Published) -> Published | None:
 
 
 def _holding(lake: Lake, packed: Published, kind: Kind, value: str) -> set[str]:
-    """Ids of LongPack's documents that hold a page found by a value."""
+    """Ids of the LongPack documents that contain a page matching a value."""
     longpack = _longpack(lake, packed)
     if longpack is None:
         return set()
@@ -172,8 +174,8 @@ def _samples(
 def _of_source(
     published: Published, source: MixSource, packed: Published, stretch: Stretch
 ) -> Sequence[int]:
-    """Samples of one source that take a token of the stretch: of those that take some of its
-    document, as their cuts say.
+    """Samples of one source that contain a token of the span, among those that contain its
+    document.
     """
     prefix = published.only(f"{source.name}_*.npy") / source.name
     document, begin = (

@@ -1,18 +1,19 @@
-"""`row_lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds
-where each document is.
+"""`row_lineage`: an index of one snapshot's rows, from row to document and from document to row in
+milliseconds.
 
-======================  ==========================================================================================
-file                    what
-======================  ==========================================================================================
-``records.parquet``     what tracing wants of the grid's row table, line by line, in row groups that are read one at a time
-``row_key.npy``         keys of the rows' documents (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
-``row_place.npy``       which line of ``records.parquet`` each key is of
-``removed_key.npy``     ids of the documents that did not go on, and of those in whose stead they went
-``removed_place.npy``   which line of the table of removals each is of
-======================  ==========================================================================================
+======================  ======================================================================
+file                    content
+======================  ======================================================================
+``records.parquet``     the columns of the row table that tracing needs, in small row groups
+``row_key.npy``         keys of the rows' documents (`lc_assets.text.lookup_keys`), in the
+                        format of `lc_assets.formats.key_index`
+``row_place.npy``       the line of ``records.parquet`` of each key
+``removed_key.npy``     ids of removed documents and of the documents kept instead
+``removed_place.npy``   the line of the table of removed documents of each key
+======================  ======================================================================
 
-Made for one version of a grid, and found by its digest: what an older order or a release is made of
-is looked up in the index that was made with it. Without one the tables themselves are searched,
+An index belongs to one version of a grid and is found by the grid's digest, so an older order or a
+release is traced through the index made with its grid. Without an index the tables are searched,
 which takes fifty times as long.
 """
 
@@ -62,7 +63,7 @@ RECORDS: Final = (
     "shift",
     "n_tokens",
 )
-"""Columns of `tables.ROWS` that say which document a row is of, and which token stands where."""
+"""Columns of `tables.ROWS` that identify a row's document and the position of its tokens."""
 SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
 
 
@@ -141,8 +142,8 @@ class RowIndex:
         return [line for _, line in self.rows.find_all([("document", name) for name in ids])]
 
     def row(self, split: str, row: int) -> dict[str, Any] | None:
-        """The record of one row; None when there is no such row. The table holds train rows first,
-        each split's in order.
+        """The record of one row; None if there is no such row. The table holds the train rows
+        first, each split in order.
         """
         counts = self.published.receipt.counts.extra
         if not 0 <= row < counts[f"{split} rows"]:
@@ -151,15 +152,15 @@ class RowIndex:
         return self.rows.lines([before + row])[0]
 
     def removal_lines(self, column: str, value: str) -> list[int]:
-        """Numbers of the lines of the table of removals whose ``id`` or ``kept_id`` has this value,
-        or, once in 2⁶⁴, another one.
+        """Line numbers of the table of removed documents whose ``id`` or ``kept_id`` equals this
+        value; another value matches with probability 2⁻⁶⁴.
         """
         index = KeyIndex(self.published.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
         return index.places(int(_removed_keys(column, [value])[0]))
 
 
 def row_index(lake: Lake, grid: Published) -> RowIndex | None:
-    """The index of this very grid; None when none was made, or it is gone."""
+    """The index of this grid; None if none was made or it is gone."""
     name, place = grid.name, lake.partition("row_lineage", grid.receipt.fingerprint.key)
     for published in place.versions():
         if published.receipt.fingerprint.inputs.get(name) == grid.digest:

@@ -1,11 +1,11 @@
-"""Tracing: from a row, a position or a sample back to its document upstream. The way back is
+"""From a row, a position or a sample back to its document upstream. The other direction is
 `lc_assets.stages.lineage.whereabouts`.
 
-Every answer follows versions, not names: an order or a mix that was made from an older grid is
-traced through that very grid, which its receipt names. Nothing is built or written; memory is
-bounded by one order and one GPT index, both mapped, and by the rows that are found.
+Traces follow versions, not names: an order or mix made from an older grid is traced through that
+grid, which its receipt names. Nothing is built or written; memory is bounded by one order and one
+GPT index, both memory-mapped, and by the rows found.
 
-A row holds one stretch of ``row_tokens`` tokens of its document, mostly the first, rolled to the
+A row holds one stretch of ``row_tokens`` tokens of its document, usually the first, rolled to the
 right by ``shift``: column ``c`` holds token ``(c - shift) mod row_tokens`` of the stretch.
 """
 
@@ -37,7 +37,7 @@ from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of one grid and the document it was cut from.
+    """One row of a grid and the document it was cut from.
 
     Attributes:
         grid: folder of the grid's version.
@@ -46,10 +46,10 @@ class Row:
         row: its number within the split.
         id: of the document: snapshot, shard, file and line upstream.
         url: where the document was crawled.
-        digest: of its content, as RedPajama-V2 states it.
-        segment: the crawl's file that holds the page.
-        stretch: which stretch of the document it is, counted from 0.
-        shift: how far it was rolled to the right.
+        digest: of its content, as published by RedPajama-V2.
+        segment: the crawl's file that contains the page.
+        stretch: which stretch of the document it is, from 0.
+        shift: how far it was rolled to the right, in tokens.
         row_tokens: length of the row.
         n_tokens: length of the whole document.
     """
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def shard(self) -> Shard:
-        """The shard that holds the document upstream."""
+        """The document's shard upstream."""
         return parse_document_id(self.id)[0]
 
     @property
@@ -83,18 +83,18 @@ class Row:
         return self.stretch * self.row_tokens
 
     def token_at(self, column: int) -> int:
-        """Which token of the document stands in ``column``.
+        """Index in the document of the token in ``column``.
 
         Raises:
-            BadInput: when the row has no such column.
+            BadInput: if the row has no such column.
         """
         if not 0 <= column < self.row_tokens:
             raise BadInput(f"no column {column:,}: rows have columns 0 to {self.row_tokens - 1:,}")
         return self.first_token + (column - self.shift) % self.row_tokens
 
     def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """Ranges of the document's tokens that stand in columns ``start`` to ``stop``: two where
-        the row turns over.
+        """Ranges of the document's tokens in columns ``start`` to ``stop``; two where the row wraps
+        around.
         """
         first, end = self.token_at(start), self.first_token + self.row_tokens
         n_columns = stop - start
@@ -121,9 +121,9 @@ class Sample:
     Attributes:
         mix: the mix's name.
         sample: its number in the mix.
-        snapshot: the source it comes from; packed rows are called ``packed/`` and their snapshot.
+        snapshot: the source it comes from; for packed rows, ``packed_rows/`` and the snapshot.
         source_sample: its number in that source's GPT index.
-        pieces: what it is made of, in order; the last token of all is a target only.
+        pieces: its parts, in order; the last token of all is a target only.
     """
 
     mix: str
@@ -133,10 +133,10 @@ class Sample:
     pieces: tuple[Piece, ...]
 
     def column_of(self, position: int) -> tuple[Piece, int]:
-        """Which piece holds the token at a position of the sample, and in which column of its row.
+        """The piece that contains a position of the sample, and the column of its row.
 
         Raises:
-            BadInput: when the sample has no such position.
+            BadInput: if the sample has no such position.
         """
         left = position
         for piece in self.pieces if position >= 0 else ():
@@ -184,24 +184,22 @@ def _no_row(grid: Published, split: str, row: int) -> BadInput:
 
 
 def row_of_order(lake: Lake, split: str, position: int) -> Row:
-    """The row that stands at a position of the global order.
+    """The row at a position of the global order.
 
     Raises:
-        NotPublished: when there is no global order, or the grid it was made from is gone.
-        BadInput: when there is no such split or position.
+        NotPublished: if there is no global order, or its grid is no longer in the lake.
+        BadInput: if there is no such split or position.
     """
     return _row_in_order(lake, lake.partition("longcrawl").require(), split, position)
 
 
 def row_of_array(array: str, position: int) -> Row | None:
-    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy, by
-    the array's path or URL.
-
-    None for an array of another origin.
+    """The row of a published ``train.zarr`` or ``heldout.zarr`` of a grid or of the flat copy, by
+    the array's path or URL; None for any other array.
 
     Raises:
-        NotPublished: when what the array was made from is gone from its lake.
-        BadInput: when there is no such row.
+        NotPublished: if the array's sources are no longer in its lake.
+        BadInput: if there is no such row.
     """
     folder, _, name = array.rpartition("/")
     split, found = name.removesuffix(".zarr"), located(folder)
@@ -236,11 +234,11 @@ def _row_in_order(lake: Lake, published: Published, split: str, position: int) -
 
 
 def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
-    """What a sample of a mix is made of.
+    """The pieces of one sample of a mix.
 
     Raises:
-        NotPublished: when there is no such mix, or what it was made from is gone.
-        BadInput: when there is no such sample.
+        NotPublished: if there is no such mix, or its sources are no longer in the lake.
+        BadInput: if there is no such sample.
     """
     published = lake.partition("blended_mix", mix).require()
     described = read_mix(published.only(MIX_FILE))
@@ -264,8 +262,8 @@ def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
 
 
 Cut = tuple[int, int, int | None]
-"""A document of Megatron's, the first column that a sample takes of it, and the column behind the
-last: None where that is its end.
+"""A Megatron document, the first column that a sample takes of it, and the column after the last;
+None means the document's end.
 """
 
 
@@ -305,10 +303,10 @@ def spans_of_sample(prefix: Path, number: int) -> list[Cut]:
 
 
 def grid_behind(lake: Lake, megatron: Published) -> Published:
-    """The very grid that Megatron rows were copied from.
+    """The grid that Megatron rows were copied from.
 
     Raises:
-        NotPublished: when that version is gone.
+        NotPublished: if that version is gone.
     """
     name = f"token_grid/{megatron.receipt.fingerprint.key}"
     grid = lake.partition(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
@@ -318,10 +316,10 @@ def grid_behind(lake: Lake, megatron: Published) -> Published:
 
 
 def order_behind(lake: Lake, flat: Published) -> Published:
-    """The very order that flat arrays were copied by.
+    """The order that flat arrays were copied by.
 
     Raises:
-        NotPublished: when that version is gone.
+        NotPublished: if that version is gone.
     """
     order = lake.partition("longcrawl").with_digest(
         flat.receipt.fingerprint.inputs.get(f"longcrawl/{GLOBAL}", "")

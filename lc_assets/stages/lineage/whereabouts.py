@@ -1,10 +1,10 @@
-"""Whereabouts: from a document's id, address, domain or digest to its rows, their positions in the
-global order and their samples in mixes.
+"""From a document's id, URL, domain or digest to its rows, their positions in the global order and
+their samples in mixes.
 
-The way back of `lc_assets.stages.lineage.tracing`. Nothing is built or written; memory is bounded by one
-GPT index, mapped, and by the rows that are found. Versions are followed: what was made from another
-grid than the published one does not hold the document's row, and says nothing. Not here: why a
-document has no row (`lc_assets.stages.lineage.histories`).
+The other direction of `lc_assets.stages.lineage.tracing`. Nothing is built or written; memory is
+bounded by one memory-mapped GPT index and by the rows found. Orders and mixes made from another
+version of a grid than the published one are ignored. Not here: why a document has no row
+(`lc_assets.stages.lineage.histories`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,20 +34,20 @@ from lc_assets.tokens.orders import place_of, places_of
 from lc_assets.vocabulary import parse_document_id
 
 SOUGHT_ONE_BY_ONE = 64
-"""So many items of an interleaving are sought each by itself (60 µs); for more, one pass over all
-places is cheaper.
+"""Up to this number, items of an interleaving are searched one at a time (60 µs each); beyond it,
+one pass over all entries is cheaper.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Where a document went.
+    """Where a document ended up.
 
     Attributes:
         row: its row.
-        position: of the row in the global order's split; None when the order was made from another
+        position: of the row in the global order's split; None if the order was made from another
             grid.
-        samples: numbers of the samples that take tokens of it, by mix.
+        samples: numbers of the samples that contain tokens of it, by mix.
     """
 
     row: Row
@@ -56,29 +56,29 @@ class Found:
 
 
 def find_id(lake: Lake, identity: str) -> list[Found]:
-    """Where one document went; empty when no published grid has it.
+    """Where one document ended up; empty if no published grid contains it.
 
     Raises:
-        BadInput: when it is not a document id.
+        BadInput: if it is not a document id.
     """
     parse_document_id(identity)
     return find(lake, "document", identity)
 
 
 def find_url(lake: Lake, url: str) -> list[Found]:
-    """Where all documents of one address went, in every published snapshot."""
+    """Where all documents with a URL ended up, in every published snapshot."""
     return find(lake, "url", url)
 
 
 def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
-    """Where all documents went that are found by a value (`lc_assets.text.lookup_keys`), in every
+    """Where all documents that match a value (`lc_assets.text.lookup_keys`) ended up, in every
     published snapshot.
     """
     return whereabouts_of(lake, rows_by(lake, kind, value))
 
 
 def whereabouts_of(lake: Lake, rows: Sequence[tuple[Published, Row]]) -> list[Found]:
-    """Where some rows stand: their positions, and the samples that take tokens of each."""
+    """Positions of some rows, and the samples that contain tokens of each."""
     if not rows:
         return []
     mixes, order = mixes_of(lake), lake.partition("longcrawl").current()
@@ -101,8 +101,8 @@ def whereabouts_of(lake: Lake, rows: Sequence[tuple[Published, Row]]) -> list[Fo
 
 
 def rows_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Row]]:
-    """All rows of the documents that are found by a value, with the grid each is in; by snapshot,
-    split and row.
+    """All rows of the documents that match a value, each with its grid; sorted by snapshot, split
+    and row.
     """
     keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("token_grid")
     found = []
@@ -148,7 +148,7 @@ def position_of(order: GlobalOrder, row: Row) -> int | None:
 
 
 def mixes_of(lake: Lake) -> dict[str, tuple[Published, Mix]]:
-    """The published mixes by name, with what each is made of."""
+    """The published mixes by name, with their descriptions."""
     return {
         name: (published, read_mix(published.only("mix.json")))
         for name, published in lake.published("blended_mix").items()
@@ -205,12 +205,12 @@ def _source_of(mix: Mix, snapshot: str) -> tuple[int, MixSource | None]:
 
 
 def samples_with(prefix: Path, documents: ArrayLike) -> NDArray[np.int64]:
-    """Numbers of the samples of a GPT index that take at least one token of any of some documents,
+    """Numbers of the samples of a GPT index that contain at least one token of some documents,
     ascending; int64.
 
-    Sample ``j`` in the order of construction reaches from ``sample_index[j]`` to ``sample_index[j +
-    1]`` inclusively, each a place in ``document_index`` and an offset; ``shuffle_index`` says which
-    ``j`` a number means.
+    Sample ``j`` in construction order covers ``sample_index[j]`` to ``sample_index[j + 1]``
+    inclusive, each an index into ``document_index`` and an offset; ``shuffle_index`` maps numbers
+    to ``j``.
     """
     index, wanted = read_gpt_index(prefix), np.atleast_1d(documents)
     order = np.asarray(index.document_index)

@@ -1,9 +1,9 @@
-"""`blended_mix`: a weighted blend of snapshots, and of packed rows beside those of one document, as
-Megatron's ``dataset_index`` and ``dataset_sample_index``.
+"""`blended_mix`: a weighted blend of snapshots and of packed rows, as Megatron's ``dataset_index``
+and ``dataset_sample_index``.
 
-A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with
-their weights and counts, and a GPT index per source over as many epochs as the mix needs, built as
-Megatron builds it.
+A mix is self-contained: it also has ``mix.json``, which lists the sources with their weights and
+counts, and a GPT index per source over as many epochs as the mix needs, built as Megatron builds
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,12 +55,11 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshot: its name.
         prefix: of its Megatron files, relative to the lake's root.
-        weight: share that was asked for, of the part that is not kept from another mix; all
-            together are 1.
+        weight: requested share of the part that is not kept from another mix; they sum to 1.
         available: samples of one epoch.
         used: samples that the mix takes; more than ``available`` means more than one epoch.
-        kept: how many of them stand in the part that is kept.
-        part: kind of its rows, where that is not ``megatron_rows``.
+        kept: how many of them are in the part that is kept.
+        part: kind of its rows, if not ``megatron_rows``.
     """
 
     snapshot: str
@@ -99,8 +98,8 @@ def blend_mix(context: BuildContext, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
-        BadInput: when the recipe has no such mix, it names rows that are not there, or such as its
-            samples would cut, or asks for an absurd size.
+        BadInput: if the recipe has no such mix, if it names missing rows or rows that its samples
+            would cut, or if its size is out of range.
     """
     megatron = context.recipe.megatron_rows
 
@@ -199,9 +198,7 @@ def read_mix(folder: Path) -> Mix:
 
 
 def table_of(mix: Mix) -> list[dict[str, Any]]:
-    """The mix as a table for people: what was asked, what was taken, how often each source is
-    repeated.
-    """
+    """The mix as a table: requested and actual shares, and how often each source is repeated."""
     return [
         {
             "snapshot": source.name,
@@ -277,8 +274,8 @@ def _reaches(prefix: Path, n_used: int) -> bool:
 
 
 class MixStage(Stage):
-    """A stage whose partitions read different stages: a mix without a share of packed rows does not
-    depend on them.
+    """A stage whose partitions read different stages: a mix without packed rows does not depend on
+    them.
     """
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:

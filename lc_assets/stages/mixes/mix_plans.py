@@ -33,7 +33,8 @@ NO_SAMPLES = (
     "than megatron_rows.sequence_length)"
 )
 PLAIN: Part = "megatron_rows"
-"""The kind of rows whose sources are named by their snapshot alone; others are ``packed_rows/2023-06``.
+"""The kind of rows whose sources are named by their snapshot alone; others are
+``packed_rows/2023-06``.
 """
 TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
@@ -41,18 +42,18 @@ TAKEN = "dataset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMix:
-    """What a mix is to hold.
+    """The contents of a mix.
 
     Attributes:
         names: of the sources, as `source_name` makes them, in the order of the data sets' numbers.
-        weights: shares of what comes behind the part that was kept; 0 for a source that only stands
-            there.
+        weights: shares of the part after the kept one; 0 for a source that is only in the kept
+            part.
         drawn: the arrays.
-        after: samples that were kept of the mix before.
-        kept: how many of those are each source's.
-        used: samples of each source, all in all.
-        asked: of each source, the samples that its index was built for, and then lengthened to, one
-            mix after the other.
+        after: number of samples kept from the previous mix.
+        kept: how many of those belong to each source.
+        used: samples of each source in total.
+        asked: for each source, the numbers of samples that its index was built for and then
+            extended to.
         seed: of the indices.
     """
 
@@ -74,7 +75,8 @@ def settings_of(recipe: Recipe, mix: str) -> MixSettings:
     """
     if mix not in recipe.blended_mix:
         raise BadInput(
-            f"the recipe has no mix {mix!r}; it has {', '.join(sorted(recipe.blended_mix)) or 'none'}"
+            f"the recipe has no mix {mix!r}; it has "
+            f"{', '.join(sorted(recipe.blended_mix)) or 'none'}"
         )
     return recipe.blended_mix[mix]
 
@@ -108,7 +110,7 @@ def source_name(part: str, snapshot: str) -> str:
 
 
 def part_and_snapshot(source: str) -> tuple[str, str]:
-    """What `source_name` was made of; a snapshot's name has no ``/``.
+    """The inverse of `source_name`; a snapshot's name contains no ``/``.
 
     >>> part_and_snapshot("2023-06"), part_and_snapshot("packed_rows/2023-06")
     (('megatron_rows', '2023-06'), ('packed_rows', '2023-06'))
@@ -124,7 +126,7 @@ def params_of(recipe: Recipe, mix: str) -> dict[str, Any]:
 
 
 def _plain(settings: MixSettings) -> dict[str, Any]:
-    """Without parts where there are none: what does not ask for them is the version that it was."""
+    """Omit parts if there are none, so that mixes without parts keep their versions."""
     return {name: value for name, value in plain(settings).items() if name != "parts" or value}
 
 

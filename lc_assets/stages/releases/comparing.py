@@ -1,12 +1,11 @@
-"""Comparing two data sets: which documents, rows and tokens came, went and moved, and what made the
-difference.
+"""The difference of two data sets: documents, rows and tokens added, removed and moved, and the
+settings, code and libraries that changed.
 
-A data set is a release, what stands published now, or one version's folder (a grid, a global order,
-the flat copy, a mix). Rows are compared by row tables alone, and only of snapshots whose grids
-differ: 50 ms each. A row has **moved** when it is of the same stretch of the same document, and
-    stands on the other side of the split, is rolled otherwise or has another priority.
-Row numbers are not compared: they count what stands before, and change with every row that comes or
-goes there.
+A data set is a release, what is published now, or one version's folder (a grid, a global order, the
+flat copy, a mix). Rows are compared by row tables alone, only for snapshots whose grids differ:
+50 ms each. A row has **moved** if it is the same stretch of the same document on the other side of
+the split, with another shift or another priority. Row numbers are not compared: they change with
+every row added or removed before them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,7 @@ from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
 
 NOW = "now"
-"""Names what stands published, where a release could be named."""
+"""Names what is published now, in place of a release."""
 COLUMNS = ("id", "stretch", "split", "shift", "priority")
 
 
@@ -45,17 +44,17 @@ class DataSet:
     release: Release
 
     def grid(self, snapshot: str) -> Published | None:
-        """The grid of a snapshot; None when it is not in the data set.
+        """The grid of a snapshot; None if it is not in the data set.
 
         Raises:
-            NotPublished: when that version is gone.
+            NotPublished: if that version is gone.
         """
         pin = self.release.pins.get(f"token_grid/{snapshot}")
         return None if pin is None else self.lake.partition("token_grid", snapshot).at(pin.version)
 
     @property
     def snapshots(self) -> set[str]:
-        """Those whose grids are in it."""
+        """The snapshots whose grids are in it."""
         return {
             name.removeprefix("token_grid/")
             for name in self.release.pins
@@ -87,14 +86,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between two data sets.
 
     Attributes:
-        before: the first one's name; ``after``: the second one's.
-        counts: of both: documents, rows, tokens.
+        before: the first one's name.
+        after: the second one's name.
+        counts: documents, rows, tokens of both.
         changes: a line per snapshot whose rows differ.
         settings: stage, setting, partitions, value before and after.
         code: stage, partitions, code version before and after.
         libraries: stage, library, partitions, version before and after.
-        mixes: by name: what became of it.
-        same_snapshots: how many snapshots have the same grid, byte by byte.
+        mixes: by name, what changed.
+        same_snapshots: number of snapshots with the same grid, byte for byte.
     """
 
     before: str
@@ -109,12 +109,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def data_set(lake: Lake, words: str) -> DataSet:
-    """What a person names: a release of the lake, ``now``, or the folder of one version, in
-    whichever lake it lies.
+    """A data set by name: a release of the lake, ``now``, or the folder of one version in any lake.
 
     Raises:
-        NotPublished: when there is none; says what there is.
-        CorruptFile: when it cannot be read.
+        NotPublished: if there is none; lists those there are.
+        CorruptFile: if it cannot be read.
     """
     named = located(words)
     if named is not None and named.version:
@@ -138,10 +137,10 @@ def _of_version(words: str, named: Located) -> DataSet:
 
 
 def compare(before: DataSet, after: DataSet) -> Difference:
-    """Say what differs.
+    """Compare two data sets.
 
     Raises:
-        NotPublished: when a version that has to be looked into is gone.
+        NotPublished: if a version that must be read is gone.
     """
     both = [
         (
@@ -230,8 +229,8 @@ def _moved(tables: list[pa.Table], keys: list[pa.ChunkedArray]) -> int:
 
 
 def _of_made(before: DataSet, after: DataSet, values_of: Any, what: str) -> list[dict[str, Any]]:
-    """Differences of what partitions that both have were made by, those of one stage that are the
-    same on one line.
+    """Differences in settings, code and libraries of the partitions in both; equal ones of a stage
+    are merged into one line.
     """
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for name in sorted(before.release.made.keys() & after.release.made.keys()):

@@ -1,14 +1,14 @@
-"""Pruning: removing versions that nobody needs any more, and those that must not be kept.
+"""Pruning: deleting unneeded versions, and versions that must not be kept.
 
-A version is **needed** when it is published, when a release pins it, or when such a one is read or
-traced through it: the grids of an order, the Megatron files of a mix, the grids behind these, and
-whatever a published version was made of, so that its claims can be tested again. All others may go;
-of each partition the newest ``keep`` of them stay.
+A version is **needed** if it is published, if a release pins it, or if such a version is read or
+traced through it: the grids of an order, the Megatron files of a mix, the grids they were copied
+from, and every input of a published version, so that its checks can be repeated. All others may be
+deleted; the newest ``keep`` of each partition stay.
 
-**Purging** removes versions that hold withdrawn documents, however new they are. A published one is
-never removed: it is to be made again first. One that a release pins is removed only when that
-release is given up by name; what is gone of it, and why, is noted beside the release for ever, and
-who opens it is told.
+**Purging** deletes versions that contain withdrawn documents, however new they are. A published
+version is never deleted: it must be rebuilt first. A version pinned by a release is deleted only if
+that release is given up by name; what is gone and why is recorded beside the release, and opening
+it raises an error that says so.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,18 +30,18 @@ from lc_assets.stages.withdrawal.holders import WORKING_MATERIAL, Held, versions
 REJECTED: Final = "rejected-"
 HOLDS: Final = "holds withdrawn documents"
 UNFINISHED: Final = "never finished; may hold withdrawn documents"
-"""Why folders go: the second are of builds that were killed, or whose audit failed."""
+"""Why folders of killed builds, and of builds whose checks failed, are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doomed:
-    """A folder that is to be removed.
+    """A folder to delete.
 
     Attributes:
-        place: the partition it lies in.
+        place: its partition.
         folder: its name there.
         n_bytes: its size.
-        why: in words.
+        why: the reason, in words.
     """
 
     partition: Partition
@@ -57,11 +57,11 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
-    """What is to be done.
+    """A plan of what to delete.
 
     Attributes:
-        doomed: what is to be removed, downstream first.
-        kept: versions that hold withdrawn documents and stay, each with the reason.
+        doomed: what to delete, downstream first.
+        kept: versions that contain withdrawn documents and stay, each with the reason.
         broken: releases that are given up, each with the versions it loses.
     """
 
@@ -71,7 +71,7 @@ class Pruning:
 
 
 def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
-    """Find the versions that nobody needs; of each partition the newest ``keep`` of them stay."""
+    """Find unneeded versions; the newest ``keep`` of each partition stay."""
     needed = needed_versions(lake)
     doomed = []
     for partition in lake.partitions():
@@ -96,15 +96,15 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
 
 
 def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
-    """Find the versions that hold withdrawn documents.
+    """Find the versions that contain withdrawn documents.
 
     Args:
         lake: the lake.
         ids: the withdrawn documents.
-        give_up: releases whose versions may go, too.
+        give_up: releases whose versions may be deleted.
 
     Raises:
-        NotPublished: when there is no release of a name in ``give_up``.
+        NotPublished: if ``give_up`` names a release that does not exist.
     """
     pinned = pinned_versions(lake)
     given_up = {name: set(_pinned_by(lake, name)) for name in give_up}
@@ -150,12 +150,12 @@ def _why_it_stays(held: Held) -> str:
 
 
 def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
-    """Remove what is planned; return how many bytes that were. Each version stops being one before
-    its files go.
+    """Delete what is planned; return the number of bytes. A version's receipt is deleted before its
+    files.
 
     Raises:
-        Busy: when a run is building one of the partitions.
-        NotWritable: when a folder cannot be removed.
+        Busy: if a run is building one of the partitions.
+        NotWritable: if a folder cannot be deleted.
     """
     for name, versions in pruning.broken:
         publish_gone(
@@ -215,7 +215,7 @@ def _made_of(lake: Lake, published: Published) -> Iterator[Published]:
 
 
 def _read_through(lake: Lake, published: Published) -> list[Published]:
-    """The versions by whose names or digests a version is read, or traced."""
+    """The versions through which a version is read or traced."""
     stage = published.receipt.fingerprint.stage
     try:
         if stage == "longcrawl":

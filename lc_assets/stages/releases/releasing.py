@@ -1,10 +1,10 @@
-"""Releasing: which versions a name is to pin, how each of them was made, and whether all of it is
-still there, byte by byte.
+"""Releases: the versions that a name pins, how each of them was made, and whether all of it is
+intact.
 
-A release holds what is served: the published global order, the very grids it is over, Megatron's
-files and the mixes made of them, the flat copy if it is of that order, packed rows, and the indices
-by which they are traced. What these were made of is described, not pinned: settings, code versions
-and libraries stay readable when the documents behind them are gone.
+A release pins what is served: the published global order, its grids, the Megatron files and mixes
+made from them, the flat copy if it has the same order, packed rows, and the indices that trace
+them. Their inputs are described, not pinned: settings, code versions and libraries stay readable
+when the documents are gone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,19 +31,16 @@ from lc_assets.stages.releases.serving import sources_of
 from lc_assets.vocabulary import SPLITS
 
 OF_OTHERS: Final = ("packed_rows",)
-"""Stages beside the grids whose published partitions are pinned as they stand; another one that is
-served is added here.
-"""
+"""Further stages whose published partitions are pinned; add other served stages here."""
 
 
 def release(lake: Lake, name: str) -> Release:
-    """Publish what stands published now under a name.
+    """Name what is published now.
 
     Raises:
-        NotPublished: when there is no global order, or a version that something was made of is
-            gone.
-        Mismatch: when a mix is made of other versions than the order is over.
-        BadInput: when there is a release of this name with other versions.
+        NotPublished: if there is no global order, or an input of a version is gone.
+        Mismatch: if a mix is made of other versions than the order.
+        BadInput: if a release of this name with other versions exists.
     """
     found = with_checksum(described(lake, pinned_now(lake)))
     publish_release(lake, name, found)
@@ -51,13 +48,11 @@ def release(lake: Lake, name: str) -> Release:
 
 
 def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
-    """What a release of this moment pins, by name; if not ``strict``, also where some of it is out
-    of date.
+    """What a release would pin now, by name; unless ``strict``, also if some of it is out of date.
 
     Raises:
-        NotPublished: when there is no global order, or a version that something was made of is
-            gone.
-        Mismatch: when a mix is made of other versions than the order is over.
+        NotPublished: if there is no global order, or an input of a version is gone.
+        Mismatch: if a mix is made of other versions than the order.
     """
     order = lake.partition("longcrawl").require()
     grids = {grid.name: grid for grid in grids_of_order(lake, order)}
@@ -116,7 +111,7 @@ def _digest(grids: Mapping[str, Published], name: str) -> str:
 
 
 def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
-    """A release of some versions: their pins, how each was made and of what, and counts over the
+    """A release of some versions: their pins, how each was made and from what, and counts over the
     grids.
     """
     made: dict[str, Made] = {}
@@ -149,8 +144,8 @@ def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
 
 
 def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
-    """The pinned versions, then what each was made of, as far as it is still there; of several
-    versions of a partition, the nearest.
+    """The pinned versions, then their inputs as far as they still exist; of several versions of a
+    partition, the nearest.
     """
     seen: set[str] = set()
     line = list(pinned.values())
@@ -190,11 +185,10 @@ def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
 
 
 def release_damage(lake: Lake, name: str) -> list[str]:
-    """Read every byte of a release and say, one sentence each, what is missing or changed; empty
-    when it is what it was.
+    """Read every byte of a release; return one sentence for each thing that is missing or changed.
 
     Raises:
-        NotPublished: when there is no such release.
+        NotPublished: if there is no such release.
     """
     pinned, found = lake_of_release(lake, name), note_damage(lake, name)
     for of in read_release(lake, name).pins:

@@ -1,14 +1,13 @@
-"""Whose text a published artefact serves, and whether any of it must no longer be: held against the
-lists as they are now.
+"""Whether a published artefact serves withdrawn documents, according to the current lists.
 
-A claim speaks of a version and what it was made of; this speaks of the present: an artefact that
-was right when it was made fails here once a list names one of its documents, until it is made
-again.
+A stage's checks are about a version and its inputs; this check is about the present: an artefact
+that was right when it was made fails here once a list names one of its documents, until it is
+rebuilt.
 
-What serves text names its **rosters**: tables of documents that can be asked whom they hold. Grids
-have one each; all that is made of grids has theirs. LongPack's documents are those that their spans
-name, and packed rows hold theirs and what these hold. Another kind of artefact joins by an entry of
-`ROSTERS_OF`, with a `TableRoster` over its ids, addresses and digests.
+Every artefact that serves text has **rosters**: tables of the documents in it. A grid has one;
+artefacts made from grids have those of the grids. The documents of LongPack are those that their
+spans name; packed rows have their own and those of their documents. A new kind of artefact adds an
+entry to `ROSTERS_OF`, with a `TableRoster` over its ids, URLs and digests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,15 +53,13 @@ class Roster(Protocol):
         ...
 
     def found_by(self, sought: Sought) -> set[str]:
-        """Ids of those documents that are found by any of some values."""
+        """Ids of the documents that match any of some values."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TableRoster:
-    """Documents of a table that has ``id`` and ``url``, and may have ``digest``; asked by going
-    through it.
-    """
+    """Documents of a table with ``id`` and ``url``, and optionally ``digest``; searched by a scan."""
 
     name: str
     snapshot: str
@@ -141,10 +138,10 @@ def _of_mix(lake: Lake, mix: Published) -> Iterator[Published]:
 
 
 def sources_of(lake: Lake, mix: Published) -> list[Published]:
-    """The versions that a mix takes samples of.
+    """The versions that a mix takes samples from.
 
     Raises:
-        NotPublished: when one of them is gone.
+        NotPublished: if one of them is gone.
     """
     return [
         lake.version_of(source.prefix)
@@ -160,7 +157,7 @@ GRIDS_OF: Mapping[str, Callable[[Lake, Published], Iterator[Published]]] = {
     "longcrawl_flat": lambda lake, flat: _of_order(lake, order_behind(lake, flat)),
     "blended_mix": _of_mix,
 }
-"""Stage → the very grids whose rows one of its versions serves."""
+"""Stage → the grids whose rows one of its versions serves."""
 
 
 def _rosters_of_grids(lake: Lake, published: Published) -> Iterator[Roster]:
@@ -188,10 +185,10 @@ def _rosters_of_packed(lake: Lake, packed: Published) -> Iterator[Roster]:
 
 
 def behind(lake: Lake, published: Published, name: str) -> Published:
-    """The very version of an input that a version was made of.
+    """The version of an input that a version was made from.
 
     Raises:
-        NotPublished: when it is gone.
+        NotPublished: if it is gone.
     """
     stage, _, key = name.partition("/")
     found = lake.partition(stage, key).with_digest(
@@ -258,7 +255,7 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
 
 
 def _not_considered(lake: Lake, withdrawn: Published, snapshot: str) -> list[str]:
-    """Whether the snapshot was looked through, as it stands now, when the withdrawn documents were
+    """Whether the snapshot's current version was not searched when the withdrawn documents were
     found.
     """
     made_of = withdrawn.receipt.fingerprint.inputs
