@@ -15,16 +15,13 @@ caught is raised again.
 SOURCES = sorted((ROOT / "lc_assets").rglob("*.py"))
 
 
-def loaded_by(module: str) -> set[str]:
-    """Names of the packages in a fresh process after ``import module``."""
-    code = (
-        f"import sys, {module}; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+def loaded_by(module: str, *, whole_names: bool = False) -> set[str]:
+    """Names of the packages, or of all modules, in a fresh process after ``import module``."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
     )
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
-        ).stdout.split()
-    )
+    return {name if whole_names else name.partition(".")[0] for name in ended.stdout.split()}
 
 
 def test_the_import_contracts_hold():
@@ -41,10 +38,18 @@ def test_the_import_contracts_hold():
     assert ended.returncode == 0, ended.stdout
 
 
-@pytest.mark.parametrize("module", ["lc_assets.loaders.grid", "lc_assets.loaders.rows"])
-def test_loaders_pull_in_neither_dagster_nor_torch(module):
-    """A training node has no Dagster, and a numpy user no torch."""
-    assert not {"dagster", "torch", "pandera", "matplotlib"} & loaded_by(module)
+@pytest.mark.parametrize("module", ["grid", "packed", "rows", "windows"])
+def test_loaders_load_without_the_heavy_libraries(module):
+    """A training node has no Dagster, and a NumPy user no torch."""
+    heavy = {"dagster", "torch", "pandera", "matplotlib", "pyarrow", "numba"}
+    assert not heavy & loaded_by(f"lc_assets.loaders.{module}")
+
+
+@pytest.mark.parametrize("module", ["grid", "windows"])
+def test_a_loader_loads_few_modules(module):
+    """A training process reads at most 25 modules of this package to load rows."""
+    names = loaded_by(f"lc_assets.loaders.{module}", whole_names=True)
+    assert len({name for name in names if name.startswith("lc_assets")}) <= 25
 
 
 def test_the_command_line_starts_light():

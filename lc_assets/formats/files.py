@@ -1,7 +1,7 @@
 """The files of an array: the interface to read them by, and a local folder that implements it.
 
 Not here: what the bytes mean (`formats.grid`, `formats.flat`), servers and buckets
-(`lc_assets.loaders.remote`).
+(`lc_assets.loaders.rows`).
 """
 
 import contextlib

@@ -1,3 +1,1 @@
-"""Reading finished data sets while training: random access by step, exact resume. No Dagster, torch
-in one module.
-"""
+"""Loaders: read rows while training, by step, with exact resumption. Without Dagster, Arrow or numba."""

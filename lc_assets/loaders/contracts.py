@@ -1,9 +1,7 @@
-"""What a loader owes its user, as assertions that anybody can run on a loader of their own.
+"""The contract of a loader, as assertions that you can run on a loader of your own.
 
-Here: assertions over small data. Not here: anything a training run needs.
-
-A loader in the sense of these contracts has ``len(loader)`` steps, answers ``loader[step]`` with a
-batch of (row, token) arrays ``text`` and ``targets``, and can be iterated, saved and resumed.
+A loader has ``len(loader)`` steps, ``loader[step]`` is a batch of (row, token) arrays ``text`` and
+``targets``, and it can be iterated, saved and resumed. Everything runs on small data.
 """
 
 import hashlib
@@ -17,8 +15,7 @@ from numpy.testing import assert_array_equal, assert_equal
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.chunks import span
-from lc_assets.loaders.arrays import RowSource
+from lc_assets.loaders.arrays import RowSource, span
 from lc_assets.loaders.stepping import Batch
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
@@ -27,11 +24,11 @@ class StepLoader(Protocol):
     """Random access by step."""
 
     def __len__(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         ...
 
     def __getitem__(self, step: int) -> Batch:
-        """Return one step's batch."""
+        """The batch of a step."""
         ...
 
 
@@ -39,11 +36,11 @@ class ResumableLoader(Protocol):
     """A stream that can be saved and resumed."""
 
     def __iter__(self) -> Iterator[Batch]:
-        """Go on from the present position."""
+        """Continue from the current position."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the present position."""
+        """The current position."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -53,7 +50,7 @@ class ResumableLoader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """A data set in which no two tokens are alike: id = row × ``row_tokens`` + token, as uint32.
+    """A data set whose tokens are all different: id = row × ``row_tokens`` + token, as uint32.
 
     >>> NumberedRows(2, 3).read(slice(1, 2), slice(None))
     array([[3, 4, 5]], dtype=uint32)
@@ -70,12 +67,12 @@ class NumberedRows:
 
     @property
     def vocab_size(self) -> int:
-        """Above every id, and not below GPT-2's, so that its end-of-text is in the vocabulary."""
+        """Above every id, and at least GPT-2's, so that its end of text is in the vocabulary."""
         return max(self.n_rows * self.row_tokens, GPT2_VOCAB_SIZE)
 
     @property
     def identity(self) -> str:
-        """The shape says it all."""
+        """The shape determines it."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
     def read(self, rows: slice, tokens: slice) -> NDArray[np.uint32]:
@@ -87,9 +84,7 @@ class NumberedRows:
 
 
 def assert_step_is_enough(loader: StepLoader, *, steps: Sequence[int]) -> None:
-    """A loader has no memory: the same steps, visited backwards and once more, give the same
-    batches.
-    """
+    """The step alone determines the batch: visiting steps backwards and again changes nothing."""
     forwards = [loader[step] for step in steps]
     assert_equal([loader[step] for step in reversed(steps)][::-1], forwards)
     assert_equal([loader[step] for step in steps], forwards)
@@ -98,12 +93,11 @@ def assert_step_is_enough(loader: StepLoader, *, steps: Sequence[int]) -> None:
 def assert_resume_gives_the_rest(
     make_loader: Callable[[], ResumableLoader], *, stop_after: int
 ) -> None:
-    """A fresh loader that takes over a saved position gives the rest of the stream: nothing twice,
-    nothing skipped.
+    """A new loader with a saved position gives the rest of the stream, repeats and skips nothing.
 
     Args:
         make_loader: makes equal loaders.
-        stop_after: how many batches are taken before the position is saved.
+        stop_after: number of batches before the position is saved.
     """
     whole = list(make_loader())
     stopped, resumed = make_loader(), make_loader()
@@ -119,14 +113,13 @@ def assert_every_token_is_visited_once(
     row_tokens: int,
     dropped_rows: int = 0,
 ) -> None:
-    """Over a whole epoch every token of the kept rectangle is a target exactly once, and no other
-    token is.
+    """In an epoch, every token is a target exactly once, except those of dropped rows.
 
     Args:
         make_loader: makes a loader over a data set.
-        n_rows: rows of the data set to try it on.
+        n_rows: rows of the data set.
         row_tokens: tokens of its rows.
-        dropped_rows: how many rows at the end the loader says it leaves out.
+        dropped_rows: rows at the end that the loader leaves out.
     """
     loader = make_loader(NumberedRows(n_rows, row_tokens))
     visited = [loader[step].targets.ravel() for step in range(len(loader))]
@@ -137,13 +130,12 @@ def assert_every_token_is_visited_once(
 def assert_ranks_share_every_batch(
     make_rank: Callable[[int, int], StepLoader], *, world_sizes: Sequence[int], steps: Sequence[int]
 ) -> None:
-    """What all ranks together get at a step is the same for every number of ranks, in the same
-    order, and nothing is given twice.
+    """The batches of all ranks at a step, concatenated, are the same for any number of ranks.
 
     Args:
-        make_rank: makes the loader of one rank, given its number and how many there are.
-        world_sizes: numbers of ranks to try, each of which shares a batch equally.
-        steps: to compare.
+        make_rank: makes the loader of one rank, given its number and the number of ranks.
+        world_sizes: numbers of ranks to try.
+        steps: steps to compare.
     """
     whole = make_rank(0, 1)
     for n_ranks in world_sizes:
@@ -159,13 +151,12 @@ def assert_ranks_share_every_batch(
 def assert_a_resume_may_change_the_ranks(
     make_rank: Callable[[int, int], ResumableLoader], *, world_sizes: Sequence[int], stop_after: int
 ) -> None:
-    """A run that stops on some ranks and goes on with others, from the state of any one rank, sees
-    the stream of one that never stopped.
+    """A run that resumes with another number of ranks, from any rank's state, has the same stream.
 
     Args:
-        make_rank: makes the loader of one rank, given its number and how many there are.
-        world_sizes: numbers of ranks, one after another, each of which shares a batch equally.
-        stop_after: after how many steps each of them but the last stops.
+        make_rank: makes the loader of one rank, given its number and the number of ranks.
+        world_sizes: numbers of ranks, one after another.
+        stop_after: steps before each change.
     """
     state: Mapping[str, Any] | None = None
     seen: list[NDArray[Any]] = []
@@ -187,12 +178,10 @@ def assert_a_resume_may_change_the_ranks(
 def assert_reading_ahead_changes_nothing(
     make_loader: Callable[[int, int], ResumableLoader], *, prefetches: Sequence[tuple[int, int]]
 ) -> None:
-    """The stream, and the position after each batch, are the same with any number of batches read
-    ahead on any number of threads.
+    """Reading ahead changes neither the stream nor the position after each batch.
 
     Args:
-        make_loader: makes the loader, given how many batches are read ahead and on how many
-            threads.
+        make_loader: makes the loader, given the number of batches to read ahead and of threads.
         prefetches: such pairs.
     """
     plain = [
@@ -209,9 +198,7 @@ def assert_reading_ahead_changes_nothing(
 def assert_inputs_are_shifted_targets(
     loader: StepLoader, *, steps: Sequence[int], first_token: int
 ) -> None:
-    """Inputs are the targets one to the right: what is to be predicted is never among what is
-    given.
-    """
+    """Inputs are the targets shifted right by one, so no target is among its own inputs."""
     for step in steps:
         batch = loader[step]
         assert_array_equal(batch.text[:, 1:], batch.targets[:, :-1])

@@ -1,27 +1,23 @@
-"""Batches of a grid of rows × tokens, by step and in order: the step alone says which.
+"""Batches of a grid of rows × tokens, by step and in order: a step's batch depends on the step alone.
 
-Here: inputs and targets, a position, resuming. Not here: the order of the rectangles and how ranks
-    share them
-(`loaders.walk`), reading rows (`loaders.rows`), tensors (`loaders.torch`).
-
-Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). What a batch is asked to predict is
-    the data
-itself; the inputs are the data moved right by one, with end-of-text in front.
+A batch predicts the data itself; the inputs are the data shifted right by one, after an end of text.
+Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.chunks import TokenArray
-from lc_assets.loaders.arrays import CachedRows, RowSource
-from lc_assets.loaders.provenance import RowDocument, documents_of
+from lc_assets.loaders.arrays import CachedRows, RowSource, TokenArray
 from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
+
+if TYPE_CHECKING:
+    from lc_assets.loaders.provenance import RowDocument
 
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
@@ -32,9 +28,9 @@ class GridLoader(SteppedLoader[Batch]):
     Attributes:
         walk: the order of the rectangles.
         rows: the data set.
-        first_token: stands before each row of inputs.
-        rank: which part of every batch this loader gives.
-        n_ranks: how many loaders share the batches.
+        first_token: first token of each row of inputs.
+        rank: number of this loader among those that share every batch.
+        n_ranks: number of loaders that share the batches.
     """
 
     def __init__(
@@ -50,29 +46,29 @@ class GridLoader(SteppedLoader[Batch]):
         prefetch: int = 0,
         threads: int = 1,
     ) -> None:
-        """Lay a walk over a data set.
+        """Walk over a data set.
 
         Args:
             rows: the data set.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
-            first_token: stands before each row of inputs; by default the end of text that the data
-                set names, as LongCrawl64 recommends.
-            lanes: parts of the rows that are walked at once (see `loaders.walk`); 1 is the
+            first_token: first token of each row of inputs; by default the end of text that the
+                data set states, as LongCrawl64 recommends.
+            lanes: parts of the rows that are walked in parallel (see `loaders.walk`); 1 is the
                 article's order.
-            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones; the state
-                of one rank is that of all, and of any other number of ranks.
-            n_ranks: how many loaders share the batches.
-            prefetch: batches that are read ahead while one is used, when iterating.
-            threads: how many read at once.
+            rank: number of this loader among those that share every batch equally; the state of one
+                rank is that of all, and of any other number of ranks.
+            n_ranks: number of loaders that share the batches.
+            prefetch: batches to read ahead when iterating.
+            threads: threads that read them.
 
         Raises:
-            BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does
-                not divide its rows, ranks or lanes do not divide a batch, or ``first_token`` is not
-                in its vocabulary or, left out, not known.
+            BadInput: if the data set has no rows or fewer than a batch, ``context_tokens`` does not
+                divide its rows, ranks or lanes do not divide a batch, or ``first_token`` is unknown
+                or not in the vocabulary.
         """
         super().__init__(prefetch=prefetch, threads=threads)
-        first_token = end_of_text(rows) if first_token is None else first_token
+        first_token = _end_of_text(rows) if first_token is None else first_token
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(
                 f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got "
@@ -116,7 +112,7 @@ class GridLoader(SteppedLoader[Batch]):
 
     @property
     def dropped_rows(self) -> int:
-        """Rows that no batch holds, because they fill none."""
+        """Rows at the end that fill no batch."""
         return self.walk.dropped_rows
 
     @property
@@ -125,27 +121,28 @@ class GridLoader(SteppedLoader[Batch]):
         return self.walk.dropped_tokens
 
     def rows_of(self, step: int) -> Sequence[int]:
-        """Positions of a step's rows in the data set, for tracing them (see `loaders.provenance`).
+        """Positions of a step's rows in the data set, for `loaders.provenance`.
 
         Raises:
-            IndexError: when there is no such step.
+            IndexError: if there is no such step.
         """
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
 
-    def provenance(self, step: int) -> list[RowDocument]:
-        """Say whose text a step's rows are: snapshot, version, row, document id, address of each.
+    def provenance(self, step: int) -> "list[RowDocument]":
+        """The document of each row of a step: snapshot, version, row, id, address.
 
         Raises:
-            IndexError: when there is no such step.
-            BadInput: when the rows are neither a lake's nor a grid's.
-            NotPublished: when a grid has no row table.
-            Mismatch: when the row table does not match the array.
+            IndexError: if there is no such step.
+            BadInput, NotPublished, Mismatch: as `lc_assets.loaders.provenance.documents_of`.
         """
+        # Few training runs ask for this.
+        from lc_assets.loaders.provenance import documents_of  # noqa: PLC0415
+
         return documents_of(self.rows, self.rows_of(step))
 
     def identity(self) -> dict[str, Any]:
-        """Data set, shape and order; the article's order, of one lane, goes without saying."""
+        """Data set, shape and order; without the lanes if there is one, the article's order."""
         return {
             "data": self.rows.identity,
             "batch_rows": self.walk.batch_rows,
@@ -155,25 +152,19 @@ class GridLoader(SteppedLoader[Batch]):
         }
 
 
-def end_of_text(rows: RowSource) -> int:
-    """The id that stands for end of text in some rows: what their arrays say, else GPT-2's where
-    they are GPT-2's.
-
-    Raises:
-        BadInput: when nobody says it: ``first_token`` must be given.
-    """
+def _end_of_text(rows: RowSource) -> int:
+    """End of text as the arrays state it, else GPT-2's if the vocabulary is GPT-2's."""
     found: int | None = getattr(rows, "eot", None)
     if found is None and rows.vocab_size != GPT2_VOCAB_SIZE:
         raise BadInput(
-            f"the rows, of {rows.vocab_size:,} ids, do not say which is their end of text: give "
+            f"the rows, with {rows.vocab_size:,} ids, do not state their end of text: pass "
             "first_token"
         )
     return GPT2_EOT if found is None else found
 
 
 def shifted_right(targets: TokenArray, first_token: int) -> TokenArray:
-    """Inputs that predict ``targets``: each row moved right by one, ``first_token`` in front, its
-    last id gone.
+    """Inputs for ``targets``: each row shifted right by one, after ``first_token``.
 
     >>> shifted_right(np.array([[1, 2, 3]], np.uint16), 9)
     array([[9, 1, 2]], dtype=uint16)

@@ -1,14 +1,8 @@
-"""Batches of packed rows, by step and in order: rows of several documents, told apart by spans.
+"""Batches of packed rows, by step and in order: rows of several documents, separated by spans.
 
-Here: which spans a batch shows, and inputs that never show one document the end of another. Not
-    here: the order of the
-rectangles (`loaders.walk`), what follows from spans (`lc_assets.packing.spans`), tensors
-(`loaders.torch_packed`), Parquet.
-
-A batch's inputs are its targets moved right by one within each span, with ``first_token`` before
-each: so inputs and targets have the same spans, and nothing is asked of a document across a seam.
-    What a model needs beside the ids is computed when it is
-asked for, from the spans' lengths and owners.
+A batch's inputs are its targets shifted right by one within each span, after ``first_token``. So
+inputs and targets have the same spans, and no document is predicted from the end of another. What
+else a model needs is computed on request, from the spans' lengths and owners.
 """
 
 import hashlib
@@ -18,25 +12,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.formats.chunks import TokenArray
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.lake.partition import CURRENT, Partition
-from lc_assets.loaders.arrays import RowSource, ZarrRows
+from lc_assets.loaders.arrays import RowSource, TokenArray, ZarrRows
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.provenance import PackedPiece, pieces_of
-from lc_assets.loaders.remote import RemoteFiles, fetch
-from lc_assets.loaders.rows import open_rows, published_at
+from lc_assets.loaders.rows import RemoteFiles, fetch, open_rows, published_at
 from lc_assets.loaders.stepping import SteppedLoader
-from lc_assets.packing import spans as told
+from lc_assets.packing import spans as columns
+
+if TYPE_CHECKING:
+    from lc_assets.loaders.provenance import PackedPiece
 
 HASHED: Final = 65_536
-"""Spans of each end that name a data set, beside how many there are."""
+"""Spans of each end that are part of a data set's identity."""
 
 
 class PackedBatch(NamedTuple):
@@ -44,9 +38,9 @@ class PackedBatch(NamedTuple):
 
     Attributes:
         text: (row, token) inputs.
-        targets: (row, token), what is to be predicted: the data, and padding.
-        lengths: int32, tokens of each span; spans tile the batch, row by row, padding in spans of
-            its own.
+        targets: (row, token) data, and padding.
+        lengths: int32, tokens of each span; spans cover the batch, row by row, with padding in
+            spans of its own.
         owners: int32, number of each span's document; -1 for padding.
     """
 
@@ -57,10 +51,10 @@ class PackedBatch(NamedTuple):
 
     @property
     def cu_seqlens(self) -> NDArray[np.int32]:
-        """First token of each span in the flattened batch, then the number of tokens; padding is a
-        span like any other.
+        """First token of each span in the flattened batch, including padding; then the number of
+        tokens.
         """
-        return told.cumulative(self.lengths)
+        return columns.cumulative(self.lengths)
 
     @property
     def max_seqlen(self) -> int:
@@ -69,33 +63,30 @@ class PackedBatch(NamedTuple):
 
     @property
     def positions(self) -> NDArray[np.int32]:
-        """(row, token), place of each token in its span, from 0."""
-        return told.positions(self.lengths, self._shape)
+        """(row, token), position of each token in its span, from 0."""
+        return columns.positions(self.lengths, self._shape)
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(row, token), which targets are to be learnt: no padding, and no span's first token."""
-        return told.loss_mask(self.lengths, self.owners, self._shape)
+        """(row, token), the loss mask: no padding, and no first token of a span."""
+        return columns.loss_mask(self.lengths, self.owners, self._shape)
 
     @property
     def documents(self) -> NDArray[np.int32]:
         """(row, token), number of each token's document; -1 for padding."""
-        return told.owners_of_tokens(self.lengths, self.owners, self._shape)
+        return columns.owners_of_tokens(self.lengths, self.owners, self._shape)
 
     @property
     def block_diagonal(self) -> NDArray[np.bool_]:
-        """(row, token, token), which token may look at which; for small rows, see
-        `lc_assets.packing.spans.block_diagonal`.
+        """(row, token, token), the attention mask; see `lc_assets.packing.spans.block_diagonal`.
 
         Raises:
-            BadInput: when it would be too large.
+            BadInput: if it would be too large.
         """
-        return told.block_diagonal(self.documents)
+        return columns.block_diagonal(self.documents)
 
     def arrays(self) -> dict[str, NDArray[Any] | int]:
-        """Everything by name, computed: text, targets, mask, positions, documents, cu_seqlens,
-        max_seqlen.
-        """
+        """Everything by name: text, targets, mask, positions, documents, cu_seqlens, max_seqlen."""
         names = ("text", "targets", "mask", "positions", "documents", "cu_seqlens", "max_seqlen")
         return {name: getattr(self, name) for name in names}
 
@@ -110,7 +101,7 @@ class PackedRows:
 
     Attributes:
         rows: the rows.
-        spans: where whose tokens stand in them.
+        spans: the documents' spans in them.
     """
 
     rows: RowSource
@@ -119,15 +110,13 @@ class PackedRows:
     def __post_init__(self) -> None:
         if self.spans.n_rows != self.rows.n_rows:
             raise Mismatch(
-                f"{self.rows.n_rows:,} rows and spans of {self.spans.n_rows:,}: they are not of "
-                "one version"
+                f"{self.rows.n_rows:,} rows, but spans of {self.spans.n_rows:,}: they are of different "
+                "versions"
             )
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the rows' identity, of how many spans there are and of the first and last
-        ones.
-        """
+        """SHA-256 of the rows' identity, the number of spans, and the first and last of them."""
         hasher = hashlib.sha256(f"{self.rows.identity} {len(self.spans.stop)}".encode())
         for array in (self.spans.first, self.spans.stop, self.spans.document):
             for part in (array[:HASHED], array[-HASHED:]):
@@ -135,9 +124,7 @@ class PackedRows:
         return hasher.hexdigest()
 
     def joined(self) -> "PackedRows":
-        """The same rows with one span each, of all that is no padding: documents see each other, as
-        where rows are not packed.
-        """
+        """The same rows with one span each, without padding: documents attend to each other."""
         first, stop = self.spans.first, self.spans.stop
         numbers = np.arange(self.spans.n_rows + 1)
         return PackedRows(
@@ -148,20 +135,19 @@ class PackedRows:
 def open_packed(
     path: Path | str, split: str = "train", *, cache_bytes: int | None = None
 ) -> PackedRows:
-    """Open packed rows by a path or a URL of one version, or of a partition
-    (``lake/packed_rows/2023-06``), which means what it publishes.
+    """Open packed rows by a path or URL of a version or partition (``lake/packed_rows/2023-06``).
 
     Args:
-        path: a folder, or a URL that fsspec knows; see `lc_assets.loaders.rows.open_rows`.
+        path: a folder, or a URL that fsspec supports; see `lc_assets.loaders.rows.open_rows`.
         split: ``train`` or ``heldout``.
         cache_bytes: bound of the cache of decoded chunks; None: what the walk needs.
 
     Raises:
-        NotPublished: when there are no packed rows.
-        CorruptFile: when a file is not what its format promises.
-        Mismatch: when rows and spans are not of one version.
-        BadInput: when there is no such split, or nothing to open at all.
-        Unreachable: when a server does not answer, also when asked again.
+        NotPublished: if there are no packed rows.
+        CorruptFile: if a file does not have its format.
+        Mismatch: if rows and spans are of different versions.
+        BadInput: if there is no such split, or nothing to open.
+        Unreachable: if a server does not answer, also when retried.
     """
     if isinstance(path, str) and "://" in path:
         return _open_url(published_at(path.rstrip("/")), split, cache_bytes)
@@ -189,8 +175,8 @@ class PackedLoader(SteppedLoader[PackedBatch]):
     Attributes:
         packed: rows and spans.
         walk: the order of the rectangles.
-        rank: which part of every batch this loader gives.
-        n_ranks: how many loaders share the batches.
+        rank: number of this loader among those that share every batch.
+        n_ranks: number of loaders that share the batches.
     """
 
     def __init__(
@@ -206,24 +192,19 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         prefetch: int = 0,
         threads: int = 1,
     ) -> None:
-        """Lay a walk over packed rows.
+        """Walk over packed rows; other arguments are those of `GridLoader`.
 
         Args:
             packed: rows and spans.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows; by default whole rows. A shorter context cuts
-                spans where it ends: what is left of one in the next column is a span of its own
-                there.
-            first_token: stands before each span of inputs; by default the end of text that the rows
-                name.
-            lanes: as for `GridLoader`.
-            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones.
-            n_ranks: how many loaders share the batches.
-            prefetch: batches that are read ahead while one is used, when iterating.
-            threads: how many read at once.
+                spans at its end: the rest is a span of its own in the next column.
+            first_token: first token of each span of inputs; by default the end of text that the
+                rows state.
+            lanes, rank, n_ranks, prefetch, threads: as for `GridLoader`.
 
         Raises:
-            BadInput: as `GridLoader`, or when a batch has more tokens than an int32 counts.
+            BadInput: as `GridLoader`, or if a batch has more tokens than an int32 can count.
         """
         super().__init__(prefetch=prefetch, threads=threads)
         context = packed.rows.row_tokens if context_tokens is None else context_tokens
@@ -240,8 +221,8 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         )
         if batch_rows * context >= 2**31:
             raise BadInput(
-                f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 counts: "
-                "take fewer rows"
+                f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 can count: "
+                "use fewer rows"
             )
         self.packed, self.walk, self.rank, self.n_ranks = packed, self._grid.walk, rank, n_ranks
 
@@ -252,7 +233,7 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         text, targets = self._grid[step]
         lengths, owners = self._tiled([part.rows for part in parts], parts[0].tokens)
-        text.reshape(-1)[told.cumulative(lengths)[:-1]] = self._grid.first_token
+        text.reshape(-1)[columns.cumulative(lengths)[:-1]] = self._grid.first_token
         return PackedBatch(text, targets, lengths, owners)
 
     def _tiled(
@@ -266,39 +247,41 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         stop, owner = (
             np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document)
         )
-        return told.covering(first, stop, owner, left=tokens.start, width=len(tokens))
+        return columns.covering(first, stop, owner, left=tokens.start, width=len(tokens))
 
     @property
     def first_token(self) -> int:
-        """What stands before each span of inputs."""
+        """First token of each span of inputs."""
         return self._grid.first_token
 
     @property
     def dropped_rows(self) -> int:
-        """Rows that no batch holds, because they fill none."""
+        """Rows at the end that fill no batch."""
         return self.walk.dropped_rows
 
     def rows_of(self, step: int) -> Sequence[int]:
         """Numbers of a step's rows.
 
         Raises:
-            IndexError: when there is no such step.
+            IndexError: if there is no such step.
         """
         return self._grid.rows_of(step)
 
-    def provenance(self, step: int) -> list[PackedPiece]:
-        """Say whose text a step's rows are: a line per piece, in the rows' order.
+    def provenance(self, step: int) -> "list[PackedPiece]":
+        """The pieces of a step's rows with their documents, in the order of the rows.
 
         Raises:
-            IndexError: when there is no such step.
-            BadInput: when the rows are not those of a folder.
-            NotPublished: when there is no table of spans beside them.
-            Mismatch: when the table is of other rows.
+            IndexError: if there is no such step.
+            BadInput: if the rows are not those of a folder.
+            NotPublished, Mismatch: as `lc_assets.loaders.provenance.pieces_of`.
         """
+        # Few training runs ask for this.
+        from lc_assets.loaders.provenance import pieces_of  # noqa: PLC0415
+
         rows = self.packed.rows
         if not isinstance(rows, ZarrRows):
             raise BadInput(
-                f"{type(rows).__name__} has no table of spans: open one version of packed rows"
+                f"{type(rows).__name__} has no table of spans: open a version of packed rows"
             )
         return pieces_of(rows, self.rows_of(step))
 

@@ -1,11 +1,8 @@
-"""Whose text a batch is: from positions of a data set to documents and addresses, by the grids' row
-tables.
+"""The documents of a batch: from rows of a data set to documents and addresses.
 
-Here: looking rows up in ``rows.parquet``, which lies beside a grid's arrays, and pieces in
-    ``spans.parquet`` beside packed
-rows; read when first asked for, and of it only the row groups and columns that are needed. Not
-here: which rows a step has (`loaders.grid`), the way from a document to its rows
-    (`lc_assets.stages.lineage.whereabouts`).
+Rows are looked up in ``rows.parquet`` beside a grid's arrays, pieces in ``spans.parquet`` beside
+packed rows. Only the row groups and columns that are needed are read. From a document to its rows:
+`lc_assets.stages.lineage.whereabouts`.
 """
 
 from collections import defaultdict
@@ -16,7 +13,7 @@ from typing import Any, Final
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.loaders.arrays import RiffledRows, RowSource, ZarrRows
+from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
 
 ROWS_FILE: Final = "rows.parquet"
 SPANS_FILE: Final = "spans.parquet"
@@ -29,15 +26,14 @@ class RowDocument:
 
     Attributes:
         position: of the row in the data set.
-        snapshot: whose grid it is in.
-        version: of that grid.
-        row: its number in that grid's split.
+        snapshot: snapshot of the row's grid.
+        version: version of that grid.
+        row: number of the row in that grid's split.
         id: of the document: snapshot, shard, file and line upstream.
         url: where it was crawled.
-        stretch: which stretch of the document the row holds, from 0: of tokens ``stretch`` × row
-            length on.
-        shift: column c of the row holds the stretch's token (c − shift) mod row length.
-        n_tokens: of the whole document.
+        stretch: the part of the document in the row, from 0: tokens ``stretch`` × row length on.
+        shift: column c of the row is the stretch's token (c − shift) mod row length.
+        n_tokens: tokens of the whole document.
     """
 
     position: int
@@ -60,11 +56,11 @@ class PackedPiece:
         piece: number of the piece in its row.
         id: of the document.
         url: where it was crawled.
-        document_start: first token of the piece, counted in its document.
-        document_stop: the token behind its last.
-        row_start: where it begins in its row.
-        row_stop: where it ends.
-        n_tokens: of the whole document.
+        document_start: first token of the piece in its document.
+        document_stop: one after its last token.
+        row_start: first token of the piece in its row.
+        row_stop: one after its last token.
+        n_tokens: tokens of the whole document.
     """
 
     row: int
@@ -82,14 +78,14 @@ def documents_of(rows: RowSource, positions: Sequence[int]) -> list[RowDocument]
     """Look up the documents of some rows.
 
     Args:
-        rows: a lake's rows, or one of its grids', from a folder of this machine.
-        positions: of the rows; the answer is in their order.
+        rows: rows of a lake or of one of its grids, in a local folder.
+        positions: of the rows; the result is in their order.
 
     Raises:
-        BadInput: when there is no such position, or the rows are neither a lake's nor a grid's.
-        NotPublished: when a grid has no row table.
-        Mismatch: when the row table does not match the array.
-        CorruptFile: when it is not readable.
+        BadInput: if there is no such position, or the rows are neither a lake's nor a grid's.
+        NotPublished: if a grid has no row table.
+        Mismatch: if the row table does not match the array.
+        CorruptFile: if it is not readable.
     """
     wanted: dict[int, list[tuple[int, int]]] = defaultdict(list)
     arrays: dict[int, ZarrRows] = {}
@@ -109,9 +105,9 @@ def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:
     """Look up the pieces of some packed rows of one version, in the rows' order.
 
     Raises:
-        NotPublished: when there is no table of spans beside the array.
-        Mismatch: when a row has no piece in it: the table is of other rows.
-        CorruptFile: when it is not readable.
+        NotPublished: if there is no table of spans beside the array.
+        Mismatch: if a row has no piece in it, so it is of other rows.
+        CorruptFile: if it is not readable.
     """
     path = array.path.absolute().parent / SPANS_FILE
     found: dict[int, list[PackedPiece]] = defaultdict(list)
@@ -127,22 +123,22 @@ def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:
     return [piece for row in rows for piece in sorted(found[row], key=lambda piece: piece.piece)]
 
 
-def _documents(array: ZarrRows, asked: Sequence[tuple[int, int]]) -> list[tuple[int, RowDocument]]:
+def _documents(array: ZarrRows, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, RowDocument]]:
     """Documents of rows of one grid, given as (position, row), with their positions."""
     folder = array.path.absolute().parent
-    lines = _lines(folder / ROWS_FILE, array.path.stem, [row for _, row in asked], array.n_rows)
+    lines = _lines(folder / ROWS_FILE, array.path.stem, [row for _, row in wanted], array.n_rows)
     snapshot, version = folder.parent.name, folder.name
     return [
         (position, RowDocument(position=position, snapshot=snapshot, version=version, **lines[row]))
-        for position, row in asked
+        for position, row in wanted
     ]
 
 
 def _array_of(rows: RowSource, position: int) -> tuple[ZarrRows, int]:
-    if isinstance(rows, RiffledRows):
+    if isinstance(rows, InterleavedRows):
         return rows.place(position)
     if not isinstance(rows, ZarrRows):
-        raise BadInput(f"{type(rows).__name__} has no row table: open a lake, or one of its grids")
+        raise BadInput(f"{type(rows).__name__} has no row table: open a lake or one of its grids")
     if not 0 <= position < rows.n_rows:
         raise BadInput(f"no row {position:,}: {rows.path} has {rows.n_rows:,}")
     return rows, position
@@ -164,28 +160,28 @@ def _lines(path: Path, split: str, wanted: Sequence[int], n_rows: int) -> dict[i
 
 def _table(path: Path, split: str, wanted: Sequence[int], columns: Sequence[str]) -> Any:
     """Lines of the wanted rows of one split; row groups without any of them are not read."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - a training node that never asks need not load it
+    import pyarrow.compute as pc  # noqa: PLC0415 - loaders do not need Arrow otherwise
 
     near = (pc.field("row") >= min(wanted)) & (
         pc.field("row") <= max(wanted)
     )  # by this, row groups are left out
     these = near & (pc.field("split") == split) & pc.field("row").isin(sorted(set(wanted)))
-    return _asked(path, lambda table: table.to_table(columns=list(columns), filter=these))
+    return _queried(path, lambda table: table.to_table(columns=list(columns), filter=these))
 
 
 def _count(path: Path, split: str) -> int:
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-    return int(_asked(path, lambda table: table.count_rows(filter=pc.field("split") == split)))
+    return int(_queried(path, lambda table: table.count_rows(filter=pc.field("split") == split)))
 
 
-def _asked(path: Path, ask: Callable[[Any], Any]) -> Any:
+def _queried(path: Path, query: Callable[[Any], Any]) -> Any:
     import pyarrow.dataset  # noqa: PLC0415
 
     if not path.is_file():
         raise NotPublished(
-            f"{path}: no row table here, so nobody knows whose rows these are: open the lake they "
-            "are published in"
+            f"{path}: no row table here, so the documents of these rows are unknown: open the lake "
+            "that published them"
         )
     with library_errors_as_corrupt_file(path, "not a readable row table", system_errors_too=True):
-        return ask(pyarrow.dataset.dataset(path, format="parquet"))
+        return query(pyarrow.dataset.dataset(path, format="parquet"))

@@ -1,10 +1,15 @@
-"""Opening the rows of a data set by its path: an array, a published version, a lake.
+"""Open the rows of a data set by a path or URL: an array, a published version, a lake.
 
-Here: what lies at a path, and that it is what the global order was made for. Not here: reading rows
-(`loaders.arrays`), which rectangle comes when (`loaders.grid`).
+Remote arrays are read by range requests of the chunks that are needed. A band of 65,536 tokens is in
+one shard, its chunks adjacent: one request. Where it is in several (32 in grids of the first
+version), all ranges are requested at once. A failed request is repeated after pauses of 1, 10 and 60
+seconds, and then raises `Unreachable`: a batch is complete or an error, never shorter. Transport:
+`lc_assets.lake.upstream`.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -12,21 +17,20 @@ from typing import Final
 import numpy as np
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.formats.flat import METADATA as FLAT_METADATA
-from lc_assets.formats.flat import FlatReader
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
+from lc_assets.formats.files import Piece
 from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_split
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT, Current, Partition
 from lc_assets.lake.receipts import RECEIPT, decode_json
 from lc_assets.lake.releases import decode_release, lake_of_release, note_of
+from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.lake.versions import Published
-from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
+from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
-from lc_assets.loaders.remote import RemoteFiles, fetch
 from lc_assets.vocabulary import parse_snapshot
 
+NEAR_BYTES: Final = 64 * 2**10
+"""Pieces of one file no further apart than this are one request, which costs about as much."""
 ORDER_STAGE: Final = "longcrawl"
 GRID_STAGE: Final = "token_grid"
 
@@ -37,52 +41,51 @@ def open_rows(
     *,
     cache_bytes: int | None = None,
     release: str | None = None,
-) -> ZarrRows | RiffledRows:
+) -> ZarrRows | InterleavedRows:
     """Open the rows of one split by a path.
 
     Args:
-        path: a path, or a URL that fsspec knows (``https://…``, ``gs://…``), of a ``.zarr`` folder
-            (a token grid or LongCrawl64's layout; ``split`` plays no part then), of a folder that
-            holds ``{split}.zarr``, of one version of the global order, or of a lake, which means
-            its published global order.
+        path: a path, or a URL that fsspec supports (``https://…``, ``gs://…``), of a ``.zarr``
+            folder (a token grid or LongCrawl64's layout; ``split`` is ignored), of a folder with
+            ``{split}.zarr``, of a version of the global order, or of a lake, for its published
+            global order.
         split: ``train`` or ``heldout``.
-        cache_bytes: bound of the cache of decoded chunks, shared by all arrays that are opened.
-            None: what the walk needs that a loader lays over the rows, and no more.
-        release: of a lake: its global order as this release pins it; the same bytes for ever.
+        cache_bytes: bound of the cache of decoded chunks, which all arrays share. None: what the
+            loader's walk over the rows needs.
+        release: a release of the lake; its global order never changes.
 
     Raises:
-        BadInput: when nothing that can be opened lies at ``path``, or the cache cannot hold one
-            chunk.
-        NotPublished: when the lake lacks the order, a grid that the order is over, or the release.
-        Mismatch: when a grid is not the one that the order was made for.
-        CorruptFile: when a file is not what its format promises.
-        Unreachable: when a server does not answer, also when asked again.
+        BadInput: if there is nothing to open at ``path``, or the cache cannot hold one chunk.
+        NotPublished: if the lake lacks the order, one of its grids, or the release.
+        Mismatch: if a grid is not the one that the order was made for.
+        CorruptFile: if a file does not have its format.
+        Unreachable: if a server does not answer, also when retried.
     """
     require_split(split)
     if release is not None:
-        path = pinned_order(path, release)
+        path = _pinned_order(path, release)
     if isinstance(path, str) and "://" in path:
         return _open_url(path.rstrip("/"), split, cache_bytes)
     path, cache = Path(path), ChunkCache(cache_bytes)
-    if (path / GRID_METADATA).is_file() or (path / FLAT_METADATA).is_file():
-        return open_array(path, cache)
+    if any((path / name).is_file() for name in METADATA_FILES):
+        return ZarrRows(array_reader(path), cache)
     if (path / f"{split}.zarr").is_dir():
-        return open_array(path / f"{split}.zarr", cache)
+        return ZarrRows(array_reader(path / f"{split}.zarr"), cache)
     if (path / SOURCES).is_file():
-        return _riffled(path, split, cache)
+        return _interleaved(path, split, cache)
     if (path / CURRENT).is_file():
         return open_rows(Partition(path).require().folder, split, cache_bytes=cache_bytes)
     if (path / ORDER_STAGE).is_dir() or (path / GRID_STAGE).is_dir():
-        return _riffled(Lake(path).partition(ORDER_STAGE).require().folder, split, cache)
+        return _interleaved(Lake(path).partition(ORDER_STAGE).require().folder, split, cache)
     raise _nothing_at(path, split)
 
 
-def pinned_order(lake: Path | str, release: str) -> Path | str:
-    """Where the global order lies that a release pins: a folder, or a URL where the lake has one.
+def _pinned_order(lake: Path | str, release: str) -> Path | str:
+    """Folder or URL of a release's global order.
 
     Raises:
-        NotPublished: when there is no such release, or what it pins is gone.
-        Mismatch: when what lies there is not what was released.
+        NotPublished: if there is no such release, or its order is gone.
+        Mismatch: if the order there is not the released one.
     """
     if not (isinstance(lake, str) and "://" in lake):
         return lake_of_release(Lake(Path(lake)), release).partition(ORDER_STAGE).require().home
@@ -101,21 +104,10 @@ def pinned_order(lake: Path | str, release: str) -> Path | str:
     return files.where(f"{ORDER_STAGE}/{GLOBAL}/{pin.version}")
 
 
-def open_array(path: Path, cache: ChunkCache) -> ZarrRows:
-    """Open the array at ``path`` itself; which of the two layouts it is, its metadata says.
-
-    Raises:
-        NotPublished: when there is no array.
-        CorruptFile: when its metadata is not of either layout.
-        BadInput: when the cache cannot hold one chunk.
-    """
-    return ZarrRows(_chunk_reader(path), cache)
-
-
-def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | RiffledRows:
+def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | InterleavedRows:
     files, cache = RemoteFiles(url), ChunkCache(cache_bytes)
     for folder in ("", f"{split}.zarr/"):
-        for metadata in (GRID_METADATA, FLAT_METADATA):
+        for metadata in METADATA_FILES:
             if files.holds(f"{folder}{metadata}"):
                 return _open_remote_array(f"{url}/{folder}".rstrip("/"), metadata, cache)
     if files.holds(SOURCES):
@@ -128,12 +120,11 @@ def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | Riffl
 
 
 def published_at(url: str) -> str:
-    """URL of the version that a partition at ``url`` publishes; where nothing is published there,
-    ``url`` itself.
+    """URL of the published version of the partition at ``url``; ``url`` itself if it is none.
 
     Raises:
-        CorruptFile: when the pointer is not readable.
-        Unreachable: when the server does not answer.
+        CorruptFile: if the pointer is not readable.
+        Unreachable: if the server does not answer.
     """
     files = RemoteFiles(url)
     if not files.holds(CURRENT):
@@ -144,14 +135,11 @@ def published_at(url: str) -> str:
 
 
 def _open_remote_array(url: str, metadata: str, cache: ChunkCache) -> ZarrRows:
-    reader = GridReader if metadata == GRID_METADATA else FlatReader
-    return ZarrRows(reader(Path(url), files=RemoteFiles(url)), cache)
+    return ZarrRows(array_reader(Path(url), metadata, RemoteFiles(url)), cache)
 
 
-def _open_remote_order(url: str, split: str, cache: ChunkCache) -> RiffledRows:
-    """Copy the order and the grids' receipts, which are small, and check them as those of a local
-    lake; rows stay where they are.
-    """
+def _open_remote_order(url: str, split: str, cache: ChunkCache) -> InterleavedRows:
+    """Copy the order and the grids' receipts, which are small, and check them like local ones."""
     lake, *place = url.rsplit("/", 3)
     files = RemoteFiles(lake)
     with TemporaryDirectory() as copies:
@@ -170,26 +158,29 @@ def _open_remote_order(url: str, split: str, cache: ChunkCache) -> RiffledRows:
         for source, grid in zip(order.sources, grids, strict=True):
             fetch(files, Path(copies), f"{grid}/{RECEIPT}")
             _grid_folder(Lake(Path(copies)), source)
-    return RiffledRows(
+    return InterleavedRows(
         order,
-        [_open_remote_array(f"{lake}/{grid}/{split}.zarr", GRID_METADATA, cache) for grid in grids],
+        [
+            _open_remote_array(f"{lake}/{grid}/{split}.zarr", METADATA_FILES[0], cache)
+            for grid in grids
+        ],
     )
 
 
 def _nothing_at(place: Path | str, split: str) -> BadInput:
-    looked_for = f"{split}.zarr, {SOURCES}, {GRID_METADATA} or {FLAT_METADATA}"
     return BadInput(
-        f"{place}: found no {looked_for}: wanted an array, a published version or a lake's root"
+        f"{place}: found none of {split}.zarr, {SOURCES}, {', '.join(METADATA_FILES)}: expected an "
+        "array, a published version or the root of a lake"
     )
 
 
-def _riffled(folder: Path, split: str, cache: ChunkCache) -> RiffledRows:
+def _interleaved(folder: Path, split: str, cache: ChunkCache) -> InterleavedRows:
     order = GlobalOrder.open(folder, split)
     lake = Lake(folder.absolute().parent.parent.parent)
-    return RiffledRows(
+    return InterleavedRows(
         order,
         [
-            open_array(_grid_folder(lake, source) / f"{split}.zarr", cache)
+            ZarrRows(array_reader(_grid_folder(lake, source) / f"{split}.zarr"), cache)
             for source in order.sources
         ],
     )
@@ -200,15 +191,93 @@ def _grid_folder(lake: Lake, source: OrderSource) -> Path:
     found = Published.at(folder).digest
     if found != source.digest:
         raise Mismatch(
-            f"{folder / RECEIPT}: digest {found}, the global order was made for {source.digest}: "
-            "make the order again"
+            f"{folder / RECEIPT}: digest {found}, but the global order was made for "
+            f"{source.digest}: build the order again"
         )
     return folder
 
 
-def _chunk_reader(path: Path) -> ChunkReader:
-    if (path / GRID_METADATA).is_file():
-        return GridReader(path)
-    if (path / FLAT_METADATA).is_file():
-        return FlatReader(path)
-    raise NotPublished(f"{path}: no array here (neither {GRID_METADATA} nor {FLAT_METADATA})")
+@dataclass(frozen=True)
+class RemoteFiles:
+    """Files below a URL that fsspec supports: ``https://…``, ``gs://…``, ``memory://…``."""
+
+    root: str
+
+    @cached_property
+    def _upstream(self) -> Upstream:
+        return Upstream(self.root.rstrip("/"))
+
+    def where(self, path: str) -> str:
+        """Full URL of a file."""
+        return f"{self.root.rstrip('/')}/{path}"
+
+    def n_bytes(self, path: str) -> int:
+        """Size of a file.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            Unreachable: if the server does not answer, also when retried.
+        """
+        return with_retries(self._upstream.n_bytes)(path)
+
+    def read(self, pieces: Sequence[Piece]) -> list[bytes]:
+        """Read pieces; a piece that extends beyond the end of its file is cut off there.
+
+        Raises:
+            FileNotFoundError: if one of the files is missing.
+            Unreachable: if the server does not answer, also when retried.
+            BadInput: if the server cannot send ranges.
+        """
+        requests = coalesced(pieces)
+        answers = dict(zip(requests, with_retries(self._upstream.ranges)(requests), strict=True))
+        return [_cut(piece, answers) for piece in pieces]
+
+    def holds(self, path: str) -> bool:
+        """Whether there is such a file."""
+        try:
+            self.n_bytes(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def fetch(files: RemoteFiles, folder: Path, *paths: str) -> None:
+    """Copy small files to the same relative paths below ``folder``.
+
+    Raises:
+        NotPublished: if one is missing.
+    """
+    for path in paths:
+        try:
+            (content,) = files.read([Piece(path, 0, files.n_bytes(path))])
+        except FileNotFoundError as error:
+            raise NotPublished(f"{files.where(path)}: is missing") from error
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def coalesced(pieces: Sequence[Piece]) -> list[Piece]:
+    """Join pieces of one file that overlap, touch or are near each other.
+
+    >>> coalesced([Piece("a", 200, 300), Piece("b", 0, 9), Piece("a", 0, 100)])
+    [Piece(path='a', start=0, stop=300), Piece(path='b', start=0, stop=9)]
+    """
+    joined: list[Piece] = []
+    for piece in sorted(pieces):
+        last = joined[-1] if joined else None
+        if last is not None and last.path == piece.path and piece.start <= last.stop + NEAR_BYTES:
+            joined[-1] = last._replace(stop=max(last.stop, piece.stop))
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _cut(piece: Piece, answers: dict[Piece, bytes]) -> bytes:
+    for request, answer in answers.items():
+        if (
+            request.path == piece.path
+            and request.start <= piece.start
+            and piece.stop <= request.stop
+        ):
+            return answer[piece.start - request.start : piece.stop - request.start]
+    raise KeyError(piece)

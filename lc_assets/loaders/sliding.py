@@ -1,23 +1,20 @@
-"""Sliding windows, one example at a time: inputs and targets of next-token prediction, over ids in
-memory, in files, in rows.
+"""Sliding windows, one example at a time: inputs and targets of next-token prediction, from ids in
+memory, a token file, or rows.
 
-A window is ``context_tokens + 1`` ids that follow each other; windows begin every ``stride`` ids.
-What is too short at the end is left out, or padded with a mask, on request. Where documents meet
-there are three ways:
+A window is ``context_tokens + 1`` consecutive ids; windows begin every ``stride`` ids. A shorter one
+at the end is left out, or padded and masked. Three ways to treat documents:
 
-===========  =====================================================================================================
-``ignore``   ids are one stream; a window may go on into the next document
-``stay``     each document is a stream of its own; no window holds two
-``reset``    as ``ignore``, and positions begin anew with each document, ``documents`` tells them apart within the window
-             (for a mask of attention), and the last token of a document is not asked for the first
-             one of the next
-===========  =====================================================================================================
+==========  ========================================================================================
+``ignore``  ids are one stream; a window may continue into the next document
+``stay``    each document is a stream of its own; no window has parts of two
+``reset``   as ``ignore``, but positions restart with each document, ``documents`` numbers them
+            within the window (for an attention mask), and the last token of a document does not
+            predict the first one of the next
+==========  ========================================================================================
 
-Rows of a grid are streams of their own in any case. Here: which ids an example holds. Not here:
-batches of windows at full speed (`loaders.windows`), tensors (`loaders.torch`).
-Source: the count of windows is that of the "Tokenized Dataset with Sliding Window" lesson; resets
-    are Megatron's
-``get_ltor_masks_and_position_ids``.
+Rows of a grid are always streams of their own. For batches at full speed, see `loaders.windows`.
+Source: the number of windows is that of the "Tokenized Dataset with Sliding Window" lesson; resets
+    are those of Megatron's ``get_ltor_masks_and_position_ids``.
 """
 
 from dataclasses import dataclass
@@ -30,7 +27,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.loaders.arrays import RowSource
-from lc_assets.loaders.permutation import Permutation
+from lc_assets.loaders.windows import Permutation
 
 Boundaries = Literal["ignore", "stay", "reset"]
 BOUNDARIES: Final = ("ignore", "stay", "reset")
@@ -42,9 +39,8 @@ class Window(NamedTuple):
     Attributes:
         inputs: int64 ids.
         targets: int64 ids, one further.
-        mask: bool; False where no target is to be learnt: padding, and the seam of two documents
-            under ``reset``.
-        positions: int64, of each input within its document as far as the window shows it.
+        mask: bool; False for padding and, with ``reset``, for the first token of a document.
+        positions: int64, of each input in its document, from the document's start in the window.
         documents: int64, number of each input's document within the window, from 0.
     """
 
@@ -55,31 +51,19 @@ class Window(NamedTuple):
     documents: NDArray[np.int64]
 
 
-def count_windows(n_tokens: int, context_tokens: int, stride: int, *, padded: bool = False) -> int:
-    """How many windows a stream of ids has; with padding, also the last short one that holds a
-    target.
-
-    >>> count_windows(10, 4, 2), count_windows(10, 4, 2, padded=True), count_windows(4, 4, 1)
-    (3, 4, 0)
-    """
-    whole = max(0, 1 + (n_tokens - (context_tokens + 1)) // stride)
-    return whole + int(padded and n_tokens - whole * stride > 1)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SlidingWindows:
     """All windows of some ids, by number, in the order of the ids.
 
     Attributes:
-        ids: a one-dimensional array of ids; a token file; or rows, of which each is a stream.
-        context_tokens: of an example.
+        ids: a one-dimensional array of ids; a token file; or rows, each of which is a stream.
+        context_tokens: tokens of an example.
         stride: ids from the beginning of one window to that of the next.
-        boundaries: see the module; only a token file says where documents end.
-        pad: stands for the ids that the last window of a stream lacks; None leaves that window out.
+        boundaries: see the module; only a token file knows where documents end.
+        pad: fills up the last window of a stream; None leaves that window out.
 
     Raises:
-        BadInput: when a number cannot be meant, there is no window, or boundaries are asked of ids
-            that do not know them.
+        BadInput: if a number is out of range, there is no window, or the ids have no boundaries.
     """
 
     ids: "NDArray[Any] | MegatronReader | RowSource"
@@ -95,15 +79,17 @@ class SlidingWindows:
                 f"{self.stride:,}"
             )
         if self.boundaries not in BOUNDARIES:
-            raise BadInput(f"boundaries {self.boundaries!r}; wanted {', '.join(BOUNDARIES)}")
+            raise BadInput(
+                f"boundaries {self.boundaries!r}: expected one of {', '.join(BOUNDARIES)}"
+            )
         if self.boundaries != "ignore" and not isinstance(self.ids, MegatronReader):
             raise BadInput(
-                f"boundaries {self.boundaries!r} need a token file, which says where documents end"
+                f"boundaries {self.boundaries!r} need a token file, which has the ends of documents"
             )
         if not len(self):
             raise BadInput(
-                f"no window of {self.context_tokens:,} tokens and one behind it; the longest "
-                f"stream has {self._longest:,}"
+                f"a window needs {self.context_tokens + 1:,} tokens, the longest stream has "
+                f"{int(self._lengths.max(initial=0)):,}"
             )
 
     def __len__(self) -> int:
@@ -120,11 +106,10 @@ class SlidingWindows:
     def order(
         self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None
     ) -> NDArray[np.int64]:
-        """Numbers of the windows at places ``first`` to ``stop`` of an epoch's shuffle, whose seed
-        is ``base_seed + epoch``; int64.
+        """Windows at positions ``first`` to ``stop`` of an epoch's shuffle; int64.
 
-        Any part can be asked for alone: to go on in the middle of an epoch, whatever the number of
-        workers or ranks was.
+        The seed is ``base_seed + epoch``. Any part can be computed alone: to resume in the middle
+        of an epoch, with any number of workers and ranks.
         """
         places = np.arange(first, len(self) if stop is None else stop)
         return Permutation(len(self), f"sliding/{base_seed + epoch}").at(places)
@@ -141,15 +126,11 @@ class SlidingWindows:
 
     @cached_property
     def _first(self) -> NDArray[np.int64]:
-        """Number of each stream's first window, and the number of all windows."""
+        """Number of each stream's first window; then the number of windows."""
         n_tokens, padded = self._lengths, self.pad is not None
         whole = np.maximum(0, 1 + (n_tokens - (self.context_tokens + 1)) // self.stride)
         counts = whole + (n_tokens - whole * self.stride > 1) if padded else whole
         return np.concatenate([[0], np.cumsum(counts)])
-
-    @property
-    def _longest(self) -> int:
-        return int(self._lengths.max(initial=0))
 
     @cached_property
     def _document_starts(self) -> NDArray[np.int64]:
@@ -182,7 +163,7 @@ class SlidingWindows:
                 ]
                 - start
             )
-            begins = np.unique(near)  # an empty document begins where the next one does
+            begins = np.unique(near)  # an empty document begins where the next does
             documents = np.searchsorted(begins, positions, "right")
             positions = positions - np.concatenate([[0], begins])[documents]
             mask[begins[begins <= context] - 1] = False

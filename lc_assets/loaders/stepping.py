@@ -1,25 +1,36 @@
-"""What every loader here shares: a position that is one number, iterating from it, saving and
-loading it.
+"""What every loader shares: a position that is one number, iteration from it, saving and loading it,
+reading ahead on threads.
 
-Here: the position. Not here: what a step's batch is (`loaders.grid`, `loaders.windows`).
+Decompression and file reads release the interpreter's lock, so threads of one process do what
+worker processes would, without sending batches between processes. They share the loader's cache, so
+no chunk is decoded twice.
 """
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.chunks import TokenArray
-from lc_assets.loaders.prefetch import ahead
+from lc_assets.loaders.arrays import TokenArray
+
+THREAD_NAME: Final = "lc-prefetch"
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 
 class Batch(NamedTuple):
-    """One step's data: (row, token) arrays of equal shape, uint16 (uint32 for vocabularies of
-    65,500 ids and more).
+    """One step's data: (row, token) arrays of equal shape and of the data set's dtype.
 
     Attributes:
-        text: the model's inputs: ``targets`` moved right by one.
-        targets: what is to be predicted: the data.
+        text: the model's inputs: ``targets`` shifted right by one.
+        targets: the data.
     """
 
     text: TokenArray
@@ -27,25 +38,23 @@ class Batch(NamedTuple):
 
 
 Step = TypeVar("Step", bound=tuple[Any, ...])
-"""What a loader gives at a step."""
+"""A loader's batch."""
 
 
 class SteppedLoader(ABC, Generic[Step]):
     """Batches by step and in order.
 
-    ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the
-    loader's position, which `state_dict` saves, and puts it back to 0 when it has run out.
+    ``loader[step]`` depends on the step alone. ``for batch in loader`` continues from the loader's
+    position, which `state_dict` saves, and resets it to 0 at the end.
 
     Attributes:
-        step: the position: the step that comes next.
-        prefetch: batches that are read ahead while one is used, when iterating.
-        threads: how many are read at once.
+        step: the position: the next step.
+        prefetch: batches to read ahead when iterating.
+        threads: threads that read them.
     """
 
     def __init__(self, *, prefetch: int, threads: int) -> None:
-        ahead(
-            self.__getitem__, (), n_ahead=prefetch, threads=threads
-        )  # refuses what cannot be meant
+        ahead(self.__getitem__, (), n_ahead=prefetch, threads=threads)  # checks the numbers
         self.step = 0
         self.prefetch, self.threads = prefetch, threads
 
@@ -57,50 +66,46 @@ class SteppedLoader(ABC, Generic[Step]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Say what a position is a position in: data set, shape, order; plain values, equal for all
-        ranks.
-        """
+        """Data set, shape and order that a position refers to; plain values, equal for all ranks."""
 
     def __iter__(self) -> Iterator[Step]:
         while self.step < len(self):
             for at, batch in enumerate(self._from_here(), self.step + 1):
                 self.step = at
                 yield batch
-                if self.step != at:  # a state was loaded meanwhile: go on from there
+                if self.step != at:  # a state was loaded meanwhile: continue from there
                     break
         self.step = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position and what it is a position in; plain values, fit for any checkpoint
-        and any number of ranks.
-        """
+        """The position and the loader's identity; plain values, valid for any number of ranks."""
         return {"step": self.step, **self.identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a loader over the same data set and of the same shape stood.
+        """Continue from the position of a loader with the same data set and shape.
 
         Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist;
-                says which.
+            BadInput: as `require_state`.
         """
         self.require_state(state)
         self.step = state["step"]
 
     def require_state(self, state: Mapping[str, Any]) -> None:
-        """Refuse a state that is not one of this loader's.
+        """Check that a state belongs to this loader.
 
         Raises:
-            BadInput: when it is of another data set or shape, or its step does not exist; says
-                which.
+            BadInput: if it is of another data set or shape, or its step does not exist.
         """
         ours = self.identity()
         for name in sorted({*ours, *state} - {"step"}):
             if state.get(name) != ours.get(name):
-                said = f"its {name} is {state.get(name)!r}, this loader's is {ours.get(name)!r}"
-                raise BadInput(f"the state is of another data set or shape: {said}")
+                raise BadInput(
+                    f"the state is of another data set or shape: its {name} is "
+                    f"{state.get(name)!r}, this loader's is {ours.get(name)!r}"
+                )
         step = state.get("step")
         if not isinstance(step, int) or not 0 <= step <= len(self):
-            raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
+            raise BadInput(f"the state's step is {step!r}, expected 0 to {len(self):,}")
 
     def _from_here(self) -> Iterator[Step]:
         return ahead(
@@ -109,3 +114,66 @@ class SteppedLoader(ABC, Generic[Step]):
             n_ahead=self.prefetch,
             threads=self.threads,
         )
+
+
+def as_arrays(
+    batches: Iterable[Batch], dtype: type[np.integer[Any]] = np.int32
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield ``{"text": …, "targets": …}``: contiguous arrays of one dtype, all of one shape.
+
+    For training loops that are not PyTorch's. A compiled step is compiled once, and
+    ``jax.device_put`` takes the dictionary as it is, also with a sharding. The arrays are new each
+    time, so one may still be copied to a device while the next is made.
+
+    Args:
+        batches: a loader, or another iterable of batches.
+        dtype: int32 holds every id of vocabularies below 2³¹, and is JAX's default.
+
+    >>> [sorted(batch) for batch in as_arrays([Batch(np.zeros((1, 2), np.uint16), np.ones((1, 2), np.uint16))])]
+    [['targets', 'text']]
+    """
+    for batch in batches:
+        yield {name: np.array(values, dtype, order="C") for name, values in batch._asdict().items()}
+
+
+def ahead(
+    read: Callable[[Key], Answer], steps: Iterable[Key], *, n_ahead: int, threads: int = 1
+) -> Iterator[Answer]:
+    """Yield ``read(step)`` for each step in order, while up to ``n_ahead`` later ones are read.
+
+    An error is raised in place of its step's answer. When the iterator ends, is closed or is
+    garbage-collected, pending reads are cancelled and no thread is left.
+
+    Args:
+        read: called on threads.
+        steps: in order; consumed as they are needed.
+        n_ahead: answers held besides the one in use; 0 reads in the caller's thread.
+        threads: number of threads.
+
+    >>> list(ahead(str, range(4), n_ahead=2))
+    ['0', '1', '2', '3']
+
+    Raises:
+        BadInput: if ``n_ahead`` is negative or there is no thread.
+    """
+    if n_ahead < 0 or threads < 1:
+        raise BadInput(
+            f"cannot read {n_ahead} steps ahead on {threads} threads: expected at least 0 steps and "
+            "1 thread"
+        )
+    return map(read, steps) if n_ahead == 0 else _ahead(read, steps, n_ahead, min(threads, n_ahead))
+
+
+def _ahead(
+    read: Callable[[Key], Answer], steps: Iterable[Key], n_ahead: int, threads: int
+) -> Iterator[Answer]:
+    waiting: deque[Future[Answer]] = deque()
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(threads, THREAD_NAME))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        for step in steps:
+            waiting.append(pool.submit(read, step))
+            if len(waiting) > n_ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

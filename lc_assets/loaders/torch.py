@@ -1,17 +1,13 @@
-"""Batches as PyTorch tensors: a map-style data set by step, a stream that ranks and workers share,
-batches on a GPU.
+"""Batches as PyTorch tensors: map-style data sets, a stream for ranks and workers, batches on a GPU.
 
-Here: int64 tensors, who reads what, and getting them onto a device. Not here: the order of batches
-    (`loaders.grid`,
-`loaders.windows`), packed rows on a device (`loaders.torch_packed`). Only these two modules import
-torch, which is optional: without it these classes can be named but not made.
+Only this module and `loaders.torch_packed` import torch, which is optional: without it, these
+classes can be imported but not created.
 
 Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to
-torchdata's ``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before using
-workers: sending a batch between processes costs more than making one (0 workers: 134–266 M tokens
-    per CPU-second; 2 workers: 5–21; batches of
-32 × 1,024, 2 virtual cores), and each worker decodes for itself. Threads (``prefetch=`` of the
-loader) do neither.
+torchdata's ``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before you use
+workers: sending a batch between processes costs more than reading it (0 workers: 134–266 M tokens
+per CPU-second; 2 workers: 5–21; batches of 32 × 1,024, 2 virtual cores), and each worker decodes
+separately. Threads (``prefetch=`` of the loader) avoid both.
 """
 
 from collections import deque
@@ -23,9 +19,8 @@ import numpy as np
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader, steps_of
 from lc_assets.loaders.packed import PackedBatch, PackedLoader
-from lc_assets.loaders.prefetch import ahead
 from lc_assets.loaders.sliding import SlidingWindows
-from lc_assets.loaders.stepping import Batch
+from lc_assets.loaders.stepping import Batch, ahead
 from lc_assets.loaders.windows import WindowLoader
 
 try:
@@ -37,22 +32,20 @@ except ModuleNotFoundError:
     _IterableDataset = object
 
 N_SENT_AHEAD: Final = 2
-"""Batches that are on their way to a device while one is used."""
+"""Batches that are copied to a device while one is used."""
 
 
 class StepDataset:
-    """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets":
-    …}`` of int64 tensors.
+    """Map-style: ``dataset[step]`` is the loader's batch, ``{"text": …, "targets": …}``, int64.
 
-    Of packed rows also mask, positions, documents, cu_seqlens and max_seqlen, as `PackedBatch` has
-    them.
+    For packed rows, also mask, positions, documents, cu_seqlens and max_seqlen; see `PackedBatch`.
     """
 
     def __init__(self, loader: GridLoader | WindowLoader | PackedLoader) -> None:
         """Wrap a loader.
 
         Raises:
-            BadInput: when torch is not installed.
+            BadInput: if torch is not installed.
         """
         require_torch()
         self.loader = loader
@@ -73,7 +66,7 @@ class SlidingWindowDataset:
         """Wrap windows.
 
         Raises:
-            BadInput: when torch is not installed.
+            BadInput: if torch is not installed.
         """
         require_torch()
         self.windows = windows
@@ -98,22 +91,21 @@ def sliding_loader(
     n_ranks: int = 1,
     workers: int = 0,
 ) -> Any:
-    """A ``DataLoader`` over one epoch of windows, or what is left of it, shuffled by ``base_seed +
-    epoch``.
+    """A ``DataLoader`` over one epoch of windows, or the rest of it.
 
     Args:
-        windows: what is batched.
-        batch_size: windows of a batch of one rank; a last one that is not full is left out.
-        base_seed: of all epochs.
-        epoch: its number.
-        first: how many windows of the epoch all ranks together have had: go on from there, with any
+        windows: the windows.
+        batch_size: windows of a rank's batch; a smaller last one is left out.
+        base_seed: the epoch's shuffle has the seed ``base_seed + epoch``.
+        epoch: number of the epoch.
+        first: windows of the epoch that all ranks together have read: continue there, with any
             number of ranks and workers.
-        rank: which share of what is left is read, every ``n_ranks``-th window.
-        n_ranks: how many share it.
-        workers: processes of the ``DataLoader``; the order does not depend on them.
+        rank: reads every ``n_ranks``-th window of the rest, from this one on.
+        n_ranks: number of ranks.
+        workers: processes of the ``DataLoader``; they do not change the order.
 
     Raises:
-        BadInput: when torch is not installed, or there is no such rank.
+        BadInput: if torch is not installed, or there is no such rank.
     """
     require_torch()
     if not 0 <= rank < n_ranks:
@@ -133,14 +125,14 @@ def sliding_loader(
 class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent, so mypy cannot know this class
     """Iterable: the steps that this rank and worker read, in ascending order.
 
-    A loader that was made for one of several ranks (``GridLoader(…, rank=, n_ranks=)``) gives its
-    part of every step here, too: its ranks share batches. Over a loader of whole batches, steps are
-    dealt out instead: over all ranks and workers every step is read once, by one of them; where
-    ranks do not divide the steps, the first ones get one more. A ``DataLoader`` over it gives the
-    rank's steps in order, however many workers it has.
+    A loader of one of several ranks (``GridLoader(…, rank=, n_ranks=)``) gives its part of every
+    step here, too: its ranks share batches. With a loader of whole batches, steps are distributed
+    instead: every step is read once, by one rank and worker; if ranks do not divide the steps, the
+    first ones get one more. A ``DataLoader`` over it gives the rank's steps in order, for any
+    number of workers.
 
     Attributes:
-        first_step: the position: how many steps all ranks together have read.
+        first_step: the position: steps that all ranks together have read.
     """
 
     def __init__(
@@ -154,16 +146,16 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         """Wrap a loader.
 
         Args:
-            loader: whose steps are dealt out; its own position plays no part.
-            rank: this process among those that deal out steps; None asks ``torch.distributed``,
-                unless the loader is itself one rank's.
-            n_ranks: how many there are; None likewise.
-            first_step: how many steps all ranks together have read before: a stream resumes from
-                it, also with another number of ranks.
+            loader: the loader; its own position is ignored.
+            rank: rank of this process; None uses ``torch.distributed``, unless the loader itself is
+                one rank's.
+            n_ranks: number of ranks; None likewise.
+            first_step: steps that all ranks together have read before; the number of ranks may
+                change.
 
         Raises:
-            BadInput: when torch is not installed, there is no such rank, or ``first_step`` is
-                outside the data set.
+            BadInput: if torch is not installed, there is no such rank, or ``first_step`` is outside
+                the data set.
         """
         require_torch()
         if not 0 <= first_step <= len(loader):
@@ -186,15 +178,13 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         self.first_step = 0
 
     def __len__(self) -> int:
-        """Steps of this rank that are left, all workers together."""
+        """Remaining steps of this rank, for all workers together."""
         return len(
             steps_of(len(self.loader) - self.first_step, rank=self.rank, n_ranks=self.n_ranks)
         )
 
     def steps(self) -> range:
-        """Steps of this rank that are left and, inside a ``DataLoader``'s worker, of this
-        worker.
-        """
+        """Remaining steps of this rank and, in a ``DataLoader``'s worker, of this worker."""
         worker, n_workers = _worker()
         left = len(self.loader) - self.first_step
         mine = steps_of(
@@ -203,48 +193,45 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         return range(self.first_step + mine.start, self.first_step + mine.stop, mine.step)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position; without workers it fits any number of ranks that have read equally
-        many steps each.
+        """The position; without workers, it is valid for any number of ranks that have read the
+        same number of steps each.
         """
         return {"step": self.first_step, **self.loader.identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a stream over the same data set and of the same shape stood.
+        """Continue from the position of a stream with the same data set and shape.
 
         Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist;
-                says which.
+            BadInput: if the state is of another data set or shape, or its step does not exist.
         """
         step = state.get("step")
-        within = (
-            min(step, len(self.loader)) if isinstance(step, int) else step
-        )  # the last turn may reach beyond the end
+        # The last turn of all ranks may extend beyond the end.
+        within = min(step, len(self.loader)) if isinstance(step, int) else step
         self.loader.require_state({**state, "step": within})
-        self.first_step = int(step)  # type: ignore[arg-type]  # required just now
+        self.first_step = int(step)  # type: ignore[arg-type]  # checked above
 
 
 def to_device(
     batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AHEAD
 ) -> Iterator[dict[str, Any]]:
-    """Yield batches as int64 tensors on a device, those that come next being copied while one is
-    used.
+    """Yield batches as int64 tensors on a device, and copy the next ones while one is used.
 
-    Each id crosses once and as it is stored, 2 bytes instead of the 16 of two int64 tensors: inputs
-    are targets moved by one, so they are made of one tensor (row, token + 1), which is widened on
-    the device. To a GPU, from pinned memory, on a stream of its own. The batches must be a
-    loader's: ``text[:, 1:]`` is ``targets[:, :-1]``.
+    Each id is copied once and as stored, in 2 bytes instead of the 16 of two int64 tensors: inputs
+    are targets shifted by one, so one tensor (row, token + 1) is copied and widened on the device.
+    To a GPU, from pinned memory, on a separate stream. The batches must be a loader's:
+    ``text[:, 1:]`` is ``targets[:, :-1]``.
 
     Args:
-        batches: a loader, or what iterates like one; give it ``prefetch=`` so that decoding, too,
-            happens meanwhile.
-        device: what ``torch.device`` takes.
-        n_ahead: batches on their way beside the one in use; plays no part on a CPU.
+        batches: a loader, or another iterable of batches; with ``prefetch=``, decoding overlaps,
+            too.
+        device: as for ``torch.device``.
+        n_ahead: batches that are copied ahead of the one in use; ignored on a CPU.
 
     Yields:
         ``{"text": …, "targets": …}``, each (row, token), int64, contiguous.
 
     Raises:
-        BadInput: when torch is not installed.
+        BadInput: if torch is not installed.
     """
     require_torch()
     place = torch.device(device)
@@ -259,7 +246,7 @@ def to_device(
 def _to_gpu(batches: Iterable[Batch], device: Any, n_ahead: int) -> Iterator[dict[str, Any]]:
     stream = torch.cuda.Stream(device)
     sent: deque[tuple[Any, Any]] = deque()
-    pinned: deque[tuple[Any, Any]] = deque()  # room, and the event of its last copy; used in turn
+    pinned: deque[tuple[Any, Any]] = deque()  # memory and the event of its last copy, in turn
     for batch in batches:
         joined = _signed(_joined(batch))
         room = (
@@ -280,7 +267,7 @@ def _to_gpu(batches: Iterable[Batch], device: Any, n_ahead: int) -> Iterator[dic
 
 
 def _free_room(pinned: deque[tuple[Any, Any]], joined: Any) -> Any:
-    """The pinned memory that was used longest ago, filled anew once its copy is done."""
+    """The pinned memory that was used least recently, refilled once its copy is done."""
     room, copied = pinned.popleft()
     copied.synchronize()
     room.numpy()[...] = joined
@@ -300,7 +287,7 @@ def _joined(batch: Batch) -> Any:
 
 
 def _signed(ids: Any) -> Any:
-    """The same bits as a signed type: PyTorch's unsigned ones can be stored, and little more."""
+    """The same bits as a signed type: PyTorch supports few operations on unsigned ones."""
     return ids if ids.dtype.kind == "i" else ids.view(f"i{ids.dtype.itemsize}")
 
 
@@ -315,11 +302,11 @@ def _split(ids: Any) -> dict[str, Any]:
 
 
 def _tensors(batch: Batch | PackedBatch) -> dict[str, Any]:
-    told = batch.arrays() if isinstance(batch, PackedBatch) else {}
+    columns = batch.arrays() if isinstance(batch, PackedBatch) else {}
     ids = {"text": batch.text, "targets": batch.targets}
     others = {
         name: torch.from_numpy(values) if isinstance(values, np.ndarray) else values
-        for name, values in told.items()
+        for name, values in columns.items()
     }
     return others | {
         name: torch.from_numpy(values.astype(np.int64)) for name, values in ids.items()
@@ -338,10 +325,10 @@ def _distributed() -> tuple[int, int]:
 
 
 def require_torch() -> None:
-    """Say what to install.
+    """Check that torch is installed.
 
     Raises:
-        BadInput: when torch is missing.
+        BadInput: if it is not.
     """
     if torch is None:
         raise BadInput("torch is not installed: pip install 'lc-assets[torch]'")

@@ -1,9 +1,7 @@
-"""Packed rows on a device: each id crosses once, as it is stored, and each span once; the rest is
-made there.
+"""Packed rows as PyTorch tensors on a device: each id is copied once, as stored, and each span once;
+the rest is computed there.
 
-Here: targets and spans to inputs, positions and masks, in torch. Not here: what they mean
-    (`lc_assets.packing.spans`), data sets
-for a ``DataLoader`` (`loaders.torch`, which takes packed rows too). Torch is optional.
+For a ``DataLoader``, use `loaders.torch`, which accepts packed rows too. Torch is optional.
 """
 
 from collections import deque
@@ -25,30 +23,29 @@ except ModuleNotFoundError:
 def packed_to_device(
     batches: Iterable[PackedBatch], device: Any, *, n_ahead: int = N_SENT_AHEAD
 ) -> Iterator[dict[str, Any]]:
-    """Yield packed batches as tensors on a device, those that come next being copied while one is
-    used.
+    """Yield packed batches as tensors on a device, and copy the next ones while one is used.
 
-    To a GPU, from pinned memory, on a stream of its own.
+    To a GPU, from pinned memory, on a separate stream.
 
     Args:
-        batches: a `PackedLoader`, or what iterates like one; give it ``prefetch=`` so that
-            decoding, too, happens meanwhile.
-        device: what ``torch.device`` takes.
-        n_ahead: batches on their way beside the one in use; plays no part on a CPU.
+        batches: a `PackedLoader`, or another iterable of its batches; with ``prefetch=``, decoding
+            overlaps, too.
+        device: as for ``torch.device``.
+        n_ahead: batches that are copied ahead of the one in use; ignored on a CPU.
 
     Yields:
         text, targets: (row, token) int64. mask: bool. positions: int64. documents: int32.
         cu_seqlens: (span + 1) int32.
-        max_seqlen: a number. All as `PackedBatch` has them.
+        max_seqlen: a number. See `PackedBatch`.
 
     Raises:
-        BadInput: when torch is not installed.
+        BadInput: if torch is not installed.
     """
     require_torch()
     place = torch.device(device)
     if place.type != "cuda":
         return (
-            _told([torch.from_numpy(values).to(place) for values in _stored(batch)], batch)
+            _columns([torch.from_numpy(values).to(place) for values in _stored(batch)], batch)
             for batch in batches
         )
     return _to_gpu(batches, place, n_ahead)
@@ -77,19 +74,17 @@ def _arrived(
     current.wait_event(copied)
     for values in copies:
         values.record_stream(current)
-    return _told(copies, batch)
+    return _columns(copies, batch)
 
 
 def _stored(batch: PackedBatch) -> tuple[Any, Any, Any]:
-    """What crosses: ids in two or four bytes, as a signed type, because PyTorch's unsigned ones can
-    be stored and little more.
-    """
+    """What is copied: ids in two or four bytes, as a signed type (see `loaders.torch`), and spans."""
     targets = np.ascontiguousarray(batch.targets)
     return targets.view(f"i{targets.dtype.itemsize}"), batch.lengths, batch.owners
 
 
-def _told(copies: Sequence[Any], batch: PackedBatch) -> dict[str, Any]:
-    """What `PackedBatch` computes, computed where the tensors are; nothing waits for the device."""
+def _columns(copies: Sequence[Any], batch: PackedBatch) -> dict[str, Any]:
+    """Compute the columns of `PackedBatch` on the device, without waiting for it."""
     stored, lengths, owners = copies
     n_tokens = stored.numel()
     targets = stored.to(torch.int64) & ((1 << 8 * stored.element_size()) - 1)

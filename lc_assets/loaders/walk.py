@@ -1,20 +1,17 @@
-"""The order of a walk over a grid of rows × tokens, and how ranks and workers share it: arithmetic
-without state.
+"""The order of a walk over a grid of rows × tokens, and how ranks and workers share it.
 
-Here: which rows and tokens a step is made of, and whose they are. Not here: reading them
-    (`loaders.grid`).
-
-Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). Batches go down the rows of the first
-    context
-column, then down the second, and so on, so that consecutive batches share no document.
+Batches go down the rows of the first context column, then down the second, and so on, so that
+consecutive batches share no document.
 
 A step is a *global* batch, the same for any number of ranks, and a rank takes its rows of it; so a
-run may be resumed on another number of ranks and trains on the same stream. With one lane, which is
-the article's order, the ranks' rows lie below each other, and where a rank's share is below the 64
-rows of a token grid's chunk, several ranks decode the same chunk. Lanes avoid that: the walk goes
-down ``lanes`` equal parts of the rows at once, and a rank takes whole lanes, so no two ranks ever
-touch the same chunk (but one at each seam). Rows of a grid are shuffled, so both orders are equally
-random; they are not the same order, so lanes are chosen, not assumed.
+run may resume on another number of ranks with the same stream. With one lane, which is the
+article's order, the ranks' rows are adjacent, and if a rank's share is below the 64 rows of a token
+grid's chunk, several ranks decode the same chunk. Lanes avoid that: the walk goes down ``lanes``
+equal parts of the rows at once, and a rank takes whole lanes, so two ranks share a chunk only where
+lanes meet. Rows of a grid are shuffled, so both orders are equally random; but they differ, so
+lanes are off by default.
+
+Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import math
@@ -25,7 +22,7 @@ from lc_assets.errors import BadInput
 
 
 class Rectangle(NamedTuple):
-    """Which rows and which of their tokens."""
+    """A range of rows, and of their tokens."""
 
     rows: range
     tokens: range
@@ -40,7 +37,7 @@ class GridWalk:
         row_tokens: tokens of a row.
         batch_rows: rows of a step's batch.
         context_tokens: tokens of its rows; divides ``row_tokens``.
-        lanes: parts of the rows that are walked at once; divides ``batch_rows``.
+        lanes: parts of the rows that are walked in parallel; divides ``batch_rows``.
 
     >>> walk = GridWalk(n_rows=5, row_tokens=4, batch_rows=2, context_tokens=2)
     >>> [(at.rows.start, at.tokens.start) for at in map(walk.rectangle, range(walk.n_steps))]
@@ -60,7 +57,7 @@ class GridWalk:
 
     def __post_init__(self) -> None:
         if self.n_rows < 1:
-            raise BadInput("the data set has no rows, so there is nothing to load")
+            raise BadInput("the data set has no rows")
         if not 1 <= self.batch_rows <= self.n_rows:
             raise BadInput(
                 f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got "
@@ -68,13 +65,13 @@ class GridWalk:
             )
         if self.context_tokens < 1 or self.row_tokens % self.context_tokens:
             raise BadInput(
-                f"context_tokens must divide row_tokens = {self.row_tokens:,}, as do "
+                f"context_tokens must divide row_tokens = {self.row_tokens:,}; these do: "
                 f"{divisors(self.row_tokens)};"
                 f" got {self.context_tokens:,}"
             )
         if self.lanes < 1 or self.batch_rows % self.lanes:
             raise BadInput(
-                f"lanes must divide batch_rows = {self.batch_rows:,}, as do "
+                f"lanes must divide batch_rows = {self.batch_rows:,}; these do: "
                 f"{divisors(self.batch_rows)}; got {self.lanes:,}"
             )
 
@@ -104,36 +101,33 @@ class GridWalk:
         return self.dropped_rows * self.row_tokens
 
     def rectangle(self, step: int) -> Rectangle:
-        """Return the rectangle of a step of a walk with one lane.
+        """The rectangle of a step of a walk with one lane.
 
         Raises:
-            IndexError: when the step is negative or beyond the last.
-            BadInput: when there are several lanes, so several rectangles.
+            IndexError: if the step is negative or beyond the last.
+            BadInput: if there are several lanes, so several rectangles.
         """
         if self.lanes > 1:
             raise BadInput(
-                f"a step of {self.lanes:,} lanes is {self.lanes:,} rectangles: ask for "
-                f"rectangles({step})"
+                f"a step of {self.lanes:,} lanes has as many rectangles: use rectangles({step})"
             )
         return self.rectangles(step)[0]
 
     def rectangles(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[Rectangle, ...]:
-        """Return a rank's part of a step: one rectangle per lane, or one rank's rows of the only
-        lane.
+        """A rank's part of a step: a rectangle per lane, or the rank's rows of the only lane.
 
         Raises:
-            IndexError: when the step is negative or beyond the last.
+            IndexError: if the step is negative or beyond the last.
         """
         left, tops = self.corners(step, rank=rank, n_ranks=n_ranks)
         tokens, height = range(left, left + self.context_tokens), self.part_rows(n_ranks)
         return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
 
     def corners(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[int, list[int]]:
-        """Return the first token of a rank's part of a step, and the first row of each of its
-        rectangles.
+        """First token of a rank's part of a step, and first row of each of its rectangles.
 
         Raises:
-            IndexError: when the step is negative or beyond the last.
+            IndexError: if the step is negative or beyond the last.
         """
         if not 0 <= step < self.n_steps:
             raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
@@ -150,11 +144,10 @@ class GridWalk:
         return self.batch_rows // self.lanes if self.lanes > 1 else self.batch_rows // n_ranks
 
     def require_rank(self, rank: int, n_ranks: int) -> None:
-        """Refuse ranks that cannot share a step equally.
+        """Check that ranks can share a step equally.
 
         Raises:
-            BadInput: when there is no such rank, more ranks than rows of a batch, or they do not
-                divide them.
+            BadInput: if there is no such rank, or the ranks do not divide the rows or lanes.
         """
         if not 0 <= rank < n_ranks:
             raise BadInput(f"there is no rank {rank} of {n_ranks}")
@@ -165,27 +158,26 @@ class GridWalk:
         )
         if shared % n_ranks:
             raise BadInput(
-                f"{n_ranks:,} ranks cannot share {shared:,}, {what}, equally: take a number of "
-                f"ranks among {divisors(shared)}"
+                f"{n_ranks:,} ranks cannot share {what}, {shared:,}, equally: use one of "
+                f"{divisors(shared)} ranks"
             )
 
 
 def steps_of(
     n_steps: int, *, rank: int = 0, n_ranks: int = 1, worker: int = 0, n_workers: int = 1
 ) -> range:
-    """Steps that one worker of one rank reads where whole steps are dealt out: all of them are read
-    once, by one worker each.
+    """Steps that one worker of one rank reads, if whole steps are distributed.
 
-    A rank reads every ``n_ranks``-th step. Its workers deal those out in turn, so that a reader
-    which asks its workers in turn gets the rank's steps in order, however many workers there are.
-    Ranks differ by one step at most. Here a step is one rank's batch, so the global batch grows
-    with the ranks; see `GridWalk.rectangles` for the other way.
+    A rank reads every ``n_ranks``-th step. Its workers take turns, so a reader that takes from its
+    workers in turn gets the rank's steps in order, for any number of workers. Ranks differ by at
+    most one step. Here a step is one rank's batch, so the global batch grows with the ranks;
+    `GridWalk.rectangles` is the alternative.
 
     >>> [list(steps_of(5, rank=0, n_ranks=2, worker=worker, n_workers=2)) for worker in (0, 1)]
     [[0, 4], [2]]
 
     Raises:
-        BadInput: when there is no such rank or worker.
+        BadInput: if there is no such rank or worker.
     """
     if not (0 <= rank < n_ranks and 0 <= worker < n_workers):
         raise BadInput(f"there is no rank {rank} of {n_ranks} or no worker {worker} of {n_workers}")
@@ -193,7 +185,7 @@ def steps_of(
 
 
 def divisors(number: int) -> str:
-    """Say which numbers divide another.
+    """The divisors of a number, for messages.
 
     >>> divisors(12)
     '1, 2, 3, 4, 6, 12'

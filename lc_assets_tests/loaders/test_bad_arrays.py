@@ -122,7 +122,7 @@ def test_a_cache_below_one_chunk_is_refused_below_one_band_it_works(grid):
     """
     with pytest.raises(
         BadInput,
-        match="a cache of 5,119 bytes cannot hold one chunk of 5,120: give it at least that",
+        match="a cache of 5,119 bytes cannot hold one chunk of 5,120 bytes: increase cache_bytes",
     ):
         open_rows(grid, cache_bytes=64 * 40 * 2 - 1)
     wide = write_grid(grid.parent / "wide.zarr", ids(16, 6000))

@@ -170,7 +170,7 @@ def test_a_state_of_another_data_set_or_shape_is_refused(other, name):
 @pytest.mark.parametrize("step", [-1, 5, "3", None, 1.5])
 def test_a_state_with_an_impossible_step_is_refused(step):
     loader = GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3)
-    with pytest.raises(BadInput, match=r"the state's step is .*; wanted 0 to 4"):
+    with pytest.raises(BadInput, match=r"the state's step is .*, expected 0 to 4"):
         loader.load_state_dict(loader.state_dict() | {"step": step})
 
 
@@ -190,7 +190,7 @@ def test_a_step_outside_is_an_index_error(step):
         ((0, 6), 1, 3, "has no rows"),
         ((4, 6), 5, 3, "batch_rows must be 1 to 4, the rows of the data set, got 5"),
         ((4, 6), 0, 3, "batch_rows must be 1 to 4"),
-        ((4, 6), 2, 4, "context_tokens must divide row_tokens = 6, as do 1, 2, 3, 6; got 4"),
+        ((4, 6), 2, 4, "context_tokens must divide row_tokens = 6; these do: 1, 2, 3, 6; got 4"),
         ((4, 6), 2, 0, "context_tokens must divide"),
         ((4, 6), 2, 12, "context_tokens must divide"),
     ],

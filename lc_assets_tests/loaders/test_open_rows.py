@@ -13,10 +13,11 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.riffled import RiffledReader
+from lc_assets.loaders.arrays import ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.rows import open_array, open_rows
+from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, publish, riffle, write_flat, write_grid, write_lake
 
 TRAIN = {"2022-49": ids(70, 48, seed=1), "2023-06": ids(5, 48, seed=2), "mine": ids(0, 48)}
@@ -121,7 +122,7 @@ def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
     """
     path = write_grid(tmp_path / "a.zarr", ids(128, 32))
     cache = ChunkCache(64 * 32 * 2)
-    loader = GridLoader(open_array(path, cache), batch_rows=8, context_tokens=32)
+    loader = GridLoader(ZarrRows(array_reader(path), cache), batch_rows=8, context_tokens=32)
     list(loader)
     assert (cache.misses, cache.hits) == (2, 14)
 
@@ -132,8 +133,9 @@ def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
     or have them in it, are right too.
     """
     rows = ids(200, 40)
-    array = open_array(
-        write_grid(tmp_path / "a.zarr", rows, inner_tokens=16, shard_tokens=32), ChunkCache()
+    array = ZarrRows(
+        array_reader(write_grid(tmp_path / "a.zarr", rows, inner_tokens=16, shard_tokens=32)),
+        ChunkCache(),
     )
     for top, left, width in (
         (0, 16, 16),
@@ -146,7 +148,7 @@ def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
         piece = slice(top, top + batch_rows), slice(left, left + width)
         np.testing.assert_array_equal(array.read(*piece), rows[piece])
     cached = ChunkCache()
-    array = open_array(tmp_path / "a.zarr", cached)
+    array = ZarrRows(array_reader(tmp_path / "a.zarr"), cached)
     first = array.read(slice(0, batch_rows), slice(0, 16))
     assert (cached.misses, cached.n_bytes) == (0, 0)
     array.read(slice(3, 4), slice(0, 16))
@@ -200,13 +202,13 @@ def test_a_grid_that_was_removed_is_said(own_lake):
 
 def test_paths_without_data_say_what_was_looked_for(own_lake, tmp_path):
     with pytest.raises(
-        BadInput, match=r"found no train\.zarr, sources\.json, zarr\.json or \.zarray"
+        BadInput, match=r"found none of train\.zarr, sources\.json, zarr\.json, \.zarray"
     ):
         open_rows(tmp_path)
     with pytest.raises(BadInput, match="no split is called 'test'"):
         open_rows(own_lake, "test")
-    with pytest.raises(NotPublished, match="no array here"):
-        open_array(tmp_path, ChunkCache())
+    with pytest.raises(NotPublished, match="no token grid here"):
+        ZarrRows(array_reader(tmp_path), ChunkCache())
     (own_lake / "longcrawl/all/current.json").unlink()
     with pytest.raises(NotPublished, match="longcrawl/all is not published"):
         open_rows(own_lake)

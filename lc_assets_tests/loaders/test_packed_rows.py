@@ -242,7 +242,7 @@ def test_spans_that_cannot_be_meant_are_refused(folder, name, change, error, say
 def test_spans_of_other_rows_are_refused(folder):
     """More rows, or fewer, than there are spans of."""
     packed = open_packed(folder)
-    with pytest.raises(Mismatch, match="4 rows and spans of 3: they are not of one version"):
+    with pytest.raises(Mismatch, match="4 rows, but spans of 3: they are of different versions"):
         PackedRows(NumberedRows(4, 16), packed.spans)
 
 

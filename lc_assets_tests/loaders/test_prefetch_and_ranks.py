@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.loaders.arrays import ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import (
     NumberedRows,
@@ -20,8 +21,8 @@ from lc_assets.loaders.contracts import (
     assert_reading_ahead_changes_nothing,
 )
 from lc_assets.loaders.grid import GridLoader, GridWalk
-from lc_assets.loaders.prefetch import THREAD_NAME, ahead
-from lc_assets.loaders.rows import open_array, open_rows
+from lc_assets.loaders.rows import open_rows
+from lc_assets.loaders.stepping import THREAD_NAME, ahead
 from lc_assets_tests.grid_builders import ids, write_grid, write_lake
 from lc_assets_tests.processes import HANG_SECONDS
 
@@ -111,7 +112,7 @@ def test_threads_decode_nothing_twice(tmp_path):
     """
     rows = ids(512, 32)
     cache = ChunkCache()
-    array = open_array(write_grid(tmp_path / "a.zarr", rows), cache)
+    array = ZarrRows(array_reader(write_grid(tmp_path / "a.zarr", rows)), cache)
     loader = GridLoader(array, batch_rows=8, context_tokens=32, prefetch=8, threads=4)
     np.testing.assert_array_equal(np.concatenate([batch.targets for batch in loader]), rows)
     assert cache.misses == 8
@@ -214,7 +215,7 @@ def test_ranks_with_lanes_share_no_chunk(tmp_path):
         caches = [ChunkCache(), ChunkCache()]
         for rank, cache in enumerate(caches):
             loader = GridLoader(
-                open_array(path, cache),
+                ZarrRows(array_reader(path), cache),
                 batch_rows=16,
                 context_tokens=32,
                 lanes=lanes,
@@ -297,16 +298,13 @@ def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
     [
         (
             {"n_ranks": 8},
-            (
-                "8 ranks cannot share 4, the rows of a batch, equally: take a number of ranks among "
-                "1, 2, 4"
-            ),
+            ("8 ranks cannot share the rows of a batch, 4, equally: use one of 1, 2, 4"),
         ),
-        ({"n_ranks": 3}, "3 ranks cannot share 4"),
+        ({"n_ranks": 3}, "3 ranks cannot share the rows of a batch, 4"),
         ({"rank": 2, "n_ranks": 2}, "there is no rank 2 of 2"),
         ({"rank": -1}, "there is no rank -1 of 1"),
-        ({"lanes": 3}, "lanes must divide batch_rows = 4, as do 1, 2, 4; got 3"),
-        ({"lanes": 2, "n_ranks": 4}, "4 ranks cannot share 2, the lanes, equally"),
+        ({"lanes": 3}, "lanes must divide batch_rows = 4; these do: 1, 2, 4; got 3"),
+        ({"lanes": 2, "n_ranks": 4}, "4 ranks cannot share the lanes, 2, equally"),
     ],
 )
 def test_ranks_and_lanes_that_cannot_be_are_refused(settings, says):
@@ -326,5 +324,5 @@ def test_a_state_of_other_lanes_is_refused():
 
 
 def test_a_step_of_several_lanes_is_no_rectangle():
-    with pytest.raises(BadInput, match="2 rectangles: ask for rectangles"):
+    with pytest.raises(BadInput, match="as many rectangles: use rectangles"):
         GridWalk(n_rows=8, row_tokens=4, batch_rows=4, context_tokens=4, lanes=2).rectangle(0)

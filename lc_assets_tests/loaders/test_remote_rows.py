@@ -11,8 +11,7 @@ from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
 from lc_assets.formats.files import Piece
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.remote import RemoteFiles, coalesced
-from lc_assets.loaders.rows import open_rows
+from lc_assets.loaders.rows import RemoteFiles, coalesced, open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, write_grid, write_lake
 from lc_assets_tests.loaders.range_server import served
 
@@ -47,7 +46,7 @@ def without_pauses(monkeypatch):
         "lake",
         "lake/longcrawl/all",
         "lake/longcrawl/all/v7",
-        "lake/grid/2022-49",
+        "lake/token_grid/2022-49",
         "grid",
         "grid/train.zarr",
         "flat",
@@ -153,17 +152,17 @@ def test_what_is_missing_on_a_server_is_said(folder, tmp_path):
     """
     shutil.copytree(folder, tmp_path / "own")
     with served(tmp_path / "own") as (url, _, _):
-        with pytest.raises(BadInput, match=r"nowhere: found no train\.zarr"):
+        with pytest.raises(BadInput, match=r"nowhere: found none of train\.zarr"):
             open_rows(f"{url}/nowhere")
         rows = open_rows(f"{url}/grid")
         shutil.rmtree(tmp_path / "own/grid")
         with pytest.raises(NotPublished, match="withdrawn while it was read"):
             rows.read()
-        receipt = tmp_path / "own/lake/grid/2023-06/v1/receipt.json"
+        receipt = tmp_path / "own/lake/token_grid/2023-06/v1/receipt.json"
         receipt.write_text(receipt.read_text().replace('"digest": "', '"digest": "0', 1))
         with pytest.raises((Mismatch, NotPublished)):
             open_rows(f"{url}/lake")
-        shutil.rmtree(tmp_path / "own/lake/grid/2023-06")
+        shutil.rmtree(tmp_path / "own/lake/token_grid/2023-06")
         with pytest.raises(NotPublished, match="2023-06/v1/receipt.json: is missing"):
             open_rows(f"{url}/lake")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.loaders.rows import open_rows
-from lc_assets.loaders.sliding import SlidingWindows, count_windows
+from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets_tests.grid_builders import write_grid
 
 
@@ -27,9 +27,14 @@ def token_file(folder, lengths):
 @given(n=st.integers(0, 60), context=st.integers(1, 12), stride=st.integers(1, 15))
 def test_windows_are_counted_by_trying_every_beginning(n, context, stride):
     whole = [start for start in range(0, n, stride) if start + context + 1 <= n]
-    assert count_windows(n, context, stride) == len(whole)
     short = [start for start in range(0, n, stride) if start not in whole and n - start > 1][:1]
-    assert count_windows(n, context, stride, padded=True) == len(whole) + len(short)
+    for pad, expected in ((None, len(whole)), (0, len(whole) + len(short))):
+        settings = {"ids": np.zeros(n, np.uint16), "context_tokens": context, "stride": stride}
+        if expected:
+            assert len(SlidingWindows(**settings, pad=pad)) == expected
+        else:
+            with pytest.raises(BadInput, match="a window needs"):
+                SlidingWindows(**settings, pad=pad)
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
@@ -37,7 +42,7 @@ def test_a_window_is_the_ids_and_the_ids_one_further(tmp_path, kind):
     ids = np.arange(23, dtype=np.uint16)
     source = ids if kind == "memory" else token_file(tmp_path, [9, 14])
     windows = SlidingWindows(ids=source, context_tokens=5, stride=3)
-    assert len(windows) == count_windows(23, 5, 3) == 6
+    assert len(windows) == 6
     for number in range(len(windows)):
         window = windows[number]
         assert window.inputs.tolist() == list(range(number * 3, number * 3 + 5))
@@ -52,7 +57,7 @@ def test_rows_of_a_grid_are_streams_of_their_own(tmp_path):
     windows = SlidingWindows(
         ids=open_rows(write_grid(tmp_path / "a.zarr", rows)), context_tokens=6, stride=6
     )
-    assert len(windows) == 3 * count_windows(20, 6, 6)
+    assert len(windows) == 3 * 3
     assert [windows[number].inputs[0] for number in range(len(windows))] == [
         0,
         6,
@@ -125,9 +130,9 @@ def test_an_epochs_order_is_a_shuffle_that_can_be_taken_up_anywhere():
         ({"stride": 0}, "at least 1"),
         (
             {"context_tokens": 10},
-            "no window of 10 tokens and one behind it; the longest stream has 10",
+            "a window needs 11 tokens, the longest stream has 10",
         ),
-        ({"boundaries": "stop"}, "boundaries 'stop'; wanted ignore, stay, reset"),
+        ({"boundaries": "stop"}, "boundaries 'stop': expected one of ignore, stay, reset"),
         ({"boundaries": "stay"}, "need a token file"),
     ],
 )

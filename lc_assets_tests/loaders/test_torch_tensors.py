@@ -11,9 +11,9 @@ from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.loaders import torch as tensors
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.iterators import as_arrays
 from lc_assets.loaders.rows import open_rows
 from lc_assets.loaders.sliding import SlidingWindows
+from lc_assets.loaders.stepping import as_arrays
 from lc_assets.loaders.windows import WindowLoader
 from lc_assets_tests.grid_builders import ids, write_grid
 

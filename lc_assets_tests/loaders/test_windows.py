@@ -17,8 +17,7 @@ from lc_assets.loaders.contracts import (
     assert_resume_gives_the_rest,
     assert_step_is_enough,
 )
-from lc_assets.loaders.permutation import Permutation
-from lc_assets.loaders.windows import WindowLoader
+from lc_assets.loaders.windows import Permutation, WindowLoader
 
 
 def write_numbers(prefix, lengths, dtype=np.uint16):
@@ -95,7 +94,7 @@ def test_permutations_are_uniform():
 
 @pytest.mark.parametrize("n", [0, -1, 2**62])
 def test_a_permutation_of_nothing_is_refused(n):
-    with pytest.raises(BadInput, match="a permutation is of 1 to"):
+    with pytest.raises(BadInput, match="a permutation must be of 1 to"):
         Permutation(n, "a")
 
 
@@ -204,7 +203,7 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"context_tokens": 1000}, "1,000 tokens are no window of 1,000 and the one behind it"),
+        ({"context_tokens": 1000}, "a window needs 1,001 tokens, the file has 1,000"),
         (
             {"batch_windows": 100},
             "batch_windows must be 1 to 99, the windows of .*numbers.bin, got 100",
@@ -213,8 +212,8 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
         ({"stride": 0}, "must be at least 1, got 10, 0 and 1"),
         ({"epochs": 0}, "must be at least 1"),
         ({"context_tokens": 0}, "must be at least 1"),
-        ({"n_ranks": 2}, "2 ranks, of which this is 0, cannot share 3 windows equally: 1, 3 can"),
-        ({"rank": 3, "n_ranks": 3}, "3 ranks, of which this is 3"),
+        ({"n_ranks": 2}, "2 ranks cannot share 3 windows equally: use one of 1, 3 ranks"),
+        ({"rank": 3, "n_ranks": 3}, "there is no rank 3 of 3"),
     ],
 )
 def test_a_loader_that_cannot_be_is_refused(numbers, settings, says):
