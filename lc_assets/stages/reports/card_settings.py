@@ -38,16 +38,16 @@ TERMS = (
 
 
 class CardSettings(Settings, frozen=True, kw_only=True):
-    """What the card says beside what was measured.
+    """What the card states beside what was measured.
 
     Attributes:
         title: of the data set.
-        summary: a sentence or two of your own, in Markdown; empty leaves it out.
-        licence: as Hugging Face's front matter has it; ``other`` wants ``licence_name`` and
+        summary: a sentence or two in Markdown; empty omits it.
+        licence: as in Hugging Face's front matter; ``other`` needs ``licence_name`` and
             ``licence_link``.
         licence_name: of another licence.
-        licence_link: where that stands.
-        contact: where somebody asks for a document to be taken out: a mail address or a page.
+        licence_link: its URL.
+        contact: for withdrawal requests: a mail address or a page.
         homepage: of the data set.
         authors: who publishes it.
         terms: of the sources.

@@ -1,17 +1,17 @@
-"""`data_set_card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one
-page of HTML.
+"""`data_set_card`: the card of the published data set, as Markdown for Hugging Face and as one HTML
+page.
 
-=================  ==================================================================================
-file               what
-=================  ==================================================================================
-``README.md``      front matter, then the sheet; its plots lie in ``plots``
-``index.html``     the same as one page that needs nothing else, no script, nothing from elsewhere
+=================  =================================================================
+file               content
+=================  =================================================================
+``README.md``      front matter, then the card; its plots are in ``plots``
+``index.html``     the same as one page: no script, no external resources
 ``sheet.json``     the numbers (`lc_assets.stages.reports.data_sheet.Sheet`)
-=================  ==================================================================================
+=================  =================================================================
 
-What pages, addresses and settings hold is text from outside: it is escaped for a cell of a table,
-and no HTML of it survives. Format of the front matter: Hugging Face's dataset cards
-(``datasetcard.md`` of ``huggingface_hub``).
+Text from pages, URLs and settings is untrusted: it is escaped for table cells, and no HTML in it is
+kept. Format of the front matter: Hugging Face's dataset cards (``datasetcard.md`` of
+``huggingface_hub``).
 """
 
 import base64
@@ -72,10 +72,10 @@ SIZE_CATEGORIES: Final = (
 
 
 def write_card(context: BuildContext) -> Built:
-    """Publish the card of the global order that stands, and of its mixes.
+    """Publish the card of the published global order and its mixes.
 
     Raises:
-        NotPublished: when there is no global order.
+        NotPublished: if there is no global order.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -209,7 +209,7 @@ def _bound(value: float | None) -> str:
 
 
 def _code(value: object) -> str:
-    """A value as JSON between backticks: it holds none itself."""
+    """A value as JSON between backticks; backticks inside are removed."""
     return json.dumps(value, ensure_ascii=True, sort_keys=True).replace("`", "\\u0060")
 
 
@@ -245,7 +245,7 @@ def _text(path: Path) -> str:
 
 
 def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
-    """Rows, tokens and digest in the card are those of the global order it was made of."""
+    """Rows, tokens and digest in the card equal those of the global order it was made from."""
     sheet, order = (
         decode_json(check_input.folder / SHEET, Sheet),
         check_input.only_input("longcrawl"),
@@ -272,8 +272,8 @@ def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
 
 
 def the_card_is_complete(check_input: CheckInput) -> CheckResult:
-    """Every section stands in card and page, the front matter has its fields, the page holds the
-    plots and nothing from elsewhere.
+    """Card and page contain every section, the front matter has its fields, and the page embeds its
+    plots and loads nothing external.
     """
     readme, page = (_text(check_input.folder / name) for name in (README, PAGE))
     missing = [

@@ -1,8 +1,7 @@
-"""What a published data set is, as far as receipts and tables know: read back along what each
-version was made of.
+"""What a published data set contains and how it was made, read from receipts and tables.
 
-Nothing is counted anew but the lengths of the documents behind the rows; a number that no receipt
-has any more, because its version is gone from the lake, is None and said to be unknown.
+Only the lengths of the rows' documents are counted here. A number that no receipt has, because its
+version is gone from the lake, is None and reported as unknown.
 """
 
 from collections import Counter
@@ -26,16 +25,18 @@ SHOWN_ROWS = 3
 
 
 class SnapshotSheet(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one snapshot.
+    """The figures of one snapshot.
 
     Attributes:
         snapshot: its name.
         grid: version and digest of its rows.
-        documents: that stood upstream; ``filtered`` of them passed the rules; ``removed`` of these
-            did not go on.
+        documents: upstream.
+        filtered: of these, passed the rules.
+        removed: of these, excluded as duplicates, contaminated or withdrawn.
         tokens: of whole documents.
-        train_rows: to be trained on, and ``heldout_rows``.
-        stored_bytes: what the rows take, encoded.
+        train_rows: rows for training.
+        heldout_rows: held-out rows.
+        stored_bytes: size of the encoded rows.
         languages: rows by language.
     """
 
@@ -63,19 +64,22 @@ class MixSheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of one data set.
+    """The figures of a data set.
 
     Attributes:
-        version: of the global order, with its ``digest``.
-        row_tokens: length of a row; ids are below ``vocab_size``.
+        version: of the global order.
+        digest: of the global order.
+        row_tokens: length of a row.
+        vocab_size: ids are below it.
         snapshots: a sheet each, in the order's sequence.
         mixes: blends of their rows.
         reasons: why documents were dropped, by stage and first reason, over all snapshots.
-        rules: of the filter, as they stood in force.
+        rules: of the filter.
         settings: of each stage of the newest snapshot, resolved.
-        code: version of each stage's code; ``libraries`` that shaped bytes.
+        code: version of each stage's code.
+        libraries: versions that determine bytes.
         randomness: what was drawn, and how.
-        lengths: documents behind the rows by `LENGTH_BINS`.
+        lengths: the rows' documents by `LENGTH_BINS`.
         samples: beginnings of some rows, with their pages.
     """
 
@@ -123,10 +127,10 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
-    """Gather the sheet of a global order and of the mixes that stand beside it.
+    """Collect the figures of a global order and of the published mixes.
 
     Raises:
-        NotPublished: when a grid of the order is gone.
+        NotPublished: if a grid of the order is gone.
     """
     opened = GlobalOrder.open(order.folder, "train")
     grids = [
@@ -174,9 +178,7 @@ STAGES = (
 
 
 def _chain(lake: Lake, grid: Published) -> dict[str, Published]:
-    """The versions behind a grid, each the very one that the next was made of, as far as they are
-    still there.
-    """
+    """The versions that a grid was made from, as far as they still exist."""
     found = {"token_grid": grid}
     for stage, made in (
         ("token_documents", "token_grid"),
@@ -235,8 +237,8 @@ def _mix(mix: Published) -> MixSheet:
 
 
 def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
-    """By stage and first reason, each document once: `token_documents` counts those again that `removed_documents`
-    took out before it.
+    """By stage and first reason, each document once: `token_documents` counts those again that
+    `removed_documents` took out before it.
     """
     found: dict[str, Counter[str]] = {}
     for chain in chains:

@@ -1,15 +1,16 @@
-"""The document sets of a snapshot that reports read: which stand, and their texts with their parts.
+"""The document sets of a snapshot that reports read: which exist, and their texts with parts.
 
-===========  ==========================================================  =====================================================
-set          a document is                                               its parts
-===========  ==========================================================  =====================================================
-natural      a filtered document that goes on                            itself
-longpack     a packed document                                           the pages that it was packed of
-packed       a piece of a packed row (lengths); a whole row (referrals)  the pieces of the row, those of one document together
-===========  ==========================================================  =====================================================
+===========  ===========================================  ====================================
+set          a document is                                its parts
+===========  ===========================================  ====================================
+natural      a filtered document that is not excluded     itself
+longpack     a packed document                            its pages
+packed       a span of a packed row (lengths); a whole    the spans of the row, those of one
+             row (referrals)                              document together
+===========  ===========================================  ====================================
 
-Here: where they lie and how they are read. Not here: what is measured of them (`stages.lengths`,
-    `stages.referrals`).
+Not here: what is measured (`lc_assets.stages.reports.length_report`,
+`lc_assets.stages.reports.referral_report`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -53,7 +54,7 @@ def needs(recipe: Recipe, stage: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetShard:
-    """Documents of one set that lie in one file, or the rows of one split.
+    """Documents of one set in one file, or the rows of one split.
 
     Attributes:
         document_set: one of `SETS`.
@@ -69,12 +70,12 @@ class SetShard:
 
     @property
     def name(self) -> str:
-        """A name of its own among the shards of all sets."""
+        """A name that is unique among the shards of all sets."""
         return f"{self.document_set}-{self.shard}"
 
 
 def shards_of_sets(inputs: Mapping[str, Published], key: str, recipe: Recipe) -> list[SetShard]:
-    """The shards of the sets that stand, by the inputs of a report."""
+    """The shards of the sets in a report's inputs."""
     found: list[SetShard] = []
     for document_set in (NATURAL, LONGPACK):
         published = inputs.get(f"{STAGE_OF_SET[document_set]}/{key}")
@@ -106,8 +107,8 @@ class SetDocument:
     Attributes:
         id: of the document; of a packed row ``split/row``.
         text: its text.
-        n_tokens: of a packed row, without padding; None for others, whose texts are to be counted.
-        parts: see above; none of a natural document.
+        n_tokens: of a packed row, without padding; None for others, whose texts must be counted.
+        parts: see the module; none for a natural document.
     """
 
     id: str
@@ -117,10 +118,10 @@ class SetDocument:
 
 
 def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator[SetDocument]:
-    """The documents of a shard, in their order, or only the wanted ones.
+    """The documents of a shard in order, or only the wanted ones.
 
     Raises:
-        CorruptFile: when a table or the rows are damaged.
+        CorruptFile: if a table or the rows are damaged.
     """
     if shard.document_set == PACKED:
         yield from _rows(shard, wanted)
@@ -183,7 +184,7 @@ def _rows(shard: SetShard, wanted: Collection[str] | None) -> Iterator[SetDocume
 
 
 def _text(ids: Any, eot: int | None, tokenizer: str) -> str:
-    """A piece's text, without the end of text that may stand behind it."""
+    """A span's text, without the end-of-text token that may follow."""
     return text_of(tokenizer, ids if eot is None else ids[ids != eot])
 
 

@@ -16,15 +16,13 @@ DOTS_PER_INCH = 90
 INK = "#1f3a5f"
 ACCENT = "#c0572b"
 SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
-"""Each at least three times as light or dark as `PAPER`, as WCAG 2.2 asks of what carries meaning
-in a picture.
-"""
+"""Each has a contrast of at least 3 to 1 against `PAPER`, as WCAG 2.2 requires of graphics."""
 
 PAPER = "#ffffff"
-"""Behind every plot, in a dark theme too."""
+"""Background of every plot, also in a dark theme."""
 
 MOST_CHARS = 40
-"""Of a label; a longer one is cut."""
+"""Longest label; longer ones are shortened."""
 
 
 def bars(
@@ -35,12 +33,12 @@ def bars(
     beside: Mapping[str, float] | None = None,
     names: Sequence[str] = (),
 ) -> bytes:
-    """A bar per name, from top to bottom as they come; ``beside`` draws a second bar per name.
+    """Horizontal bars, one per name in the given order; ``beside`` adds a second bar per name.
 
     Args:
         title: of the plot.
         heights: value by name.
-        unit: what the values count.
+        unit: of the values.
         beside: a second value by name.
         names: legend of the two kinds of bars.
     """
@@ -137,13 +135,12 @@ def shares(title: str, values: Any, *, unit: str, along: str = "share") -> bytes
 
 
 def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
-    """A bar per snapshot from left to right, each year named at its first.
+    """A bar per snapshot from left to right; the first of each year is labelled.
 
     Args:
         title: of the plot.
-        heights: value by snapshot, oldest first; a name that begins with no year stands under its
-            own.
-        unit: what the values count.
+        heights: value by snapshot, oldest first; a name without a year is its own label.
+        unit: of the values.
     """
     figure, axes = _figure(title, *INCHES, left=0.11)
     axes.bar(np.arange(len(heights)), list(heights.values()), 0.8, color=INK)
@@ -161,14 +158,13 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
 def curves(
     title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str
 ) -> bytes:
-    """A curve per name over a logarithmic axis, with a line at 1; those that never change are only
-    counted.
+    """A curve per name over a logarithmic axis, with a line at 1; constant ones are only counted.
 
     Args:
         title: of the plot.
-        lines: ``(place, height)`` by name; places are above zero.
-        along: what the places are.
-        unit: what the heights count.
+        lines: ``(x, y)`` by name; x is positive.
+        along: label of the x axis.
+        unit: of the y values.
     """
     moving = {
         name: points for name, points in lines.items() if len({height for _, height in points}) > 1
@@ -213,14 +209,13 @@ def columns(
     unit: str,
     logarithmic: bool = False,
 ) -> bytes:
-    """A column per name in each group, from left to right as they come.
+    """Columns in groups, one per name in each group.
 
     Args:
         title: of the plot.
         groups: their names.
-        heights: a height per group, by name; None, or 0 on a logarithmic axis, leaves the place
-            empty.
-        unit: what the heights count.
+        heights: a height per group, by name; None, or 0 on a logarithmic axis, draws nothing.
+        unit: of the heights.
         logarithmic: whether the axis of heights is.
     """
     figure, axes = _figure(title, INCHES[0], INCHES[1], left=0.09, right=0.78)
@@ -265,8 +260,7 @@ def _figure(
 
 
 def _label(name: str) -> str:
-    r"""A name from anywhere as a label: hosts of web pages come here, and the font has no letters
-    of most scripts.
+    r"""An untrusted name as a label; characters outside the font are replaced.
 
     >>> _label("no such page"), _label("例え.jp\n"), len(_label("a" * 300))
     ('no such page', '??.jp?', 40)

@@ -1,7 +1,7 @@
-"""What must hold of a report on lengths: every document has one, the shares are theirs, and some
-are counted anew.
+"""Checks of the length report: every document has a length, the shares match, some are recounted.
 
-Here too: the shares, which a claim computes again. Not here: counting (`stages.lengths`).
+Also the computation of shares, which a check repeats. Not here: counting
+(`lc_assets.stages.reports.length_report`).
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from lc_assets.tokens.tokenizers import escape
 SUFFIX: Final = ".lengths.parquet"
 SHARES_FILE: Final = "lengths.parquet"
 COUNTED_AGAIN: Final = 6
-"""Documents of each set whose tokens the audit counts again, by the tokenizer's twin."""
+"""Documents of each set that the check tokenizes again with the reference tokenizer."""
 
 
 def lengths_files(folder: Path, document_set: str) -> list[Path]:
@@ -79,8 +79,8 @@ def shares_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
-    """The tables have as many lines and tokens as were counted; what came in is what the sets'
-    stages kept.
+    """The tables have as many rows and tokens as counted, and the sets' stages kept as many
+    documents.
     """
     wrong, came_in, counts = [], 0, check_input.counts
     for document_set in SETS:
@@ -148,8 +148,8 @@ def the_shares_are_those_of_the_lengths(check_input: CheckInput) -> CheckResult:
 
 
 def lengths_are_counted_anew(check_input: CheckInput) -> CheckResult:
-    """Of an even choice of natural and packed documents, the text has so many characters, and by
-    the tokenizer's twin so many tokens.
+    """An even sample of natural and packed documents has the stated characters and, by the
+    reference tokenizer, the stated tokens.
     """
     n_counted, wrong = 0, []
     for document_set in (NATURAL, LONGPACK):

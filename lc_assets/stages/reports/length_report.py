@@ -1,9 +1,9 @@
-"""`length_report`: how long the documents of a snapshot's sets are, in tokens: natural ones, LongPack's,
-pieces of packed rows.
+"""`length_report`: how long the documents of a snapshot's sets are, in tokens: natural documents,
+LongPack documents, spans of packed rows.
 
-Published are a table per set and shard, one of all sets by groups of lengths, and how roots grew by
-packing. Here: the report. Not here: which sets there are (`stages.document_sets`), what must hold
-of it (`stages.length_claims`), growth (`lc_assets.packing.lengths`).
+Publishes a table per set and shard, one of all sets by groups of lengths, and how roots grew by
+packing. Not here: the sets (`lc_assets.stages.reports.document_sets`), the checks
+(`lc_assets.stages.reports.length_claims`), growth (`lc_assets.packing`).
 """
 
 from collections import Counter

@@ -1,8 +1,6 @@
-"""Values from anywhere as Markdown that shows them and does nothing else: for data-set cards and
-for the Dagster UI.
+"""Untrusted values as inert Markdown, for data-set cards and the Dagster UI.
 
-Pages of the web end up here: no text of theirs may end a cell, hide a link behind words, load an
-image or put an element into the page.
+No text from a web page can end a table cell, hide a link, load an image or add an element.
 """
 
 import re
@@ -35,8 +33,8 @@ def cell(value: object) -> str:
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A table of plain values, columns as the first line has them; numbers to the right, long text
-    cut.
+    """A table of plain values with the columns of the first row; numbers right-aligned, long text
+    shortened.
 
     >>> print(table([{"rule": "words", "kept": 1234, "share": 0.123456}]))
     | rule | kept | share |

@@ -1,7 +1,8 @@
-"""What must hold of a report on referrals: the sample, the identities of counts, the means, and
-some documents counted anew.
+"""Checks of the referral report: the sample, identities of the counts, the means, and some
+documents recounted.
 
-Here too: the means, which a claim computes again. Not here: measuring (`stages.referrals`).
+Also the computation of means, which a check repeats. Not here: measuring
+(`lc_assets.stages.reports.referral_report`).
 """
 
 import dataclasses
@@ -116,8 +117,8 @@ def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def every_sample_is_as_asked(check_input: CheckInput) -> CheckResult:
-    """Of each group of natural and packed documents, as many are measured as were asked for, or
-    all; each once, by its own length.
+    """Each group of natural and packed documents has the requested sample size, or all documents;
+    each document once, in the group of its length.
     """
     most, lengths = (
         check_input.fingerprint.params["sample"],
@@ -174,8 +175,8 @@ def _unlike_the_lengths(
 
 
 def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
-    """In every line neighbours are mentions less concepts, no bucket has more of them than pairs,
-    none lies beyond the last sentence.
+    """In every row, neighbours equal mentions minus concepts, no bucket has more neighbours than
+    pairs, and none lies beyond the last sentence.
     """
     edges = check_input.fingerprint.params["buckets"]
     n_lines, wrong = 0, []
@@ -216,7 +217,7 @@ def _identities_hold(line: dict[str, Any], edges: Sequence[int]) -> bool:
 
 
 def the_densities_are_the_documents_means(check_input: CheckInput) -> CheckResult:
-    """The table of means is what the tables of documents give; the paper's figures stand where it
+    """The table of means follows from the tables of documents, with the paper's figures where it
     has any.
     """
     lines = read_table(check_input.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
@@ -233,9 +234,7 @@ def the_densities_are_the_documents_means(check_input: CheckInput) -> CheckResul
 
 
 def referrals_are_counted_anew(check_input: CheckInput) -> CheckResult:
-    """An even choice of documents of each set gives the same numbers once more, by the plain ways
-    that compiled ones are held against.
-    """
+    """An even sample of documents gives the same numbers with the reference implementation."""
     params = check_input.fingerprint.params
     n_counted, wrong = 0, []
     if (

@@ -1,11 +1,11 @@
-"""`referral_report`: how densely the documents of a snapshot's sets come back to what they said before,
+"""`referral_report`: how densely the documents of a snapshot's sets refer back to earlier mentions,
 beside the LongPack paper's tables.
 
-Of each set and group of lengths a sample is measured, chosen by a keyed hash of the documents' ids.
-Words that many pieces of the natural documents hold are no concepts, in any set, so that sets can
-be compared. Published are a table per set and shard, the means of all sets, and the common words.
-Here: the report. Not here: what a referral is (`lc_assets.text.referrals`), which sets there are
-    (`stages.document_sets`), measuring plain files (`stages.referring`).
+A sample of each set and length group is measured, selected by a keyed hash of the ids. Words that
+are common among the pieces of natural documents are no concepts in any set, so that sets are
+comparable. Publishes a table per set and shard, the means of all sets, and the common words. Not
+here: the definition of a referral (`lc_assets.text.referrals`), the sets
+(`lc_assets.stages.reports.document_sets`), plain files (`lc_assets.stages.reports.referring`).
 """
 
 import heapq
@@ -55,15 +55,15 @@ from lc_assets.text.referrals import count_referrals
 from lc_assets.vocabulary import SnapshotId
 
 BACKGROUND_DOCUMENTS: Final = 2000
-"""Natural documents in whose pieces common words are looked for."""
+"""Natural documents from whose pieces common words are determined."""
 
 SAMPLED: Final = "referral sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundTask:
-    """Documents of one shard whose pieces are looked at; words and counts go to a table among the
-    workings of ``folder``.
+    """Documents of one shard whose pieces are counted; the table of words and counts goes to the
+    scratch folder of ``folder``.
     """
 
     shard: SetShard
@@ -73,7 +73,7 @@ class BackgroundTask:
 
     @property
     def name(self) -> str:
-        """A name of its own among the tasks of a version."""
+        """A name that is unique among the tasks of a version."""
         return f"background-{self.shard.name}"
 
     @property
@@ -138,7 +138,7 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def measuring_of(recipe: Recipe) -> Measuring:
-    """What a recipe asks to be measured."""
+    """The measurement that a recipe requests."""
     reports = recipe.referral_report
     return Measuring(
         buckets=reports.buckets,

@@ -1,9 +1,9 @@
-"""Referrals of documents: what is measured of one, and of a plain corpus file by file.
+"""Referrals of documents: what is measured of one, and of a corpus file by file.
 
-A corpus is read twice when common words are wanted: what is common is known only after its
-background was seen (`lc_assets.text.background`). Documents of the background are chosen by a keyed
-hash of their ids, so that neither the order of files nor the number of workers matters. Not here:
-the report of a snapshot's document sets (`lc_assets.stages.reports.referral_report`).
+If common words are excluded, a corpus is read twice: they are known only after its background was
+read (`lc_assets.text.background`). Background documents are selected by a keyed hash of their ids,
+so the order of files and the number of workers do not matter. Not here: the report of a snapshot's
+document sets (`lc_assets.stages.reports.referral_report`).
 """
 
 import dataclasses
@@ -37,14 +37,12 @@ from lc_assets.text.referrals import DISTANCES, ReferralCounts, count_referrals,
 
 TABLES: Final = (".parquet", ".jsonl", ".jsonl.gz")
 BACKGROUND_BYTES: Final = 64 << 20
-"""Of a larger corpus a share of the documents is the background, so that about so many bytes of its
-files are looked at.
-"""
+"""Of a larger corpus, a share of the documents with about this many bytes is the background."""
 
 CHARACTERS, WITHOUT_SPANS = "characters", "documents without spans"
 NAMES_OF_DOCUMENTS: Final = ("document", "child_id", "url", "id")
-"""Fields of a span that say which document it is of, the first that is there and not empty; without
-any, each span is one.
+"""Fields of a span that identify its document; the first that is present and not empty counts;
+without any, each span is a document.
 """
 
 
@@ -54,14 +52,14 @@ class Measuring:
 
     Attributes:
         buckets: lower ends of the buckets after the first.
-        scope: what a concept is the same in: a whole ``text``, or one ``document`` of it, where its
-            spans are known.
-        max_df: share of a corpus's pieces that makes a word common, so that it is no concept; 1
-            makes none common.
+        scope: where equal concepts match: in a whole ``text``, or within one ``document`` of it, if
+            its spans are known.
+        max_df: share of a corpus's pieces from which a word is common and no concept; 1 excludes
+            none.
         tokenizer: what counts tokens; see `lc_assets.formats.named_tokenizers`.
-        words: file of words that concepts are not made of; by default the English preset.
+        words: file of words that are no concepts; by default the English preset.
         pipeline: name or folder of a spaCy pipeline that finds concepts; empty: by spelling.
-        text_field: where a record's text is.
+        text_field: name of a record's text field.
     """
 
     buckets: tuple[int, ...] = DISTANCES
@@ -95,7 +93,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundTask:
-    """One file, of which a share of the documents is looked at."""
+    """One file of which a share of the documents is counted."""
 
     file: Path
     share: float
@@ -107,7 +105,7 @@ class BackgroundTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureTask:
-    """One file to be measured; ``part`` is where its table goes, if one is wanted."""
+    """One file to measure; ``part`` is where its table goes, if wanted."""
 
     number: int
     file: Path

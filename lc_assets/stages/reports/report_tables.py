@@ -1,6 +1,4 @@
-"""The tables of reports on document sets: their columns. What they hold is said with all others'
-(`lc_assets.stages.meanings.MEANINGS`).
-"""
+"""Columns of the report tables. Their descriptions are in `lc_assets.stages.meanings.MEANINGS`."""
 
 from typing import Final
 
@@ -30,7 +28,7 @@ LENGTH_SHARES: Final = pa.schema(
         ("token_share_from", pa.float64()),
     ]
 )
-"""`length_report`: each set by groups of lengths, and what is as long as the group or longer."""
+"""`length_report`: each set by length groups, and what is at least as long."""
 
 GROWTH: Final = pa.schema(
     [
@@ -42,9 +40,7 @@ GROWTH: Final = pa.schema(
         ("median_ratio", pa.float64()),
     ]
 )
-"""`length_report`: how roots grew by packing; a line when there are packed documents, see
-`lc_assets.packing.lengths`.
-"""
+"""`length_report`: how roots grew by packing; see `lc_assets.packing`."""
 
 REFERRALS: Final = pa.schema(
     [
@@ -61,8 +57,9 @@ REFERRALS: Final = pa.schema(
         ("concepts", pa.list_(pa.int64())),
     ]
 )
-"""Referrals of one document per line. Lists hold what is within one sentence, then each bucket;
-``n_parts`` is 0 where a document's parts are not told apart."""
+"""Referrals, one document per row. Lists hold the counts within one sentence, then of each bucket;
+``n_parts`` is 0 if a document's parts are not distinguished.
+"""
 
 DENSITIES: Final = pa.schema(
     [
@@ -83,6 +80,6 @@ LongPack paper prints there, or null.
 COMMON_WORDS: Final = pa.schema(
     [("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())]
 )
-"""`referral_report`: words that are no concepts, because so many pieces of the natural documents hold
-them.
+"""`referral_report`: words that are no concepts because many pieces of the natural documents
+contain them.
 """

@@ -1,8 +1,7 @@
-"""Gathering: the tokens of planned rows, out of the token files to where they stand in a band of
-rows.
+"""Gathering: copies the tokens of planned rows from token files into a block of rows.
 
-Here: reading and rolling. Not here: the plan (`stages.row_plans`), writing the band
-    (`lc_assets.stages.rows.token_grid`).
+Here: reading and rolling. Not here: the plan (`lc_assets.stages.rows.row_plans`), writing the block
+(`lc_assets.stages.rows.token_grid`).
 """
 
 import sys
@@ -21,7 +20,7 @@ from lc_assets.formats.megatron_stretches import read_stretches
 from lc_assets.tokens.rolling import roll_into, rolled_parts
 
 GATHERING_THREADS = 4
-"""Reading releases the interpreter's lock: so many rows are asked of the disk at once."""
+"""Rows read from disk at the same time; reading releases the GIL."""
 
 
 def gather(
@@ -35,9 +34,8 @@ def gather(
     """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its
     shift, if any.
 
-    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are
-    opened for as long as they are read, a few at a time: a band's documents lie in up to 2,048 of
-    them, more files than a process may hold open.
+    Tokens are copied directly to their rolled position. Token shards are opened a few at a time:
+    the documents of a block may lie in up to 2,048 of them, more than a process may hold open.
 
     Returns:
         row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.

@@ -1,10 +1,9 @@
-"""`longcrawl`: one global order over the grids of all published snapshots. Small, and cheap to make
-again.
+"""`longcrawl`: one global order over the grids of all published snapshots. Small and cheap to
+rebuild.
 
-Each row has its own priority, and each grid is sorted by it. Merging the grids by priority is
-therefore a uniform riffle of uniform shuffles: the uniform shuffle of the union. A new snapshot's
-rows take their places between the others, which keep their order and are not rewritten
-(docs/decisions/0003).
+Each row has its own priority, and each grid is sorted by it. Merging the grids by priority
+interleaves uniform shuffles and gives the uniform shuffle of the union. A new snapshot's rows are
+inserted between the others, which keep their order and are not rewritten (docs/decisions/0003).
 """
 
 from collections.abc import Mapping
@@ -34,10 +33,10 @@ from lc_assets.vocabulary import SPLITS
 
 
 def order_snapshots(context: BuildContext) -> Built:
-    """Publish the order over all grids that stand published.
+    """Publish the order over all published grids.
 
     Raises:
-        NotPublished: when no grid is.
+        NotPublished: if there is none.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -136,8 +135,8 @@ def tokens_by_snapshot(order: Published) -> dict[str, float]:
 
 
 def every_row_has_one_place(check_input: CheckInput) -> CheckResult:
-    """Each row of each grid stands in the order exactly once, and each grid's rows stand in their
-    own order.
+    """The order contains each row of each grid exactly once, and each grid's rows in their own
+    order.
     """
     orders = [GlobalOrder.open(check_input.folder, split) for split in SPLITS]
     n_rows = sum(map(len, orders))

@@ -1,7 +1,8 @@
-"""`longcrawl_flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
+"""`longcrawl_flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published
+layout.
 
-A copy of everything, for readers that know only that layout. The riffled grids hold the same rows
-for the price of an index (`lc_assets.stages.rows.longcrawl`); this is made on request.
+A full copy, on request, for readers that know only that layout. The global order serves the same
+rows for the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
 from collections.abc import Sequence
@@ -170,8 +171,8 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
 
 
 def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list[int]:
-    """Those of some rows, which lie in the same chunks, that differ from the ordered rows; a column
-    of chunks at a time.
+    """Those of some rows within the same chunks that differ from the ordered rows; one column of
+    chunks at a time.
     """
     same = np.ones(len(close), np.bool_)
     for tokens in _columns(flat.row_tokens):

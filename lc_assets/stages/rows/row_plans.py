@@ -1,12 +1,12 @@
 """The plan of a grid: which stretch of which document becomes which row of which split, and how far
 it is rolled.
 
-Every draw belongs to one document and depends on it alone (`lc_assets.tokens.orders`): its priority
-decides its place, its shift where its row begins, the hash of its content whether it is held out.
-So adding or withdrawing other documents moves none of them. From its second row on a document is
-drawn for under ``id#stretch``; its rows are all on one side.
+Every draw depends on one document alone (`lc_assets.tokens.orders`): its priority determines its
+position, its shift where its row begins, the hash of its content its split. So adding or
+withdrawing other documents moves none. From its second row on a document draws under
+``id#stretch``; all its rows are in the same split.
 
-Here: the table. Not here: cutting rows by it (`lc_assets.stages.rows.token_grid`).
+Here: the table. Not here: cutting rows (`lc_assets.stages.rows.token_grid`).
 """
 
 import numpy as np
@@ -28,11 +28,11 @@ def drawn_by(seed: int) -> dict[str, str]:
 
 
 def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
-    """Decide for every document its split, and for each of its rows place and shift.
+    """Decide the split of every document, and the position and shift of each of its rows.
 
     Args:
-        documents: lines of `TOKENIZED` with ``token_shard``, in any order; each of ``row_tokens``
-            tokens at least.
+        documents: rows of `TOKENIZED` with ``token_shard``, in any order, each of at least
+            ``row_tokens`` tokens.
         settings: of the grid.
 
     Returns:

@@ -1,5 +1,5 @@
-"""Settings of the stages that make rows, and of what is made of rows: tokens, grids, Megatron's
-files, mixes.
+"""Settings of the stages that make rows and of those that read rows: tokens, grids, Megatron files,
+mixes.
 
 Not here: documents (`lc_assets.stages.documents.document_settings`).
 """
@@ -65,16 +65,16 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
     """How documents become rows.
 
     Attributes:
-        row_tokens: the first so many tokens of a document are its row.
-        rows_per_document: at most so many rows are cut out of a document, one behind the other;
-            what is left behind the last is counted. LongCrawl64 took one.
+        row_tokens: length of a row, in tokens.
+        rows_per_document: the most rows cut from a document, one after the other; tokens after the
+            last are counted. LongCrawl64 took one.
         heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard
             of 128.
         seed: of order, shifts and split.
-        chunk_rows: rows of what a reader decodes at once; divides 2,048. docs/chunking.md measures
-            what it changes.
-        chunk_tokens: tokens of its rows; divides 65,536.
-        zstd_level: at which it is packed.
+        chunk_rows: rows of a chunk, the unit of decoding; divides 2,048. docs/chunking.md measures
+            the effect.
+        chunk_tokens: tokens of a chunk's rows; divides 65,536.
+        zstd_level: compression level.
     """
 
     row_tokens: Tokens = ROW_TOKENS
@@ -119,10 +119,10 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
     """Megatron's GPT index of one snapshot's rows.
 
     Attributes:
-        sequence_length: tokens of a sample, without the one that makes the last target.
+        sequence_length: tokens of a sample, without the one that is the last target.
         seed: Megatron's ``--seed``.
-        samples: how many samples the index serves, over as many epochs as that takes; none means
-            one epoch.
+        samples: how many samples the index serves, over as many epochs as needed; none means one
+            epoch.
     """
 
     sequence_length: Tokens = 8192
@@ -131,11 +131,11 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
 
 
 class ContinuationSettings(Settings, frozen=True, kw_only=True):
-    """What a mix goes on from.
+    """The mix that a mix continues.
 
     Attributes:
         mix: another mix of the recipe, which names its sources.
-        after: its samples that were consumed, and stay as they were.
+        after: number of its samples that were consumed and stay unchanged.
     """
 
     mix: str
@@ -143,19 +143,17 @@ class ContinuationSettings(Settings, frozen=True, kw_only=True):
 
 
 class MixSettings(Settings, frozen=True, kw_only=True):
-    """One blend of snapshots: by weights, or by the tokens or epochs that are wanted of each.
+    """One blend of snapshots: by weights, tokens or epochs.
 
     Attributes:
         weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
         temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get
-            more than their part.
-        tokens: instead of weights: tokens wanted of each snapshot, to the nearest sample.
-        epochs: instead of weights: how often each snapshot is to be gone through, to the nearest
-            sample.
+            more than their share.
+        tokens: instead of weights: tokens of each snapshot, to the nearest sample.
+        epochs: instead of weights: epochs of each snapshot, to the nearest sample.
         samples: size of the blend; none means the most that repeats no sample of any source.
-        parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows = 0.66}``: rows
-            of one document beside packed rows; within each part the weights hold. None means rows
-            of one document alone.
+        parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows =
+            0.66}``; within each part the weights apply. None means `megatron_rows` alone.
         seed: of the indices; none means ``megatron_rows.seed``.
         continues: the mix whose first samples this one keeps.
     """

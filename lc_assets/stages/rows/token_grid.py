@@ -1,9 +1,9 @@
-"""`token_grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written
-as Zarr.
+"""`token_grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split,
+written as Zarr.
 
-The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the doing is a loop
-over bands of 2,048 rows. A longer document may give several rows; tokens behind its last one are
-counted.
+The plan is a table, ``rows.parquet`` (`lc_assets.stages.rows.row_plans`), written first; then
+blocks of 2,048 rows are written in a loop. A longer document may give several rows; tokens after
+its last row are counted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,8 +51,8 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
 CHECKED_ROWS = 256
-"""Rows of each split that the audit unrolls and compares with the token store: all of them when
-there are fewer.
+"""Rows of each split that the check unrolls and compares with the token files; all rows if there
+are fewer.
 """
 
 
@@ -115,7 +115,7 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
-    """Within one recipe documents are never shorter than rows; what stands published may be of an
+    """Within one recipe documents are never shorter than rows; a published version may be of an
     older recipe.
     """
     shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
@@ -204,9 +204,7 @@ def sizes_of(grid: Published) -> dict[str, float]:
 def decoded_rows(
     grid: Published, tokenizer: str, *, n_rows: int, n_tokens: int = 48
 ) -> list[dict[str, Any]]:
-    """The beginnings of the first training rows as text, for people, with the document each came
-    from.
-    """
+    """The beginnings of the first training rows as text, each with its document."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
     heads: Iterable[Any] = (
@@ -305,7 +303,7 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
 
 
 def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
-    """Those of ``rows``, which lie close together, that are not their documents' tokens."""
+    """Those of ``rows``, which are close together, that differ from their documents' tokens."""
     read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
     right = unroll_rows(read, np.asarray(plan["shift"])) == gather(
         plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size
@@ -331,8 +329,8 @@ def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
 
 
 def on_both_sides(grids: Sequence[Path]) -> set[str]:
-    """Ids and content digests that are both held out and trained on, in whichever grids; holds the
-    smaller side and one grid.
+    """Ids and content digests that are both held out and trained on, in any grids; keeps the
+    smaller side and one grid in memory.
     """
     heldout_keys = pa.chunked_array(
         [chunk for grid in grids for chunk in _keys(grid, "heldout").chunks], pa.string()

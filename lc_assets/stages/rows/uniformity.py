@@ -1,9 +1,9 @@
-"""Is a draw uniform? A test whose false-alarm rate is known for every number of points.
+"""A test for uniform draws whose false-alarm rate is known for every number of points.
 
-Kolmogorov's distance between the points' distribution and the uniform one exceeds e with
+The Kolmogorov distance between the points' distribution and the uniform one exceeds e with
 probability at most ``2 exp(-2 n e²)`` (Dvoretzky, Kiefer and Wolfowitz 1956, with Massart's
-constant of 1990). The bound holds for any n and for discrete draws too, and it is one line where
-chi-square's tail needs a statistics package.
+constant of 1990). The bound holds for any n and for discrete draws; a chi-square tail would need a
+statistics package.
 """
 
 import math
