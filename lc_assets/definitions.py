@@ -127,7 +127,7 @@ def build_defs(
     """
     own_recipe = Path(recipe) if recipe else None
     read = read_recipe(own_recipe, withdrawn=withdrawn)
-    names = known_snapshots(Path(snapshots) if snapshots else None)
+    names = known_snapshots(Path(snapshots) if snapshots else None, read.sources)
     asker = Asker(
         lake=functools.cache(lambda: open_lake(lake)),
         recipe=lambda: read_recipe(own_recipe, withdrawn=withdrawn),

@@ -13,6 +13,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import UPSTREAM, WORKERS
 from lc_assets.resources import BuildContextResource
+from lc_assets.sources.opening import upstream_of
 from lc_assets.stages import watching
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.documents import document_keys as keying
@@ -42,14 +43,18 @@ HEAD, TAIL = 180, 120
 def raw_snapshot(
     context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
-    """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content;
-    nothing is copied.
+    """The files of one partition of a source: which, how large, with what content; nothing is
+    copied.
     """
     with workshop.open(context.log) as opened:
         snapshot = parse_snapshot(context.partition_key)
+        # Before the look: what changes meanwhile is looked at again.
         state = watching.state_of(
-            opened.upstream, snapshot, opened.recipe.raw_snapshot
-        )  # before the look: what changes meanwhile is looked at again
+            upstream_of(opened.recipe.sources, snapshot, opened.upstream),
+            snapshot,
+            opened.recipe.raw_snapshot,
+            sources=opened.recipe.sources,
+        )
         built = raw.take_stock(opened, snapshot)
         sizes = raw.bytes_by_part(built.published)
         return report(

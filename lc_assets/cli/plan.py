@@ -13,6 +13,7 @@ from lc_assets.errors import NotPublished
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
     from lc_assets.lake.upstream import Upstream
+    from lc_assets.sources.settings import SourcesSettings
     from lc_assets.stages.building import BuildContext
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
@@ -59,7 +60,7 @@ def plan(
         open_lake(lake),
         Upstream(upstream),
     )
-    names = chosen_snapshots(folder, source, snapshot)
+    names = chosen_snapshots(folder, source, snapshot, settings.sources)
     archives, executor = Upstream(crawl) if crawl else None, LocalExecutor(watch=on_terminal)
     context = BuildContext(
         lake=folder, upstream=source, recipe=settings, executor=executor, crawl=archives
@@ -70,8 +71,13 @@ def plan(
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
-def chosen_snapshots(lake: "Lake", upstream: "Upstream", named: list[str] | None) -> list[str]:
-    """The snapshots a person named, or those that the lake or the upstream's listings know; sorted.
+def chosen_snapshots(
+    lake: "Lake",
+    upstream: "Upstream",
+    named: list[str] | None,
+    sources: "SourcesSettings",
+) -> list[str]:
+    """The partitions that are named, or those that the lake or the sources know; sorted.
 
     Raises:
         BadInput: when a name is none.
@@ -80,15 +86,17 @@ def chosen_snapshots(lake: "Lake", upstream: "Upstream", named: list[str] | None
     from pathlib import Path
 
     from lc_assets.cli.upstreams import listed_snapshots
+    from lc_assets.sources.opening import file_partitions, has_redpajama
     from lc_assets.vocabulary import parse_snapshot
 
     if named:
         return sorted({parse_snapshot(name) for name in named})
-    known = sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
+    published = listed_snapshots(Path(upstream.root)) if has_redpajama(sources) else ()
+    known = sorted({*_in_lake(lake), *published, *file_partitions(sources)})
     if not known:
         raise NotPublished(
-            f"no snapshot is known: nothing is published in {lake.url}, and no listing lies in "
-            f"{upstream.root}; name --snapshot"
+            f"no snapshot is known: nothing is published in {lake.url}, no listing lies in "
+            f"{upstream.root}, and no source of files on disk is set; name --snapshot"
         )
     return known
 

@@ -83,7 +83,7 @@ def rebuild(
     context = _workshop(
         str(lake), upstream, crawl, recipe, withdrawn, workers, executor, task_seconds
     )
-    names = chosen_snapshots(context.lake, context.upstream, snapshot)
+    names = chosen_snapshots(context.lake, context.upstream, snapshot, context.recipe.sources)
     looked = look_at_all(context, names) if look_upstream else {}
 
     def ask() -> "list[Plan]":

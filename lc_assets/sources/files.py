@@ -24,6 +24,7 @@ from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, 
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.lines import bounded_lines
+from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.vocabulary import (
@@ -95,6 +96,20 @@ class FileSource:
             )
         names = _shard_names(found[snapshot])
         return {Shard(snapshot, name): {"documents": path} for path, name in names.items()}
+
+    def state(self, snapshot: SnapshotId) -> str:
+        """A partition's state: the same as long as no file of it has changed, as far as a listing
+        tells; no file is opened. Of a web server it is that of its listing.
+
+        Raises:
+            Unreachable: when the place does not answer.
+        """
+        marks = self.upstream.marks("")
+        if marks is None:
+            listing = self.upstream.look(self.settings.listing)
+            return short(digest_of(listing.identity if listing else None))
+        paths = self._by_partition().get(snapshot, [])
+        return short(digest_of({path: marks.get(f"/{path}") for path in paths}))
 
     def documents(self, path: str, scratch: Path) -> Iterator[tuple[int, CorpusDocument | Unread]]:
         """Documents of one file with their 0-based numbers; in place of one that cannot be read,

@@ -1,14 +1,21 @@
-"""Which snapshots there are: RedPajama-V2's 84, and those of a user.
+"""Which partitions there are: RedPajama-V2's 84 snapshots, those of a recipe's sources of files, and
+those that a user lists.
 
-RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader); a user's own
-snapshots stand in a text file, one name a line, ``#`` for comments.
+RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader). Files on disk are
+listed; what is elsewhere is named in the recipe (`SourceSettings.partitions`) or in a text file, one
+name a line, ``#`` for comments.
 """
 
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 
 from lc_assets.errors import BadInput
+from lc_assets.sources.opening import file_partitions, has_redpajama
+from lc_assets.sources.settings import SourcesSettings
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
+
+NO_SOURCES: SourcesSettings = MappingProxyType({})
 
 MOST = 99
 """Dagster stops tracking staleness on an edge from 100 upstream partitions on
@@ -16,20 +23,32 @@ MOST = 99
 """
 
 
-def known_snapshots(own: Path | None = None) -> tuple[SnapshotId, ...]:
-    """RedPajama-V2's snapshots and, after them, the user's own; oldest first.
+def known_snapshots(
+    own: Path | None = None, sources: SourcesSettings = NO_SOURCES
+) -> tuple[SnapshotId, ...]:
+    """RedPajama-V2's snapshots, then those of sources of files, then the user's own; no network is
+    used.
+
+    Args:
+        own: a text file of the user's.
+        sources: of the recipe; none means RedPajama-V2.
 
     Raises:
-        BadInput: when the user's file is missing, a line is not a name, one name stands twice, or
+        BadInput: when the user's file is missing, a line is not a name, a name is there twice, or
             there are too many.
     """
     published = resources.files("lc_assets").joinpath("presets/snapshots.txt").read_text("utf-8")
-    names = [*parse_snapshots(published, where="snapshots.txt"), *(_read(own) if own else [])]
+    listed = file_partitions(sources)
+    names = [
+        *(parse_snapshots(published, where="snapshots.txt") if has_redpajama(sources) else []),
+        *listed,
+        *(name for name in (_read(own) if own else []) if name not in listed),
+    ]
     if len(set(names)) < len(names):
         raise BadInput(f"{own}: names a snapshot twice, or one of RedPajama-V2's")
     if len(names) > MOST:
         raise BadInput(
-            f"{own}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions "
+            f"{own or 'sources'}: {len(names)} partitions in all; Dagster follows at most {MOST} partitions "
             "into the global order"
         )
     return tuple(names)

@@ -28,8 +28,11 @@ from lc_assets.formats.archives.paths import LISTS
 from lc_assets.formats.redpajama import listings
 from lc_assets.lake.digests import digest_of, digest_of_set, short
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.opening import file_source, has_redpajama
+from lc_assets.sources.settings import SourcesSettings
 from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.links.crawl_files import places_of
+from lc_assets.stages.snapshots import NO_SOURCES
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 LISTINGS: Final = "listings"
@@ -60,10 +63,11 @@ def survey(
     *,
     known: Collection[str],
     begun: Collection[str],
+    sources: SourcesSettings = NO_SOURCES,
     first: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Look at the upstream's snapshots, as many as a tick has time for, and at one at least.
+    """Look at the sources' partitions, as many as a tick has time for, and at one at least.
 
     Args:
         upstream: where.
@@ -71,18 +75,24 @@ def survey(
         known: snapshots that are partitions.
         begun: those whose manifest is published: of a place that cannot be listed only these are
             watched.
+        sources: of the recipe; none means RedPajama-V2 at ``upstream``.
         first: the snapshot to begin with.
         clock: seconds.
 
     Raises:
         Unreachable: when upstream does not answer.
     """
-    listed = upstream.marks(LISTINGS)
+    listed: dict[str, str] | None = {}
+    if has_redpajama(sources):
+        listed = upstream.marks(LISTINGS)
     there = None if listed is None else snapshots_of(listed)
-    watched = sorted(set(begun) & set(known) if there is None else there & set(known))
+    watched = set(begun) & set(known) if there is None else there & set(known)
+    files = {name for name in known if sources and file_source(sources, name) is not None}
     found = _surveyed(
-        watched,
-        lambda snapshot: state_of(upstream, parse_snapshot(snapshot), settings, listed=listed),
+        sorted(watched | files),
+        lambda snapshot: state_of(
+            upstream, parse_snapshot(snapshot), settings, sources=sources, listed=listed
+        ),
         first,
         clock,
     )
@@ -108,6 +118,7 @@ def state_of(
     snapshot: SnapshotId,
     settings: RawSettings,
     *,
+    sources: SourcesSettings = NO_SOURCES,
     listed: dict[str, str] | None = None,
 ) -> str:
     """A snapshot's state: the same as long as nothing of it has changed, as far as one can tell
@@ -117,11 +128,15 @@ def state_of(
         upstream: where.
         snapshot: which.
         settings: which languages count.
-        listed: marks of the listing files, when somebody has asked for them.
+        sources: of the recipe; none means RedPajama-V2 at ``upstream``.
+        listed: marks of the listing files, when they have been read.
 
     Raises:
         Unreachable: when upstream does not answer.
     """
+    own = file_source(sources, snapshot)
+    if own is not None:
+        return own.state(snapshot)
     paths = [listings.listing_path(snapshot, language) for language in settings.languages]
     marks = upstream.marks(LISTINGS) if listed is None else listed
     if marks is None:

@@ -7,6 +7,7 @@ from functools import partial
 import dagster as dg
 
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
 from lc_assets.stages.watching import Survey, survey, survey_crawl
@@ -41,10 +42,13 @@ def sensors_of(
     status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
 
     def see_upstream(first: str | None) -> Survey:
-        begun = asker.lake().keys(raw.STAGE.name)
+        begun, recipe = asker.lake().keys(raw.STAGE.name), asker.recipe()
         return survey(
-            Upstream(upstream),
-            asker.recipe().raw_snapshot,
+            upstream_of(recipe.sources, "", Upstream(upstream))
+            if has_redpajama(recipe.sources)
+            else Upstream(upstream),
+            recipe.raw_snapshot,
+            sources=recipe.sources,
             known=asker.snapshots,
             begun=begun,
             first=first,
