@@ -40,6 +40,7 @@ from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.partitions import read_by
 from lc_assets.resources import BuildContextResource
+from lc_assets.sources.settings import source_name
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import keys_of
@@ -253,11 +254,14 @@ def _dep(
 
 
 def _params(stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> list[object]:
-    keys = keys_of(stage, recipe, snapshots)
-    return [
-        stage.params(recipe, key)
-        for key in (keys if stage.partitioned_by == "mix" else [keys[0] if keys else GLOBAL])
-    ]
+    """Settings of every mix, or of one partition of each source."""
+    keys = keys_of(stage, recipe, snapshots) or ([] if recipe.sources else [GLOBAL])
+    if stage.partitioned_by == "snapshot" and recipe.sources:
+        by_source = {source_name(recipe.sources, key): key for key in reversed(keys)}
+        keys = [by_source[name] for name in sorted(by_source)]
+    elif stage.partitioned_by == "snapshot":
+        keys = keys[:1]
+    return [stage.params(recipe, key) for key in keys]
 
 
 def from_environment(environment: Mapping[str, str]) -> dg.Definitions:

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 from lc_assets.cli import (
     band,
     batch,
+    build,
     decontaminate,
     dedup,
     demo,
@@ -82,6 +83,7 @@ app = typer.Typer(
 
 COMMANDS = (
     demo.demo,
+    build.build,
     sample.sample,
     show.show,
     trace.trace,

@@ -80,7 +80,7 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    context = _workshop(
+    context = context_of(
         str(lake), upstream, crawl, recipe, withdrawn, workers, executor, task_seconds
     )
     names = chosen_snapshots(context.lake, context.upstream, snapshot, context.recipe.sources)
@@ -95,9 +95,9 @@ def rebuild(
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     started = time.monotonic()
-    how = _plainly(context)
+    how = by_stages(context)
     if home is not None:
-        how = _through_dagster(
+        how = through_dagster(
             context,
             home,
             recipe,
@@ -109,10 +109,10 @@ def rebuild(
         )
     with fates_into(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
-    raise typer.Exit(_conclude(made, time.monotonic() - started))
+    raise typer.Exit(conclude(made, time.monotonic() - started))
 
 
-def _workshop(
+def context_of(
     lake: str,
     upstream: str,
     crawl: str,
@@ -122,6 +122,7 @@ def _workshop(
     executor: str,
     task_seconds: float,
 ) -> "BuildContext":
+    """A build context as the options name it, with progress on the terminal."""
     import os
 
     from lc_assets.execution.progress import on_terminal
@@ -150,8 +151,8 @@ def _workshop(
 
 
 @contextlib.contextmanager
-def _plainly(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
-    """Build by the stages' verbs."""
+def by_stages(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
+    """Build by the stages themselves, without Dagster."""
 
     def build(run: "Run") -> None:
         from lc_assets.errors import LcError
@@ -164,12 +165,12 @@ def _plainly(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
                 built = step(made.stage).verb(context, run.key)
             except LcError as error:
                 raise PartitionFailed(made.name, str(error)) from error
-            say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_said(built)}")
+            say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_counted(built)}")
 
     yield build
 
 
-def _said(built: "Built") -> str:
+def _counted(built: "Built") -> str:
     if built.reused:
         return "found finished, nothing was computed"
     measured = built.published.receipt.measured
@@ -183,7 +184,7 @@ def _said(built: "Built") -> str:
 
 
 @contextlib.contextmanager
-def _through_dagster(
+def through_dagster(
     context: "BuildContext",
     home: Path,
     recipe: Path | None,
@@ -213,7 +214,8 @@ def _through_dagster(
         yield Recorder(defs, instance, say).build
 
 
-def _conclude(made: "Rebuilt", seconds: float) -> int:
+def conclude(made: "Rebuilt", seconds: float) -> int:
+    """Print what came of a build; return the command's exit status."""
     for words in made.failed.values():
         complain(words)
     waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""

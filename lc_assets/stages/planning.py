@@ -21,6 +21,7 @@ from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
+from lc_assets.sources.settings import source_name
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
@@ -281,10 +282,12 @@ class _Planner:
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:
-        """Settings of a partition, resolved once for all snapshots: only mixes have their own, and
-        some settings name files to be read.
+        """Settings of a partition, resolved once for all partitions of a source: only mixes and
+        sources have their own, and some settings name files to be read.
         """
-        place = (stage.name, key if stage.partitioned_by == "mix" else "")
+        place = (stage.name, key)
+        if stage.partitioned_by == "snapshot":
+            place = (stage.name, source_name(self.recipe.sources, key))
         if place not in self.resolved:
             self.resolved[place] = stage.resolved(self.recipe, key)
         return self.resolved[place]
