@@ -48,7 +48,7 @@ def known_snapshots(
         raise BadInput(f"{own}: names a snapshot twice, or one of RedPajama-V2's")
     if len(names) > MOST:
         raise BadInput(
-            f"{own or 'sources'}: {len(names)} partitions in all; Dagster follows at most {MOST} partitions "
+            f"{own or 'sources'}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions "
             "into the global order"
         )
     return tuple(names)
