@@ -20,7 +20,7 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 STAGING_PREFIX: Final = ".staging-"
 """Names with this prefix are unfinished: readers ignore them, the next build removes its own."""
 
-_STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-.")
+_STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Another file system, one without hard links, too many of them, or a file of another owner."""
 
@@ -127,13 +127,18 @@ def finished(paths: Iterable[Path]) -> list[Path]:
     return sorted(path for path in paths if not path.name.startswith(STAGING_PREFIX))
 
 
-def remove_staging_files(folder: Path, *, below: bool = True) -> int:
+def remove_staging_files(folder: Path, *, below: bool = True, of: str = "") -> int:
     """Remove files that killed writers left in ``folder``, and ``below`` it; return how many.
 
-    Only names that `staging_path` gives are removed.
+    Only names that `staging_path` gives are removed, and with ``of`` only those of files whose
+    names start so.
     """
     found = (folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*")
-    leftovers = [path for path in found if _STAGING_NAME.match(path.name)]
+    leftovers = [
+        path
+        for path in found
+        if (match := _STAGING_NAME.match(path.name)) and path.name[match.end() :].startswith(of)
+    ]
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)

@@ -49,15 +49,17 @@ def sample(
 
 
 def executor_of(workers: int | None) -> "Executor":
-    """The embedded executor with so many processes, or one per processor, and a bar on the
-    terminal.
+    """This machine's processes, so many or one per processor, with a progress bar on the terminal
+    and limits for hostile documents.
     """
     import os
 
+    from lc_assets.execution.executor import CONTAINING_POLICY
     from lc_assets.execution.local import LocalExecutor
     from lc_assets.execution.progress import on_terminal
 
-    return LocalExecutor(workers=workers or os.cpu_count() or 1, watch=on_terminal)
+    workers = workers or os.cpu_count() or 1
+    return LocalExecutor(workers=workers, watch=on_terminal, policy=CONTAINING_POLICY)
 
 
 def texts_of(source: Path | None, executor: "Executor") -> "Texts":

@@ -14,7 +14,8 @@ process that waits for it::
 
 That process looks at all its workers ten times a second. It kills one that is over a limit and runs
 the task again with that document skipped, ``skipped`` being the reason to count. Numbers must mean
-the same documents in each attempt. Between documents nothing is attributed: time that passes there
+the same documents in each attempt, and what is imported or compiled at its first use should be used
+once before the first document. Between documents nothing is attributed: time that passes there
 (waiting for a network, writing a file) is limited by ``TaskPolicy.seconds`` alone.
 
 Memory is the anonymous resident memory of the worker, as Linux reports it (elsewhere it is not

@@ -105,6 +105,8 @@ class TaskPolicy:
 
 
 DEFAULT_POLICY: Final = TaskPolicy()
+CONTAINING_POLICY: Final = TaskPolicy(document_seconds=60.0, memory_bytes=4 << 30)
+"""Of runs over foreign documents; an ordinary page takes milliseconds and megabytes."""
 
 
 class Done(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
-from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.containers import without_suffix
 from lc_assets.formats.corpora.reading import corpus_files
+from lc_assets.lake.staging import output_folder
 
 
 def over_corpus(
@@ -32,14 +32,14 @@ def over_corpus(
     say a format.
 
     Raises:
-        BadInput: when two files would be written to the same place, or a source cannot be meant.
+        BadInput: when two files would be written to the same place, or a source is not a corpus.
+        Busy: when another run writes into ``out``.
     """
     stems = {file: out / stem for source in sources for file, stem in _stems(source)}
     _require_one_place_each(stems)
-    with os_errors_as_lc_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
     tasks = [task_of(file, stem) for file, stem in sorted(stems.items())]
-    return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
+    with output_folder(out, stems.values()):
+        return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
 
 
 def _stems(source: Path) -> list[tuple[Path, str]]:

@@ -3,10 +3,11 @@ where this machine has it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lc_assets.execution.executor import Executor, TaskPolicy
+from lc_assets.execution.executor import CONTAINING_POLICY, Executor
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.lake.lake import Lake
@@ -49,7 +50,7 @@ def executor_for(
         workers=workers,
         watch=watch,
         preload=WORKERS_IMPORT,
-        policy=TaskPolicy(seconds=task_seconds),
+        policy=replace(CONTAINING_POLICY, seconds=task_seconds),
         folders=(lake.root.resolve(),),
         sees=tuple(sees),
         libraries=LIBRARIES,

@@ -83,8 +83,8 @@ def test_where_a_task_hung_is_in_the_log():
     assert "Timeout (0:00:00.3" in done.stderr
     assert "executor.py" in done.stderr
     assert (
-        "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, the log has "
-        "the log" in done.stderr
+        "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, the log has its stack"
+        in done.stderr
     )
 
 

@@ -242,7 +242,7 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
     disk.be_writable(False)
     with pytest.raises(
         NotWritable,
-        match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; check owner",
+        match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
     ):
         step(stage).verb(context, key_of(stage))
     assert sorted(context.lake.root.rglob("*")) == before

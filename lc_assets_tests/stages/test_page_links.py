@@ -2,6 +2,7 @@
 audited, the same for any workers.
 """
 
+import functools
 import gzip
 import json
 from dataclasses import replace
@@ -12,17 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.links import page_linking, page_links
+from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_listing import list_links
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PageLinkSettings
+from lc_assets.stages.shard_runs import do
 from lc_assets.stages.tables import read_all, read_lines, read_table
 from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
 from lc_assets.text.links import LINKS_IN_LINKS, extract_links
@@ -321,6 +326,62 @@ def test_a_hostile_page_of_the_chain_is_counted(why):
     )
     assert page_linking._links_of(page, "html5") == why
     assert page_linking._links_of(page, "paper") == page_links_of(HOSTILE[why], "paper")
+
+
+ENDLESS = "".join(f"<a href=http://e.org/{n}>word {n}</a>" for n in range(250_000))
+"""9 MB of links: many seconds of work, where an ordinary page takes milliseconds."""
+
+
+def test_a_page_that_takes_too_long_is_skipped_and_counted(tmp_path):
+    """The worker that has it is killed; its neighbours have their lines, as without it."""
+    archive = crawl_of(tmp_path, ["<a href=0>x</a>", ENDLESS, "<a href=9>y</a>"])
+    policy = TaskPolicy(document_seconds=2)
+    listed = list_links([archive], tmp_path / "out", executor=LocalExecutor(policy=policy))
+    assert listed.counts.dropped["skipped: took more than 2 s"] == 1
+    assert listed.counts.kept == 2
+    lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(line)["html5"] for line in lines] == [[["0", "x"]], [["9", "y"]]]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hostile.links.jsonl.gz"]
+
+
+def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path):
+    """In the stage's shard function as at the command line, whatever wraps it on its way."""
+    pages = [
+        FetchedPage(url=f"http://example.org/{number}", html=html, date="2023-02-01T00:00:00Z")
+        for number, html in enumerate(["<a href=8>x</a>", ENDLESS, "<a href=9>y</a>"])
+    ]
+    captures = write_pages(tmp_path / "crawl.warc.gz", pages, filename="crawl.warc.gz")
+    lines = [
+        {
+            "id": str(number),
+            "page_key": f"example.org/{number}",
+            "captured_url": capture.url,
+            "filename": "crawl.warc.gz",
+            "offset": capture.offset,
+            "length": capture.length,
+        }
+        for number, capture in enumerate(captures)
+    ]
+    pq.write_table(pa.Table.from_pylist(lines), tmp_path / f"a{INDEX_SUFFIX}")
+    texts = [{"id": line["id"], "raw_content": "text"} for line in lines]
+    pq.write_table(pa.Table.from_pylist(texts), tmp_path / "a.documents.parquet")
+    task = page_linking.LinksTask(
+        crawl=Upstream(str(tmp_path)),
+        index=tmp_path / f"a{INDEX_SUFFIX}",
+        documents=tmp_path / "a.documents.parquet",
+        folder=tmp_path / "out",
+        source="warc",
+        extractor="html5",
+        seed=0,
+        share=1.0,
+        all_pages=True,
+    )
+    executor = LocalExecutor(policy=TaskPolicy(document_seconds=2))
+    function = functools.partial(do, page_linking.find_links, (page_linking.LINKS_SUFFIX,))
+    ((_, done),) = executor.run(function, [task], what="links")
+    assert done.counts.dropped == {"skipped: took more than 2 s": 1}
+    found = read_all(page_links.page_links_files(tmp_path / "out"), PAGE_LINKS).to_pylist()
+    assert [line["target_key"] for line in found] == ["example.org/8", "example.org/9"]
 
 
 def test_only_archives_are_listed(tmp_path):

@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.containment import contained, processing
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
+from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, HtmlPage, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
@@ -31,7 +32,7 @@ from lc_assets.publishing import finished, publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
-from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS
+from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS, warm_up
 from lc_assets.stages.tables import TableWriter
 from lc_assets.text.links import Extractor, page_links
 from lc_assets.text.page_keys import key_host, page_key
@@ -114,8 +115,10 @@ def list_links(
         shutil.rmtree(work, ignore_errors=True)
 
 
+@contained
 def list_archive(task: ListingTask) -> Counts:
     """Publish the list of one archive."""
+    warm_up(task.extractor)
     dropped, extra, n_pages = Counter[str](), Counter[str](), 0
     with (
         publish(task.out) as draft,
@@ -123,26 +126,22 @@ def list_archive(task: ListingTask) -> Counts:
         publish(task.within) as within,
         contextlib.closing(_table(within)) as edges,
     ):
-        for page in html_pages(task.source, max_page_bytes=task.max_page_bytes):
-            if isinstance(page, Unread):
-                dropped[page.why] += 1
+        pages = html_pages(task.source, max_page_bytes=task.max_page_bytes)
+        for number, page in enumerate(pages):
+            with processing(number) as skipped:
+                read = skipped or _links_of(page, task.extractor)
+            if isinstance(read, str):
+                dropped[read] += 1
                 continue
-            read = page_links(page.html, task.extractor)
-            if read.unread:
-                dropped[read.unread] += 1
-                continue
-            found = targets_of(
-                read.links, page.url, base=read.base, resolve=task.extractor == "html5"
-            )
-            links = [(link.href, link.text) for link in read.links]
-            line = {"url": page.url} | (
+            url, links, found = read
+            line = {"url": url} | (
                 {"targets": found.found} if task.targets else {FIELDS[task.extractor]: links}
             )
             out.write(msgspec.json.encode(line) + b"\n")
             n_pages += 1
             extra.update({LINKS: len(links), TARGETS: len(found.found)})
             extra.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
-            _note_within_host(edges, page.url, found)
+            _note_within_host(edges, url, found)
     return Counts(
         seen=n_pages + dropped.total(),
         kept=n_pages,
@@ -150,6 +149,19 @@ def list_archive(task: ListingTask) -> Counts:
         failed_rules=dict(dropped),
         extra=dict(extra),
     )
+
+
+def _links_of(
+    page: HtmlPage | Unread, extractor: Extractor
+) -> tuple[str, list[tuple[str, str]], Targets] | str:
+    """A page's address, its links and the pages they lead to; or why it has none."""
+    if isinstance(page, Unread):
+        return page.why
+    read = page_links(page.html, extractor)
+    if read.unread:
+        return read.unread
+    found = targets_of(read.links, page.url, base=read.base, resolve=extractor == "html5")
+    return page.url, [(link.href, link.text) for link in read.links], found
 
 
 def _table(path: Path) -> TableWriter:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from lc_assets.counts import Counts
+from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
@@ -65,10 +66,12 @@ class LinksTask:
         return str(self.index)
 
 
+@contained
 @once
 @with_retries
 def find_links(task: LinksTask) -> Counts:
     """Publish what the pages of one shard point at."""
+    warm_up(task.extractor)
     counted = _Counted()
     with publish(task.folder / f"{task.name}{LINKS_SUFFIX}") as draft:
         table = TableWriter(draft, PAGE_LINKS)
@@ -80,6 +83,11 @@ def find_links(task: LinksTask) -> Counts:
         finally:
             table.close()
     return counted.counts()
+
+
+def warm_up(extractor: Extractor) -> None:
+    """Import and compile what the first page needs, so that its time limit does not include it."""
+    targets_of(page_links("<a href=/>home</a>", extractor).links, "http://example.org/1")
 
 
 class _Counted:
@@ -119,24 +127,22 @@ def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, A
                 counted.dropped[links] += 1
                 continue
             counted.extra[LINKS] += len(links.links)
-            resolve = task.extractor != "paper"
-            yield (
-                page,
-                targets_of(
+            text = texts.of(page["id"])
+            with processing(page["number"]):
+                targets = targets_of(
                     links.links,
                     page["captured_url"],
                     base=links.base,
-                    resolve=resolve,
-                    text=texts.of(page["id"]),
-                ),
-            )
+                    resolve=task.extractor != "paper",
+                    text=text,
+                )
+            yield page, targets
 
 
 def _batches(task: LinksTask, counted: _Counted) -> Iterator[list[dict[str, Any]]]:
     """Indexed pages to be looked at, some at a time; the others are counted."""
-    lines = read_lines(
-        task.index, ["id", "page_key", "captured_url", "filename", "offset", "length"]
-    )
+    columns = ["id", "page_key", "captured_url", "filename", "offset", "length"]
+    lines = ({"number": n} | line for n, line in enumerate(read_lines(task.index, columns)))
     while batch := list(itertools.islice(lines, PAGES_AT_ONCE)):
         chosen = [True] * len(batch)
         if not task.all_pages:
@@ -156,7 +162,10 @@ def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str
     order = sorted(range(len(spots)), key=spots.__getitem__)
     asked = [spots[place] for place in order]
     read = wat_pages_at(task.crawl, asked) if task.source == "wat" else pages_at(task.crawl, asked)
-    found = dict(zip(order, (_links_of(page, task.extractor) for page in read), strict=True))
+    found: dict[int, PageLinks | str] = {}
+    for place, page in zip(order, read, strict=True):
+        with processing(pages[place]["number"]) as skipped:
+            found[place] = skipped or _links_of(page, task.extractor)
     return [found[place] for place in range(len(spots))]
 
 
