@@ -1,6 +1,4 @@
-"""The value that `lc show` prints: what lies at a path, what it says of itself, and what is wrong
-with it.
-"""
+"""What `lc show` prints: the kind of artefact, its facts, and its damage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,15 +18,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artefact:
-    """What lies at a path.
+    """An artefact at a path.
 
     Attributes:
         kind: in a few words.
-        facts: names with values, most telling first.
-        tables: what is better said in a table.
-        damage: one sentence for each thing that is not as promised; empty when whole.
-        checked: what was compared to find out, in a few words; empty when there was nothing to
-            compare with.
+        facts: names with values, most informative first.
+        tables: further facts.
+        damage: one sentence for each deviation; empty if intact.
+        checked: what was compared, in a few words; empty if there was nothing to compare with.
     """
 
     kind: str

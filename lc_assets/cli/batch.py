@@ -1,6 +1,4 @@
-"""``lc batch``: the head of a training batch as a loader gives it, decoded, with where each row
-came from.
-"""
+"""``lc batch``: the first rows of a training batch, decoded, with the document of each row."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,10 +36,9 @@ def batch(
     ] = 64,
     split: options.Split = "train",
 ) -> None:
-    """Show the head of a training batch: ids, decoded text, and the document that each row came
-    from.
+    """Show the first rows of a training batch: ids, decoded text, and the document of each row.
 
-    Text is escaped as Python escapes it, so that control characters are seen and not obeyed.
+    Text is escaped as in Python, so control characters are visible and have no effect.
 
     Example: lc batch lake --step 3 --rows 8 --context 4096
     """
@@ -79,7 +76,7 @@ def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tupl
 
 
 def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
-    """Name of the tokenizer that the rows are of; GPT-2's where they do not say."""
+    """Name of the rows' tokenizer; GPT-2's if they do not state one."""
     from lc_assets.formats.riffled import RiffledReader
 
     array = source.sources[0] if isinstance(source, RiffledReader) else source
@@ -87,15 +84,15 @@ def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
 
 
 def read_summary(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
-    """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is
-    cut in two shows as �.
+    """The beginning of the text of some ids, escaped, shortened to about ``n_chars``; a truncated
+    character shows as �.
     """
     return visible(shortened(decode(ids[:n_chars], tokenizer), n_chars))
 
 
 def decode(ids: Any, tokenizer: str = "gpt2") -> str:
-    """Text of some ids; end-of-text as it is spelt, bytes that are no UTF-8 as �; empty where the
-    tokenizer is a file's.
+    """Text of some ids; end-of-text by its name, invalid UTF-8 as �; empty if the tokenizer is a
+    file.
     """
     from lc_assets.errors import LcError
     from lc_assets.formats.named_tokenizers import text_of
@@ -107,9 +104,7 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
 
 
 def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
-    """The document behind a row of what a loader reads; None when the array is of unknown
-    origin.
-    """
+    """The document of a row that a loader reads; None if the array's origin is unknown."""
     from lc_assets.formats.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
     from lc_assets.stages.lineage.tracing import row_of_array

@@ -22,10 +22,10 @@ def diff(
     ],
     after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     lake: options.Lake = "lake",
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which documents, rows and tokens came, went and moved from A to B, and which settings,
-    rules, code and libraries differ.
+    """Show which documents, rows and tokens were added, removed and moved from A to B, and which
+    settings, rules, code and libraries differ.
 
     Example: lc diff v1 now --lake lake
     """
@@ -42,7 +42,7 @@ def diff(
 
 
 def show(found: "Difference") -> None:
-    """Print a difference: counts, then rows by snapshot, then what made it."""
+    """Print a difference: counts, then rows by snapshot, then settings, code and libraries."""
     old, new = found.counts
     names = [
         name

@@ -1,5 +1,5 @@
-"""Files of a version: arrays, Megatron data sets, tables, orders, indices, recognised by what is in
-them.
+"""Files of a version: arrays, Megatron data sets, tables, orders and indices, recognized by
+content.
 """
 
 from pathlib import Path
@@ -64,7 +64,7 @@ def is_array(path: Path) -> bool:
 
 
 def show_grid(path: Path, verify: bool) -> Artefact:
-    """A token grid's array: its shape, its chunks, what its writer said of it."""
+    """A token grid's array: shape, chunks and attributes."""
     reader = GridReader(path)
     missing = reader.missing()
     return Artefact(
@@ -126,7 +126,7 @@ def _unreadable_rows(reader: GridReader | FlatReader) -> list[str]:
 
 
 def show_megatron(path: Path, verify: bool) -> Artefact:
-    """A Megatron data set; its reader holds the two files against each other."""
+    """A Megatron data set; its reader verifies the two files against each other."""
     reader = MegatronReader(_prefix(path))
     lengths = reader.lengths
     spread = f"{int(lengths.min()):,} to {int(lengths.max()):,} tokens" if len(reader) else "none"

@@ -1,4 +1,4 @@
-"""The command line: registers the commands, and says errors in one sentence.
+"""The command line: registers the commands and prints errors in one sentence.
 
 Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while
 PyArrow would still be loading. docs/command-line.md shows each command.
@@ -8,7 +8,7 @@ exit   meaning
 =====  ==================================================================================
 0      done
 1      something is wrong with the data or the machine
-2      what was asked for cannot be meant, or is not there
+2      invalid arguments, or not found
 3      `lc plan` and `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: something still holds withdrawn documents
 130    stopped by Ctrl-C
 =====  ==================================================================================
@@ -53,12 +53,12 @@ from lc_assets.cli import (
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
-ASKED_WRONGLY = (BadInput, NotPublished)
+USER_ERRORS = (BadInput, NotPublished)
 INTERRUPTED = 130
 
 
 class PlainGroup(TyperGroup):
-    """Turns a deliberate error into a sentence and an exit code; a bug keeps its traceback."""
+    """Prints an expected error as one sentence with an exit code; a bug keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
@@ -66,7 +66,7 @@ class PlainGroup(TyperGroup):
             return super().invoke(ctx)
         except LcError as error:
             complain(str(error))
-            raise typer.Exit(2 if isinstance(error, ASKED_WRONGLY) else 1) from error
+            raise typer.Exit(2 if isinstance(error, USER_ERRORS) else 1) from error
         except KeyboardInterrupt as stop:
             raise typer.Exit(INTERRUPTED) from stop
 

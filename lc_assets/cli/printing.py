@@ -1,8 +1,8 @@
-"""How results are printed: tables, sizes, and text from documents made harmless.
+"""How results are printed: tables, sizes, and untrusted text made harmless.
 
-On a terminal rich draws for its width; into a pipe or a file lines are as long as they need to be,
-without colours, so that ``grep`` and ``awk`` see whole cells. Nothing that comes from data is read
-as rich markup or sent to the terminal as a control sequence.
+On a terminal rich wraps to its width; in a pipe or a file lines are as long as needed, without
+colours, so that ``grep`` and ``awk`` see whole cells. Nothing from data is interpreted as rich
+markup or sent to the terminal as a control sequence.
 """
 
 import sys
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 PIPED_COLUMNS = 10_000
-"""Width of lines that no terminal shows: wide enough that nothing is ever cut or folded."""
+"""Width of lines in pipes and files: wide enough that nothing is cut or folded."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
@@ -26,12 +26,12 @@ def out() -> Console:
 
 
 def complain(sentence: str) -> None:
-    """Say on standard error, in red when it is a terminal, what went wrong."""
+    """Print an error on standard error, in red on a terminal."""
     _console(sys.stderr).print(Text(harmless(sentence), style="red"), soft_wrap=True)
 
 
 def say(sentence: str = "", *, style: str = "") -> None:
-    """Print a line as it is."""
+    """Print a line."""
     out().print(Text(harmless(sentence), style=style), soft_wrap=True)
 
 
@@ -42,7 +42,7 @@ def heading(words: str) -> None:
 
 
 def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str = "") -> None:
-    """Print a table; columns of numbers stand to the right, numbers get their thousands marked.
+    """Print a table; numbers are right-aligned with thousands separators.
 
     Args:
         columns: names, one per cell of a line.
@@ -149,7 +149,7 @@ def _escaped(char: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Text of at most ``most`` characters; what was cut is marked.
+    """Text of at most ``most`` characters; a cut is marked.
 
     >>> shortened("abcdef", 4)
     'abc…'

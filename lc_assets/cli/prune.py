@@ -1,4 +1,4 @@
-"""``lc prune``: removing versions that nobody needs, and those that hold withdrawn documents."""
+"""``lc prune``: delete unneeded versions, or versions that contain withdrawn documents."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,25 +20,28 @@ def prune(
     keep: Annotated[
         int,
         typer.Option(
-            "--keep", min=0, help="So many unneeded versions of each partition stay, the newest."
+            "--keep",
+            min=0,
+            help="Keep this many of the newest unneeded versions of each partition.",
         ),
     ] = 0,
     purge: Annotated[
         bool,
-        typer.Option("--purge", help="Remove what holds withdrawn documents, and nothing else."),
+        typer.Option("--purge", help="Delete only versions that contain withdrawn documents."),
     ] = False,
     give_up: Annotated[
         list[str] | None,
-        typer.Option("--give-up", help="With --purge: a release whose versions may go."),
+        typer.Option("--give-up", help="With --purge: a release whose versions may be deleted."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
 ) -> None:
-    """Remove versions that are neither published, nor pinned by a release, nor needed by such.
+    """Delete versions that are neither published nor pinned by a release nor needed by such
+    versions.
 
-    With --purge: every version that holds a withdrawn document, but for published ones and
-    releases; exits with 3 when one that is served still holds them.
+    With --purge: every version that contains a withdrawn document, except published ones and
+    releases; exits with 3 if one that is served still contains one.
 
     Example: lc prune lake --dry-run
     """
@@ -48,7 +51,7 @@ def prune(
     folder = open_lake(lake)
     if give_up and not purge:
         raise BadInput(
-            "--give-up belongs to --purge: releases are given up only for withdrawn documents"
+            "--give-up needs --purge: releases are given up only for withdrawn documents"
         )
     ids = withdrawn_ids(folder) if purge else []
     planned = (
@@ -74,8 +77,8 @@ def withdrawn_ids(lake: "Lake") -> list[str]:
 
 
 def show(planned: "Pruning", *, dry_run: bool) -> None:
-    """Print what goes, what stays although it holds withdrawn documents, and which releases are
-    given up.
+    """Print what is deleted, what stays although it contains withdrawn documents, and which
+    releases are given up.
     """
     if planned.doomed:
         table(

@@ -1,5 +1,5 @@
-"""Recognising what lies at a path: by a receipt, a pointer, an array's metadata, an index, a
-listing, a name.
+"""Recognizes an artefact at a path by a receipt, a pointer, an array's metadata, an index, a
+listing or a name.
 """
 
 from collections.abc import Callable
@@ -22,20 +22,20 @@ KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ..
     (upstreams.is_documents, upstreams.show_documents),
     (files.is_megatron, files.show_megatron),
 )
-"""Whether it is one of a kind, and what to say then; the first that knows it speaks."""
+"""A predicate and a description per kind; the first that matches is used."""
 
 
 def recognise(where: str, *, verify: bool = False) -> Artefact:
-    """Say what lies at a path, or at a URL in a bucket that holds a lake.
+    """Describe what is at a path, or at a URL in a bucket that contains a lake.
 
     Args:
         where: a lake, a stage, a partition, a version, an array, a table, a Megatron data set
-            (``.bin``, ``.idx`` or what both begin with), or an upstream.
-        verify: whether to read every byte again.
+            (``.bin``, ``.idx`` or their prefix), or an upstream.
+        verify: whether to read every byte.
 
     Raises:
-        BadInput: when nothing is there, or nothing that is known.
-        CorruptFile: when it is broken beyond reading; says where.
+        BadInput: if nothing is there, or nothing known.
+        CorruptFile: if it cannot be read; says where.
     """
     found = located(where)
     if found is not None and not found.within:

@@ -1,6 +1,4 @@
-"""``lc referrals``: how densely documents refer to what they said long before, beside the paper's
-tables.
-"""
+"""``lc referrals``: how densely documents refer to earlier mentions, beside the paper's tables."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +22,7 @@ def referrals(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN...", help="Files of documents, or folders of them; also plain .txt files."
+            metavar="IN...", help="Files of documents or folders; also plain .txt files."
         ),
     ],
     buckets: Annotated[
@@ -37,7 +35,8 @@ def referrals(
         str,
         typer.Option(
             "--scope",
-            help="What a concept is the same in: text, or document, by each record's spans.",
+            help="Where equal concepts match: in the whole text, or per document by each record's "
+            "spans.",
         ),
     ] = "text",
     max_df: Annotated[
@@ -49,7 +48,7 @@ def referrals(
         ),
     ] = 0.05,
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="What counts tokens: a name, or a tokenizer's file.")
+        str, typer.Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
     ] = "gpt2",
     words: Annotated[
         Path | None,
@@ -69,23 +68,22 @@ def referrals(
         str | None,
         typer.Option(
             "--text-field",
-            help="Where a record's text is; by default raw_content, text or content.",
+            help="Text field of a record; by default raw_content, text or content.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--table", help="Gets a line per document: .parquet, .jsonl or .jsonl.gz."),
+        typer.Option("--table", help="Write a line per document: .parquet, .jsonl or .jsonl.gz."),
     ] = None,
     json: Annotated[
-        Path | None, typer.Option("--json", help="Gets what is printed, as JSON.")
+        Path | None, typer.Option("--json", help="Write the printed figures as JSON.")
     ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Measure long-distance referrals: how often documents come back to a concept, by how many
-    sentences lie between.
+    """Measure long-distance referrals: pairs of mentions of a concept by the number of sentences
+    between them.
 
-    Printed by groups of lengths, beside RefinedWeb's documents and LongPack's own in the LongPack
-    paper.
+    Printed by length groups, beside RefinedWeb's and LongPack's documents in the LongPack paper.
 
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
@@ -132,10 +130,10 @@ def edges_of(buckets: str) -> tuple[int, ...]:
 
 
 def scope_of(scope: str) -> Any:
-    """What ``--scope`` may say.
+    """The value of ``--scope``.
 
     Raises:
-        BadInput: when it says something else.
+        BadInput: if it is unknown.
     """
     from lc_assets.errors import BadInput
 

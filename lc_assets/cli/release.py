@@ -1,4 +1,4 @@
-"""``lc release``: a name for what stands published now, that means the same bytes for ever."""
+"""``lc release``: name what is published now; the name always means the same bytes."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,17 +18,20 @@ def release(
     lake: options.LakePath,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Of the release; without it, those there are."),
+        typer.Argument(
+            metavar="[NAME]", help="Name of the release; without it, releases are listed."
+        ),
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Publish nothing: read every byte of the release again."),
+        typer.Option("--verify", help="Read every byte of the release; publish nothing."),
     ] = False,
 ) -> None:
-    """Pin the published global order, grids, Megatron files and mixes under a name, that is never
-    written over.
+    """Pin the published global order, grids, Megatron files and mixes under a name that is never
+    reused.
 
-    The same name with the same versions is found again; with other versions it is refused.
+    Repeating it with the same versions changes nothing; other versions under the same name are
+    refused.
 
     Example: lc release lake v1
     """
@@ -56,7 +59,7 @@ def release(
 
 
 def show_releases(lake: "Lake") -> None:
-    """Print the releases, and what is gone of them."""
+    """Print the releases and their missing versions."""
     from lc_assets.lake.releases import gone_of, read_release, release_names
 
     lines = []

@@ -1,4 +1,4 @@
-"""``lc show``: what an artefact is, whether it is whole, what its receipt says."""
+"""``lc show``: what an artefact is, whether it is intact, and its receipt."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,13 +22,13 @@ def show(
         ),
     ],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read every byte again, instead of names and sizes.")
+        bool, typer.Option("--verify", help="Read every byte instead of names and sizes.")
     ] = False,
 ) -> None:
-    """Say what an artefact is, whether it is whole, and what its receipt says; exit with 1 when it
-    is damaged.
+    """Show what an artefact is, whether it is intact, and its receipt; exit with 1 if it is
+    damaged.
 
-    Example: lc show lake/grid/2023-06 --verify
+    Example: lc show lake/token_grid/2023-06 --verify
     """
     from lc_assets.cli.recognising import recognise
 
@@ -38,7 +38,7 @@ def show(
 
 
 def show_artefact(path: str, artefact: "Artefact") -> None:
-    """Print an artefact; what is wrong with it goes to standard error."""
+    """Print an artefact; damage goes to standard error."""
     say(f"{path}: {artefact.kind}", style="bold")
     if artefact.facts:
         facts(artefact.facts)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Release = Annotated[
     str | None,
-    typer.Option("--release", help="As this release has it, instead of what is published now."),
+    typer.Option("--release", help="Use this release instead of what is published now."),
 ]
 
 
@@ -27,7 +27,7 @@ def trace(
         typer.Option("--row", help="A row of the global order; of one grid with --snapshot."),
     ] = None,
     snapshot: Annotated[
-        str | None, typer.Option("--snapshot", help="With --row: the snapshot whose grid is meant.")
+        str | None, typer.Option("--snapshot", help="With --row: the snapshot of the grid.")
     ] = None,
     packed: Annotated[
         bool, typer.Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
@@ -43,7 +43,7 @@ def trace(
         ),
     ] = None,
     release: Release = None,
-    mix: Annotated[str | None, typer.Option("--mix", help="A mix; wants --sample.")] = None,
+    mix: Annotated[str | None, typer.Option("--mix", help="A mix; needs --sample.")] = None,
     sample: Annotated[
         int | None, typer.Option("--sample", help="With --mix: a sample of it.")
     ] = None,
@@ -57,11 +57,11 @@ def trace(
     url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
     domain: Annotated[
         str | None,
-        typer.Option("--domain", help="A domain: its pages, and those of all hosts below it."),
+        typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
     ] = None,
     digest: Annotated[
         str | None,
-        typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...)."),
+        typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
     ] = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
@@ -73,7 +73,7 @@ def trace(
     """
     _require_one(row=row, mix=mix, id=identity, url=url, domain=domain, digest=digest)
     if packed and (row is None or snapshot is None):
-        raise BadInput("--packed wants --row and --snapshot too: packed rows are of one snapshot")
+        raise BadInput("--packed needs --row and --snapshot: packed rows belong to one snapshot")
     folder = lake_as_of(lake, release, version=version, snapshot=snapshot, packed=packed)
     if row is not None and packed:
         trace_packed_row(folder, row, split=split, snapshot=str(snapshot), column=column)
@@ -97,7 +97,7 @@ def _require_one(**asked: object) -> None:
     given = [f"--{name}" for name, value in asked.items() if value is not None]
     if len(given) != 1:
         raise BadInput(
-            f"wanted one of {', '.join(f'--{name}' for name in asked)}, got "
+            f"expected one of {', '.join(f'--{name}' for name in asked)}, got "
             f"{' and '.join(given) or 'none'}"
         )
 
@@ -110,8 +110,8 @@ def lake_as_of(
     snapshot: str | None = None,
     packed: bool = False,
 ) -> "Lake":
-    """The lake as a release has it, or with one version of the order, a grid or packed rows in the
-    place of the published one.
+    """The lake as pinned by a release, or with one given version of the order, a grid or packed
+    rows.
     """
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.lake import GLOBAL
@@ -182,7 +182,7 @@ def trace_sample(lake: "Lake", mix: str, sample: int | None, position: int | Non
     from lc_assets.stages.lineage import tracing
 
     if sample is None:
-        raise BadInput("--mix wants --sample too: the number of a sample, from 0")
+        raise BadInput("--mix needs --sample: the number of a sample, from 0")
     found = tracing.sample_of_mix(lake, mix, sample)
     trace_shown.show_sample(found)
     if position is not None:
@@ -231,8 +231,7 @@ def trace_documents(lake: "Lake", kind: "Kind", value: str) -> None:
     filtered = {line["id"] for line in histories.documents_by(lake, kind, value)}
     if not rows and not filtered and not packed:
         raise NotPublished(
-            f"{value}: no document that passed the filter is of this {kind}; for one that did "
-            "not, give its --id"
+            f"{value}: no filtered document has this {kind}; for one that was not, give its --id"
         )
     trace_shown.show_rows(lake, rows)
     trace_shown.show_packed(lake, packed)

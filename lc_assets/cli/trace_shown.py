@@ -1,4 +1,4 @@
-"""What ``lc trace`` prints: rows, samples, what is known of a document, and where it went."""
+"""What ``lc trace`` prints: rows, samples, what is known of a document, and where it ended up."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10
-"""Rows and documents that are told one by one; of more, the numbers."""
+"""Rows and documents that are listed; of more, only counts."""
 
 
 def show_row(lake: "Lake", row: "Row") -> None:
@@ -36,7 +36,7 @@ def show_row(lake: "Lake", row: "Row") -> None:
 
 
 def show_column(row: "Row", column: int) -> None:
-    """Print which token stands in a column."""
+    """Print which token is in a column."""
     behind = f" + {row.first_token:,}" if row.first_token else ""
     token = row.token_at(column)
     say(
@@ -46,9 +46,7 @@ def show_column(row: "Row", column: int) -> None:
 
 
 def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
-    """Print whose token stands in a column of a row, of a grid or of packed rows, and what is known
-    of its document.
-    """
+    """Print the document of the token in a column of a row or packed row, and what is known of it."""
     if isinstance(row, Stretch):
         show_token_of_stretch(lake, row, column)
         return
@@ -58,9 +56,7 @@ def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
 
 
 def show_token_of_stretch(lake: "Lake", stretch: Stretch, column: int) -> None:
-    """Print whose token stands in a column of a packed row, and which pages its document is made
-    of.
-    """
+    """Print the document of the token in a column of a packed row, and the document's pages."""
     token = stretch.token_at(column)
     show_stretch(lake, stretch)
     ended = ": end of text" if token == stretch.n_tokens else ""
@@ -93,7 +89,7 @@ def show_stretch(lake: "Lake", stretch: Stretch) -> None:
 
 
 def show_stretches(found: "list[Stretch]") -> None:
-    """Print what stands in a packed row."""
+    """Print the spans of a packed row."""
     lines = [
         (
             f"{one.row_start:,}:{one.row_stop:,}",
@@ -107,7 +103,7 @@ def show_stretches(found: "list[Stretch]") -> None:
 
 
 def show_pages(lake: "Lake", stretch: Stretch) -> None:
-    """Print the pages that one of LongPack's documents is made of."""
+    """Print the pages of a LongPack document."""
     pages = packed_whereabouts.pages_within(lake, stretch)
     if pages:
         say(f"a document of LongPack's, of {len(pages):,} pages:")
@@ -119,8 +115,8 @@ def show_pages(lake: "Lake", stretch: Stretch) -> None:
 
 
 def show_packed(lake: "Lake", found: "list[tuple[Published, Stretch]]") -> None:
-    """Print where documents stand in packed rows: one by one when they are few, else the first, and
-    how many there are.
+    """Print the spans of documents in packed rows: all if they are few, else the first and the
+    count.
     """
     mixes = whereabouts.mixes_of(lake) if found else {}
     for packed, stretch in found[:MOST_ROWS]:
@@ -147,7 +143,9 @@ def _range(stretch: Stretch) -> str:
 
 
 def show_history(lake: "Lake", row: "Row") -> None:
-    """Print what a row's document was judged by, and who went in its stead."""
+    """Print the values that a row's document was filtered by, and the documents removed as its
+    duplicates.
+    """
     values = histories.values_judged(lake, row)
     if values:
         table(("judged by", "value"), sorted(values.items()))
@@ -166,9 +164,10 @@ def show_history(lake: "Lake", row: "Row") -> None:
 
 
 def show_sample(sample: "Sample") -> None:
-    """Print what a sample of a mix is made of."""
+    """Print the pieces of a sample of a mix."""
     say(
-        f"sample {sample.sample:,} of blended_mix/{sample.mix} is sample {sample.source_sample:,} of "
+        f"sample {sample.sample:,} of blended_mix/{sample.mix} is sample {sample.source_sample:,} "
+        "of "
         f"{sample.snapshot}"
     )
     say("its last token is only a target")
@@ -195,7 +194,7 @@ def _ranges(piece: "Piece") -> str:
 
 
 def show_found(lake: "Lake", found: whereabouts.Found) -> None:
-    """Print where a document went."""
+    """Print where a document ended up."""
     row = found.row
     heading(f"{row.split} row {row.row:,} of token_grid/{row.snapshot}")
     show_row(lake, row)
@@ -226,8 +225,8 @@ def _samples(samples: tuple[int, ...]) -> str:
 
 
 def show_rows(lake: "Lake", rows: "list[tuple[Published, Row]]") -> None:
-    """Print where some rows stand: one by one when they are few, else their numbers by snapshot and
-    mix, and the first.
+    """Print the positions of rows: all if they are few, else counts by snapshot and mix, and the
+    first.
     """
     for found in whereabouts.whereabouts_of(lake, rows[:MOST_ROWS]):
         show_found(lake, found)

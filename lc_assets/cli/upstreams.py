@@ -23,7 +23,7 @@ _EXPECTED = ("documents", "signals", "duplicates")
 
 
 def is_upstream(path: Path) -> bool:
-    """Whether listings lie below ``path``."""
+    """Whether ``path`` contains listings."""
     return (path / LISTINGS).is_dir()
 
 

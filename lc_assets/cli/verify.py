@@ -16,15 +16,16 @@ def verify(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows."
+            metavar="PREFIX",
+            help="A Megatron data set, or anything that `lc show --verify` accepts.",
         ),
     ],
     tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="The tokenizer whose ids these should be.")
+        str | None, typer.Option("--tokenizer", help="The expected tokenizer.")
     ] = None,
     vocab_size: Annotated[
         int | None,
-        typer.Option("--vocab-size", help="Every id is smaller, when no tokenizer is named."),
+        typer.Option("--vocab-size", help="Upper bound of ids, if no tokenizer is named."),
     ] = None,
     append_eod: Annotated[
         bool,
@@ -33,11 +34,10 @@ def verify(
         ),
     ] = False,
 ) -> None:
-    """Read every byte: header, sizes, offsets, boundaries, ids, ends of documents, digests. Exit
-    with 1 when damaged.
+    """Read every byte: header, sizes, offsets, boundaries, ids, document ends, digests; exit with 1
+    if damaged.
 
-    What a data set should be it is told by the receipt beside it, where there is one, and by the
-    options.
+    Expectations come from the receipt beside the data set, if there is one, and from the options.
 
     Example: lc verify data/mine --tokenizer gpt2
     """
@@ -73,7 +73,7 @@ def verify(
 
 
 def _on_this_machine(where: str) -> Path:
-    """The path itself; of what lies within a version in a bucket, that of its copy."""
+    """The path itself; for a file of a version in a bucket, the path of its copy."""
     from lc_assets.cli.in_lake import copy_of
     from lc_assets.lake.located import is_in_bucket, located
 

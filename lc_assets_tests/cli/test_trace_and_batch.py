@@ -141,14 +141,14 @@ def test_a_dropped_page_is_answered_with_why(lc, published_lake):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "wanted one of --row, --mix, --id, --url, --domain, --digest, got none"),
+        ((), "expected one of --row, --mix, --id, --url, --domain, --digest, got none"),
         (("--row", "0", "--url", "x"), "got --row and --url"),
-        (("--mix", "one-sided"), "--mix wants --sample"),
+        (("--mix", "one-sided"), "--mix needs --sample"),
         (("--id", "nonsense"), "not a document id"),
         (("--id", "2023-06/0000/en_head.json.gz/999"), "neither a row nor among the dropped"),
         (
             ("--url", "https://nowhere.invalid/"),
-            "no document that passed the filter is of this url",
+            "no filtered document has this url",
         ),
         (("--row", "0", "--column", "64"), "columns 0 to 63"),
         (("--row", "0", "--split", "test"), "train and heldout"),

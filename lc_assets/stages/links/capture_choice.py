@@ -1,12 +1,12 @@
-"""Which capture is a document's page: documents and captures meet by page keys, in DuckDB, whatever
-memory there is.
+"""Which capture is a document's page: joins documents and captures by page key in DuckDB, within
+bounded memory.
 
-Of several captures that are pages (status 200 and HTML), by the first of these that tells them
-apart:
+Among several captures of a page (status 200 and HTML), the first rule that distinguishes them
+decides:
 
-1. the one that the text came from: in the archive of the text's own batch (``cc_segment``);
-2. one with the document's digest;
-3. the one nearest in time to the document's download;
+1. the capture that the text came from: in the archive of the text's own batch (``cc_segment``);
+2. a capture with the document's digest;
+3. the capture nearest in time to the document's download;
 4. the newest;
 5. the smallest by archive and offset.
 """
@@ -51,8 +51,8 @@ def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
 
 
 def choose(asked: Queries, folder: Path) -> dict[str, int]:
-    """Choose a capture for each document that has one; return how many documents have none, by
-    reason, where there are any.
+    """Choose a capture for each document that has one; return the number of documents without one,
+    by reason.
     """
     documents, captures = (parquet(tables_in(folder, what)) for what in ("documents", "captures"))
     apart = f"coalesce(abs({_SECONDS.format('c.timestamp')} - {_SECONDS.format('d.date')}), {_FAR})"

@@ -1,18 +1,17 @@
-"""The files of a crawl: where a snapshot's archives and indexes lie, and what identifies their
+"""The files of a crawl: the paths of a snapshot's archives and indexes, and what identifies their
 content.
 
-Below the crawl's root (``LC_CRAWL``) they are looked for in two places::
+They are searched in two folders below the crawl's root (``LC_CRAWL``)::
 
-    crawl-data/CC-MAIN-{snapshot}/           as Common Crawl has them
-    {snapshot}/                              in a folder of one's own
+    crawl-data/CC-MAIN-{snapshot}/           Common Crawl's layout
+    {snapshot}/                              a folder of your own
 
 In each, Common Crawl's lists (``warc.paths.gz``, ``wat.paths.gz``, ``cc-index.paths.gz``,
-``cc-index-table.paths.gz``) name the files, by paths below the root; where there is no list of a
-kind, a folder or a bucket is looked through. Web servers need lists.
+``cc-index-table.paths.gz``) name the files by paths below the root; without a list, a folder or a
+bucket is listed. Web servers need lists.
 
-Here: names, sizes, identities. Not here: what is in the files (`lc_assets.formats.archives`), which
-    of them a document's
-page is in (`lc_assets.stages.links.html_index`).
+Here: names, sizes, identities. Not here: the content of the files (`lc_assets.formats.archives`),
+which of them contains a document's page (`lc_assets.stages.links.html_index`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +34,7 @@ FILES_TABLE: Final = "crawl_files.parquet"
 
 @dataclass(frozen=True, slots=True)
 class CrawlTask:
-    """Look at one file of a crawl."""
+    """Look up one file of a crawl."""
 
     crawl: Upstream
     path: str
@@ -46,10 +45,10 @@ class CrawlTask:
 
 
 def crawl_of(context: BuildContext) -> Upstream:
-    """Where the crawl's archives lie.
+    """The crawl's archives.
 
     Raises:
-        BadInput: when nobody has said.
+        BadInput: if no crawl is set.
     """
     if context.crawl is None:
         raise BadInput(
@@ -93,7 +92,7 @@ def places_of(snapshot: str) -> tuple[str, str]:
 
 
 def kind_that_is_read(settings: HtmlIndexSettings) -> Kind:
-    """The kind of files that say where pages are."""
+    """The kind of files that locates pages."""
     if settings.index == "scan":
         return settings.links_from
     return settings.index
@@ -103,11 +102,11 @@ def looked_at(
     context: BuildContext, files: dict[Kind, list[str]], kinds: Iterable[Kind], *, what: str
 ) -> pa.Table:
     """A `CRAWL_FILES` table: all files, with size and identity of those of some kinds, which may
-    have to be read for that.
+    require reading them.
 
     Raises:
-        CorruptFile: when one of them is missing.
-        Unreachable: when the crawl cannot be reached, also when asked again.
+        CorruptFile: if one of them is missing.
+        Unreachable: if the crawl cannot be reached, after retries.
     """
     crawl, trust_times = crawl_of(context), context.recipe.raw_snapshot.trust_file_times
     tasks = [CrawlTask(crawl, path, trust_times) for kind in kinds for path in files[kind]]

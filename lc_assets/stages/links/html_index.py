@@ -1,14 +1,14 @@
-"""`html_index`: which record of the crawl holds a filtered document's page, as it was fetched.
+"""`html_index`: which record of the crawl contains a filtered document's page, as it was fetched.
 
-A page is named by its key (`lc_assets.text.page_keys`). Where its records are is said by the
-archives themselves, read through once (``html_index.index = "scan"``; by the crawl's own lists of links
-with ``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
-(``"columnar"``). By an index, a capture is found when the index's key of the document's address is
-the same, too. Which of several captures it is, `lc_assets.stages.links.capture_choice` says.
+A page is identified by its key (`lc_assets.text.page_keys`). Its records are located by reading the
+archives once (``html_index.index = "scan"``; or the crawl's own lists of links with
+``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
+(``"columnar"``). With an index, a capture must also have the index's key of the document's URL.
+`lc_assets.stages.links.capture_choice` chooses among several captures.
 
-Published are a table per shard of filtered documents, and the files of the crawl with what
-identifies the content of those that were read: their digest is an input of the version, so it is
-out of date when a file of the crawl changes.
+Publishes a table per shard of filtered documents, and the crawl's files with the identities of
+those that were read. Their digest is an input of the version, so it is out of date when a file of
+the crawl changes.
 """
 
 import itertools
@@ -83,18 +83,18 @@ LOOKED_AT: Final = "records looked at again"
 OTHERS: Final = "records of another page"
 UNREAD: Final = "records that hold no page"
 LOOKED_AT_AGAIN: Final = 20
-"""Records that are fetched to see whether they hold the page that the index names."""
+"""Records that a check fetches to see whether they contain the page that the index names."""
 REASONS: Final = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
 
 
 def index_pages(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish where the pages of one snapshot's filtered documents are.
+    """Publish the locations of the pages of one snapshot's filtered documents.
 
     Raises:
-        NotPublished: when the filtered documents are not there.
-        BadInput: when nobody has said where the crawl is, or it has no files of the wanted kind.
-        CorruptFile: when a file of the crawl is missing, damaged or cut short.
-        Unreachable: when the crawl cannot be reached, also when asked again.
+        NotPublished: if the filtered documents are not published.
+        BadInput: if no crawl is set, or it has no files of the requested kind.
+        CorruptFile: if a file of the crawl is missing, damaged or truncated.
+        Unreachable: if the crawl cannot be reached, after retries.
     """
     files = _files_of(context, snapshot)
 
@@ -108,12 +108,12 @@ def index_pages(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
-    """Digest of a snapshot's archives as they are now: what a version of it would be made from.
+    """Digest of a snapshot's archives as they are now: the input of a version built now.
 
     Raises:
-        BadInput: when nobody has said where the crawl is, or it has no files of the wanted kind.
-        CorruptFile: when a file that is listed is missing.
-        Unreachable: when the crawl cannot be reached, also when asked again.
+        BadInput: if no crawl is set, or it has no files of the requested kind.
+        CorruptFile: if a listed file is missing.
+        Unreachable: if the crawl cannot be reached, after retries.
     """
     return digest_of(_files_of(context, snapshot).to_pylist())
 
@@ -149,7 +149,8 @@ def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
     if not files[kind]:
         found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
         raise BadInput(
-            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which html_index.index and "
+            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which "
+            "html_index.index and "
             "html_index.links_from ask for"
         )
     # An index names its pages' archives and digests, so that of these the names are enough.
@@ -206,7 +207,7 @@ def _found(
 
 
 def _look_again(context: BuildContext, paths: Sequence[Path], kind: Kind) -> dict[str, int]:
-    """Fetch a few records, and count those that hold another page than the index says."""
+    """Fetch some records; count those that contain another page than indexed."""
     lines = _evenly_chosen(paths)
     spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
     pages = with_retries(_fetched)((crawl_of(context), kind, spots))
@@ -240,8 +241,8 @@ def _evenly_chosen(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def the_index_adds_up(check_input: CheckInput) -> CheckResult:
-    """The tables hold as many documents as were counted; the others are missing for known reasons;
-    every record read is accounted for.
+    """The tables have as many documents as counted; the others are missing for known reasons; every
+    record read is counted.
     """
     n_lines, counts = (
         sum(count_lines(path) for path in index_files(check_input.folder)),
@@ -308,7 +309,7 @@ def _complaint(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -
 
 
 def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
-    """Records that were fetched from the crawl again, evenly chosen, hold the pages that the index
+    """An even sample of records, fetched again from the crawl, contains the pages that the index
     names.
     """
     n_looked_at, n_others, n_unread = (

@@ -1,10 +1,9 @@
-"""Lists of links of plain WARC files, as JSON lines: what `lc links` does, a file after the other.
+"""`lc links`: the links of plain WARC files as JSON lines, one file after the other.
 
 A line is a page: its ``url``, and under the extractor's name (``html5`` or ``paper_regex``) its
-links in their order, ``[address, text]`` each, as they are written; or, with ``targets``, the pages
-that they lead to, each once. Pages without links have their line, too. Beside the lists, for as
-long as the work lasts, stands which page points at which of its own host: what most pages of a host
-point at is a portal.
+links in order, each ``[URL, text]`` as written; or, with ``targets``, the pages that they lead to,
+each once. Pages without links have a line too. While it runs, the command records which page links
+to which page of its own host, to find navigation hubs.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -39,7 +38,7 @@ from lc_assets.text.page_keys import key_host, page_key
 from lc_assets.text.targets import Targets, targets_of
 
 FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
-"""Under which name a line holds its links."""
+"""The field of a line that contains its links."""
 
 
 WITHIN: Final = pa.schema(
@@ -48,7 +47,7 @@ WITHIN: Final = pa.schema(
 """Pages of a host (no target), and the pages of the same host that they point at."""
 
 MOST: Final = 10
-"""How many of the pages that most others point at are told."""
+"""Number of navigation hubs that are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingTask:
-    """One archive, where its list goes, and where what points within its hosts."""
+    """One archive, the path of its list, and the path of its links within hosts."""
 
     source: Path
     out: Path
@@ -88,8 +87,8 @@ def list_links(
     """Publish ``NAME.links.jsonl.gz`` for each WARC file.
 
     Raises:
-        BadInput: when a source is none.
-        CorruptFile: when an archive is damaged or cut short.
+        BadInput: if a source is no WARC file.
+        CorruptFile: if an archive is damaged or truncated.
     """
     work = out / SCRATCH
 

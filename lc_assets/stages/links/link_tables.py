@@ -1,7 +1,8 @@
-"""The tables between a crawl's pages and LongPack's documents: their columns and what these hold.
+"""Columns of the tables between a crawl's pages and LongPack's documents.
 
-A page is named by its **page key** (`lc_assets.text.page_keys`), a document by its id. One table
-per shard of filtered documents, named like it, but for `LINK_CLAIMS`, which is one per snapshot.
+A page is identified by its **page key** (`lc_assets.text.page_keys`), a document by its id. There
+is one table per shard of filtered documents, with the shard's name, except for `LINK_CLAIMS`: one
+per snapshot.
 """
 
 import pyarrow as pa
@@ -19,8 +20,8 @@ HTML_INDEX = pa.schema(
         ("digest", pa.string()),
     ]
 )
-"""`html_index`: filtered document → the record of the crawl that holds its page; ``filename`` is
-relative to the crawl's root.
+"""`html_index`: filtered document → the record of the crawl with its page; ``filename`` is relative
+to the crawl's root.
 """
 
 CRAWL_FILES = pa.schema(
@@ -50,12 +51,13 @@ PAGE_LINKS = pa.schema(
         ("in_text", pa.bool_()),
     ]
 )
-"""`page_links`: one line per page and page that it points at, by first appearance.
+"""`page_links`: one row per page and page that it links to, by first appearance.
 
-``keys`` are the different anchor texts in order of appearance, joined by ``", "``; ``n_links`` how
-many links there are; ``nofollow``, ``navigation`` and ``generic`` hold when they do of every one of
-them (rel of nofollow, sponsored or ugc; below nav, header, footer, aside or role=navigation; anchor
-texts such as "here" only); ``in_text`` when an anchor text stands in the page's cleaned text.
+``keys`` are the distinct anchor texts in order of appearance, joined by ``", "``; ``n_links`` is
+the number of links; ``nofollow``, ``navigation`` and ``generic`` are true if they are for every
+link (rel of nofollow, sponsored or ugc; below nav, header, footer, aside or role=navigation;
+uninformative anchor texts such as "here"); ``in_text`` if an anchor text occurs in the page's
+cleaned text.
 """
 
 LINK_CLAIMS = pa.schema(
@@ -72,12 +74,13 @@ LINK_CLAIMS = pa.schema(
         ("root_tokens", pa.int64()),
     ]
 )
-"""`link_claims`: which root holds which page's content; ``place`` counts a root's children in the
-order they are written.
+"""`link_claims`: which root gets which page's content; ``place`` numbers a root's children in
+output order.
 
-``keys`` are the words above the page: those of `page_links`, or the page's title where these say
-nothing; ``cluster`` names the content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and
-``root_tokens`` are of the texts alone. Roots come in the order of their turns, children by place.
+``keys`` are the words above the page: those of `page_links`, or the page's title if these are
+uninformative; ``cluster`` identifies the content
+(`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone.
+Roots are sorted by turn, children by place.
 """
 
 SPANS = pa.schema(
@@ -95,5 +98,5 @@ SPANS = pa.schema(
         ("n_tokens", pa.int64()),
     ]
 )
-"""`longpack_documents`: the parts of each packed document, in their order; ``start`` and ``stop`` in
-characters, of the part with its anchor line; ``role`` is ``child`` or ``root``."""
+"""`longpack_documents`: the parts of each packed document, in their order; ``start`` and ``stop``
+in characters, of the part with its anchor line; ``role`` is ``child`` or ``root``."""

@@ -1,9 +1,9 @@
-"""Captures of the pages that a snapshot's documents are: out of archives, lists of links, or an
-index, file by file.
+"""Captures of the pages of a snapshot's documents, from archives, lists of links or an index, file
+by file.
 
-The second step of `html_index`: a task per file of the crawl publishes one table into the workings
-of a version, of the captures that may be of a document's page. What is wanted it knows from
-`lc_assets.stages.links.page_documents`.
+The second step of `html_index`: a task per file of the crawl writes one table, of the captures that
+may be of a document's page, into the version's scratch folder.
+`lc_assets.stages.links.page_documents` provides the wanted pages.
 """
 
 from collections import Counter
@@ -77,7 +77,7 @@ class CapturesTask:
 
     @property
     def name(self) -> str:
-        """A name of its own among a version's tasks."""
+        """A name that is unique among a version's tasks."""
         return f"captures-{self.number:06d}"
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class _Found:
         self.counts[f"{LEFT_OUT}{why}"] += 1
 
     def take(self, captures: list[Capture], keys: list[str | None], wanted: Iterable[bool]) -> None:
-        """Count captures, and write those that are wanted."""
+        """Count captures, and write the wanted ones."""
         self.counts[RECORDS] += len(captures)
         self.counts[CAPTURED] += len(captures)
         for capture, key, is_wanted in zip(captures, keys, wanted, strict=True):

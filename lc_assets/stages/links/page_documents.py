@@ -1,11 +1,12 @@
-"""Documents that look for their pages: their keys, shard by shard, and one small file that says
-which pages are wanted at all.
+"""Documents whose pages are searched: their keys, shard by shard, and one small file of all wanted
+pages.
 
-The first step of `html_index`. What is wanted is read by every task of the second
-(`lc_assets.stages.links.page_captures`): sorted 64-bit hashes, of page keys for archives, of the index's
-keys (SURT) for the columnar index, mapped into memory, 100 MB of 12 million documents; and for CDXJ
-these keys themselves, sorted, which go by beside the index's lines. A hash that two pages share
-costs a line and no more: captures meet documents by page keys (`lc_assets.stages.links.capture_choice`).
+The first step of `html_index`. Every task of the second step
+(`lc_assets.stages.links.page_captures`) reads the wanted pages: sorted 64-bit hashes,
+memory-mapped, 100 MB for 12 million documents — of page keys for archives, of the index's keys
+(SURT) for the columnar index; for CDXJ the sorted keys themselves, which are merged with the
+index's lines. A hash collision costs one line: captures are joined to documents by page keys
+(`lc_assets.stages.links.capture_choice`).
 """
 
 import contextlib
@@ -44,8 +45,8 @@ DOCUMENTS: Final = pa.schema(
         ("date", pa.string()),
     ]
 )
-"""A document that looks for its page: which shard's it is and where in it, its keys, and what is
-known of its capture.
+"""A document whose page is searched: its shard and position, its keys, and what is known of its
+capture.
 """
 
 NO_ADDRESS: Final = "no address of the web"
@@ -56,7 +57,7 @@ _LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsTask:
-    """One shard of filtered documents whose keys are to be noted; ``number`` counts a snapshot's
+    """One shard of filtered documents whose keys are recorded; ``number`` counts a snapshot's
     shards.
     """
 
@@ -66,7 +67,7 @@ class DocumentsTask:
 
     @property
     def name(self) -> str:
-        """A name of its own among a version's tasks."""
+        """A name that is unique among a version's tasks."""
         return f"documents-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
 
     def __str__(self) -> str:
@@ -79,7 +80,7 @@ def tables_in(folder: Path, what: str) -> list[Path]:
 
 
 def wanted_file(folder: Path, kind: Kind) -> Path:
-    """Where a version's workings say what is wanted of files of a kind."""
+    """The file of wanted pages for a kind of crawl file."""
     return folder / SCRATCH / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
 
 
@@ -118,8 +119,7 @@ def _noted(line: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def archive_name(path: str) -> str:
-    """What the archives of one crawled batch have in common, whether they hold pages, links or
-    texts.
+    """The common part of the names of one crawled batch's archives of pages, links and texts.
 
     >>> archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"), archive_name("y/warc/CC-MAIN-7.warc.gz"), archive_name("")
     ('CC-MAIN-7', 'CC-MAIN-7', '')
@@ -141,8 +141,8 @@ def is_in(keys: list[str], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
-    """The wanted keys of the index in their order, those before ``first`` left out as far as the
-    file's statistics tell them apart.
+    """The wanted keys of the index in order, without those before ``first`` as far as the file's
+    statistics allow.
     """
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):

@@ -1,9 +1,8 @@
-"""`page_links`: which pages the pages of one snapshot point at, and by which words.
+"""`page_links`: which pages the pages of one snapshot link to, and with which words.
 
-Read out of the records that `html_index` names: HTML, or the crawl's own lists of links. Looked at
-are the pages that are roots of LongPack; all pages, where packing goes on from what a root points
-at. What is worth packing of it is not decided here (`link_claims`), nor is whether a page that is
-pointed at was crawled at all.
+Read from the records that `html_index` located: HTML, or the crawl's own lists of links. Only
+LongPack's roots are read, or all pages if packing continues from the roots' targets. Which links
+are packed is decided in `link_claims`, not here; targets need not have been crawled.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -49,12 +48,12 @@ CHECKED_LINES = 1000
 
 
 def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish what the pages of one snapshot point at.
+    """Publish the links of one snapshot's pages.
 
     Raises:
-        NotPublished: when the index of its pages, or its filtered documents, are not there.
-        BadInput: when nobody has said where the crawl is.
-        Unreachable: when the crawl cannot be reached, also when asked again.
+        NotPublished: if the index of its pages or its filtered documents are not published.
+        BadInput: if no crawl is set.
+        Unreachable: if the crawl cannot be reached, after retries.
     """
     settings, recipe = context.recipe.longpack_documents, context.recipe
 
@@ -108,9 +107,7 @@ def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
 
 
 def the_links_add_up(check_input: CheckInput) -> CheckResult:
-    """The tables hold as many lines as were counted, one per page and page that it points at; every
-    link is in one count.
-    """
+    """The tables have as many rows as counted, one per page and target; every link is in one count."""
     files = page_links_files(check_input.folder)
     n_lines = sum(map(count_lines, files))
     tables = (read_table(path, ["page_key", "target_key", "n_links", "position"]) for path in files)
