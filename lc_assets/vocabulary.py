@@ -191,6 +191,11 @@ def usable_own_id(value: str) -> bool:
     return 0 < len(value) <= MAX_OWN_ID_CHARS and value.isprintable() and not _LINE.fullmatch(value)
 
 
+def is_line_id(value: str) -> bool:
+    """Whether this is how a document id names a line: ``line-17``."""
+    return bool(_LINE.fullmatch(value))
+
+
 def parse_document_id(text: str) -> tuple[Shard, int | str]:
     """Split a document id into its shard and 0-based line, or the record's own id.
 

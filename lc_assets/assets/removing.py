@@ -256,7 +256,7 @@ def removed_documents(
     group_name="documents",
     kinds={"json", "parquet"},
     code_version=cleaning.STAGE.code_version,
-    deps=[filtered_documents, removed_documents],
+    deps=[raw_snapshot, filtered_documents, contaminated_documents, removed_documents],
 )
 def clean_documents(
     context: dg.AssetExecutionContext, workshop: BuildContextResource

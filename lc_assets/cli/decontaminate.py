@@ -1,6 +1,4 @@
-"""``lc decontaminate``: let go of the documents that hold evaluation items, with evidence for
-each.
-"""
+"""``lc decontaminate``: remove documents that contain evaluation items."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,9 @@ from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
 from lc_assets.cli.sample import executor_of
 
 if TYPE_CHECKING:
-    from lc_assets.stages.decontamination.decontaminating import Decontaminated
+    from collections.abc import Mapping
+
+    from lc_assets.stages.building import Built
 
 SHOWN_ITEMS = 10
 SHOWN_CHARS = 60
@@ -23,7 +23,7 @@ def decontaminate(
         list[Path],
         typer.Argument(
             metavar="IN... OUT",
-            help="Files and folders of documents, and a folder for what comes of it.",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
         ),
     ],
     against: Annotated[
@@ -60,7 +60,7 @@ def decontaminate(
         typer.Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
     ] = "coverage",
     threshold: Annotated[
-        float, typer.Option("--threshold", help="Least share that condemns a document.")
+        float, typer.Option("--threshold", help="Least share that makes a document contaminated.")
     ] = 0.5,
     ignore_common: Annotated[
         int | None,
@@ -77,18 +77,15 @@ def decontaminate(
     ] = 0,
     workers: options.Workers = None,
 ) -> None:
-    """Find evaluation items in documents by their 13-grams, and let the documents that hold too
-    much of one go.
+    """Remove the documents that contain evaluation items, found by their 13-grams.
 
-    Writes OUT/kept, OUT/dropped, OUT/evidence (document × item) and OUT/items.parquet (a line per
-    item).
+    OUT is a lake: `clean_documents` holds the documents that are left, `contaminated_documents` the
+    evidence (document × item) and a line per item. IN may be the OUT of another command.
 
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
-    import msgspec
-
     from lc_assets.errors import BadInput
-    from lc_assets.stages.decontamination.decontaminating import decontaminate as run
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
     from lc_assets.stages.settings import DecontaminationSettings
 
     *inputs, out = sources
@@ -96,57 +93,78 @@ def decontaminate(
         raise BadInput(
             "name what to read and where to write: lc decontaminate IN OUT --against EVALS"
         )
-    given = {
-        "against": [str(path) for path in against],
-        "fields": field or [],
-        "ngram": ngram,
-        "min_words": min(min_words, ngram),
-        "sample": sample,
-        "mode": mode,
-        "threshold": threshold,
-        "ignore_common": ignore_common,
-        "max_items": max_items,
-        "action": "cut" if cut else "drop",
-        "margin": margin,
-    }
-    try:
-        settings = msgspec.convert(given, DecontaminationSettings)
-    except msgspec.ValidationError as error:
-        raise BadInput(
-            f"not a way to decontaminate: {error}; there are the modes coverage, any and overlap"
-        ) from error
-    show(run(inputs, out, settings, executor=executor_of(workers), text_field=text_field), out)
+    settings = replaced(
+        DecontaminationSettings(),
+        against=[str(path) for path in against],
+        fields=field or [],
+        ngram=ngram,
+        min_words=min(min_words, ngram),
+        sample=sample,
+        mode=mode,
+        threshold=threshold,
+        ignore_common=ignore_common,
+        max_items=max_items,
+        action="cut" if cut else "drop",
+        margin=margin,
+    )
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings={"contaminated_documents": settings},
+        text_field=text_field,
+    )
+    _show(build_for(context, "clean_documents"), out)
 
 
-def show(report: "Decontaminated", out: Path) -> None:
+def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
     """Print the balance, the items by verdict, and those of which most was found."""
-    counts = report.counts
-    items = ", ".join(f"{n:,} {verdict}" for verdict, n in report.items.items())
+    import numpy as np
+
+    from lc_assets.formats.gram_index_files import open_index
+    from lc_assets.stages.decontamination.contaminated_documents import (
+        IGNORED,
+        INDEX,
+        ITEMS_FILE,
+    )
+    from lc_assets.stages.file_lakes import counts_of
+    from lc_assets.stages.tables import read_table
+
+    counts = counts_of(built)
+    folders = [found.published.folder for found in built["contaminated_documents"].values()]
+    items = [line for folder in folders for line in read_table(folder / ITEMS_FILE).to_pylist()]
+    verdicts = sorted({line["verdict"] for line in items})
+    by_verdict = ", ".join(
+        f"{sum(line['verdict'] == verdict for line in items):,} {verdict}" for verdict in verdicts
+    )
+    index = open_index(folders[0] / INDEX)
+    n_ignored = sum(len(np.load(folder / INDEX / IGNORED)) for folder in folders)
     facts(
         [
             ("documents", counts.seen),
             ("kept", counts.kept),
             *((f"dropped: {reason}", n) for reason, n in counts.dropped.items()),
             *counts.extra.items(),
-            ("evaluation items", f"{sum(report.items.values()):,}: {items}"),
+            ("evaluation items", f"{len(items):,}: {by_verdict}"),
             (
                 "n-grams looked for",
-                (
-                    f"{report.n_grams:,} in {sized(report.index_bytes)}; {report.ignored:,} too "
-                    "common to count"
-                ),
+                f"{index.n_grams:,} in {sized(index.n_bytes)}; {n_ignored:,} too common to count",
             ),
         ]
     )
-    if report.worst:
+    worst = sorted(
+        (line for line in items if line["documents"]),
+        key=lambda line: (-line["best_coverage"], -line["longest_words"]),
+    )
+    if worst:
         heading("Items of which most was found")
         table(
             ("item", "coverage", "longest, words", "documents", "condemned", "most of it in"),
-            map(_line, report.worst[:SHOWN_ITEMS]),
+            map(_line, worst[:SHOWN_ITEMS]),
         )
     say(
-        f"{counts.seen:,} = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped; every item "
-        f"and document is in {out}"
+        f"{counts.seen:,} = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped; the "
+        f"documents are in {out}/clean_documents, every item in {out}/contaminated_documents"
     )
 
 

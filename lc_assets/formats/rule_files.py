@@ -51,6 +51,8 @@ from lc_assets.text.rules import LineEdit, Rule, RuleSet
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 _ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
+NO_RULES: Final = "none"
+"""Name of the rules that every document passes."""
 _FILE_KEYS: Final = ("name", "lines", "rule")
 _RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")
@@ -70,14 +72,19 @@ def preset_names() -> list[str]:
 
 
 def read_rules(name_or_path: str) -> RuleSet:
-    """Read a preset by its name, or any file by its path.
+    """Read a preset by its name, any file by its path, or ``none``: rules that every document
+    passes.
 
     >>> read_rules("redpajama-lucie").rules[0].wanted
     '50 to 100,000'
+    >>> read_rules("none").rules
+    ()
 
     Raises:
         BadInput: when there is no such file or it breaks the format; names the file and the rule.
     """
+    if name_or_path == NO_RULES:
+        return RuleSet(NO_RULES, ())
     return parse_rules(_text_of(_find(name_or_path), name_or_path), where=name_or_path)
 
 

@@ -31,6 +31,7 @@ from lc_assets.vocabulary import (
     Shard,
     SnapshotId,
     is_free_shard_name,
+    is_line_id,
     parse_snapshot,
     usable_own_id,
 )
@@ -242,15 +243,17 @@ class FileSource:
         return parse_snapshot(f"{self.name}-{safe}" if self.prefixed else safe)
 
 
-def own_id(document: CorpusDocument | Unread, seen: set[str]) -> str:
+def own_id(document: CorpusDocument | Unread, seen: set[str], shard: Shard) -> str:
     """A record's own id, when it has one that can name it and that no earlier record of the file
-    had; ``seen`` is updated.
+    had; ``seen`` is updated. A document id of the same shard, as a lake's documents have, is taken
+    as the id that it ends in.
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
-    if not usable_own_id(own) or own in seen:
+    bare = own.removeprefix(f"{shard.tag}/")
+    if own in seen or not (usable_own_id(bare) or (bare != own and is_line_id(bare))):
         return ""
     seen.add(own)
-    return own
+    return bare
 
 
 def _shard_names(paths: Iterable[str]) -> dict[str, str]:

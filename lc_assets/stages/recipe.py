@@ -94,7 +94,11 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_sources(self.sources)
-        self.contaminated_documents.require_no_cutting()
+        if self.contaminated_documents.action == "cut" and not self.clean_documents.wanted:
+            raise BadInput(
+                'contaminated_documents.action = "cut" edits the texts that clean_documents '
+                "publishes: set clean_documents.wanted = true"
+            )
         self._require_rows_that_documents_fill()
         self._require_pairs_that_are_written_down()
         if self.html_index.links_from == "wat" and self.page_links.extractor == "paper":
@@ -106,6 +110,18 @@ class Recipe(Settings, frozen=True, kw_only=True):
             _require_name(name)
             if PACKED in mix.kinds:
                 require_whole_rows(name, self.packed_rows.megatron)
+
+    def require_uncut_texts(self) -> None:
+        """Refuse to tokenize the filtered documents where evaluation items are cut out later.
+
+        Raises:
+            BadInput: says which documents to tokenize instead.
+        """
+        if self.contaminated_documents.action == "cut":
+            raise BadInput(
+                'contaminated_documents.action = "cut" edits the texts of clean_documents alone: '
+                "tokenize these, as a source of files"
+            )
 
     def _require_rows_that_documents_fill(self) -> None:
         tokens, grid = self.token_documents, self.token_grid

@@ -9,8 +9,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lc_assets.errors import BadInput
-
 Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
@@ -32,8 +30,8 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
         ignore_common: n-grams in more documents of the corpus than this count for nothing; none
             means that all count.
         max_items: n-grams in more items than this count for nothing.
-        action: ``drop`` a condemned document, or ``cut`` what was found, and ``margin`` characters
-            on either side.
+        action: ``drop`` a condemned document; or ``cut`` what was found, and ``margin`` characters
+            on either side, out of the texts that `clean_documents` publishes.
     """
 
     against: tuple[str, ...] = ()
@@ -47,18 +45,6 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
     action: Literal["drop", "cut"] = "drop"
     margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
-
-    def require_no_cutting(self) -> None:
-        """Refuse ``action = "cut"``, which changes texts that later stages read.
-
-        Raises:
-            BadInput: when finds are to be cut out.
-        """
-        if self.action == "cut":
-            raise BadInput(
-                'decontamination.action = "cut" changes texts: use `lc decontaminate --cut`, and '
-                "leave it out of the recipe"
-            )
 
 
 class PrivacySettings(Settings, frozen=True, kw_only=True):

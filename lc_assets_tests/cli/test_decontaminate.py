@@ -36,15 +36,15 @@ def test_the_summary_balances_and_names_the_worst(lc, place):
     assert "dropped: contaminated  2" in said.out
     assert "2: 1 contaminated, 1 too short" in said.out
     assert "evals.jsonl#0" in said.out
-    assert f"3 = 1 kept + 2 dropped; every item and document is in {place}/out" in said.out
+    assert f"3 = 1 kept + 2 dropped; the documents are in {place}/out/clean_documents" in said.out
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--mode", "most"], "modes coverage, any and overlap"),
-        (["--threshold", "0"], "not a way to decontaminate"),
-        (["--threshold", "nan"], "not a way to decontaminate"),
+        (["--mode", "most"], "Invalid enum value 'most'"),
+        (["--threshold", "0"], "not a setting of DecontaminationSettings"),
+        (["--threshold", "nan"], "not a setting of DecontaminationSettings"),
         (["--field", "none"], "name others with --field"),
         (["--against", "nowhere"], "is not there"),
     ],

@@ -135,8 +135,8 @@ def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
     assert seen == [evals]
 
 
-def test_cutting_is_refused_in_a_recipe():
-    with pytest.raises(BadInput, match="use `lc decontaminate --cut`"):
+def test_cutting_needs_a_stage_that_publishes_texts():
+    with pytest.raises(BadInput, match="clean_documents.wanted = true"):
         Recipe(contaminated_documents=DecontaminationSettings(action="cut"))
 
 
@@ -158,7 +158,7 @@ def test_n_grams_of_many_documents_are_ignored(made, tmp_path):
     """With a limit of 0 documents every n-gram found is too common, so nothing is condemned."""
     context, *_, evals = made
     settings = DecontaminationSettings(against=(str(evals),), ignore_common=0)
-    recipe = msgspec.structs.replace(context.recipe, decontamination=settings)
+    recipe = msgspec.structs.replace(context.recipe, contaminated_documents=settings)
     built = build_snapshot(replace(context, recipe=recipe), OLD, ["contaminated_documents"])[
         "contaminated_documents"
     ]

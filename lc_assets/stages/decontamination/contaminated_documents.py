@@ -55,7 +55,13 @@ from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
 from lc_assets.stages.tables import TableWriter, count_lines, read_lines, read_table
-from lc_assets.text.contamination import ContaminationRule, Mode, Weigher
+from lc_assets.text.contamination import (
+    ContaminationRule,
+    Mode,
+    Weigher,
+    spans_of,
+    without_spans,
+)
 from lc_assets.text.gram_scan import Finds, find_grams
 from lc_assets.text.grams import GramIndex
 from lc_assets.vocabulary import SnapshotId
@@ -64,8 +70,8 @@ EVIDENCE_SUFFIX: Final = ".contamination.parquet"
 FINDS_SUFFIX: Final = ".finds.parquet"
 ITEMS_FILE: Final = "items.parquet"
 COMMON_FILE: Final = "common.parquet"
-_INDEX: Final = "index"
-_IGNORED: Final = "ignored.npy"
+INDEX: Final = "index"
+IGNORED: Final = "ignored.npy"
 _CHECKED_DOCUMENTS: Final = 20
 """Documents that the check scans again."""
 
@@ -107,7 +113,7 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
             n_documents = filtered.receipt.counts.kept
             return Counts(seen=n_documents, kept=n_documents)
         index = index_of(settings)
-        write_index(staging.folder / _INDEX, index)
+        write_index(staging.folder / INDEX, index)
         tasks = [
             ShardTask(documents=path, folder=staging.folder, settings=settings)
             for path in documents_files(filtered.folder)
@@ -118,7 +124,7 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
                 pass
             documents = document_counts([task.finds for task in tasks], index.n_grams)
         ignored = ignored_grams(index, settings, documents)
-        publish_bytes(staging.folder / _INDEX / _IGNORED, npy_bytes(ignored))
+        publish_bytes(staging.folder / INDEX / IGNORED, npy_bytes(ignored))
         counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
         if documents is None:
             documents = document_counts([task.finds for task in tasks], index.n_grams)
@@ -146,7 +152,7 @@ def scan_shard(task: ShardTask) -> int:
         return 0
     lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
     documents = ((number, line["id"], line["raw_content"]) for number, line in enumerate(lines))
-    write_finds(task.finds, documents, open_index(task.folder / _INDEX))
+    write_finds(task.finds, documents, open_index(task.folder / INDEX))
     return 1
 
 
@@ -178,8 +184,8 @@ class _Weighing:
 
     @classmethod
     def opened(cls, folder: Path, mode: Mode, threshold: float) -> "_Weighing":
-        index = open_index(folder / _INDEX)
-        ignored = read_npy(folder / _INDEX / _IGNORED).tolist()
+        index = open_index(folder / INDEX)
+        ignored = read_npy(folder / INDEX / IGNORED).tolist()
         return cls(
             index, Weigher(index, ignored), ContaminationRule(mode=mode, threshold=threshold)
         )
@@ -187,6 +193,32 @@ class _Weighing:
     def evidence(self, name: str, finds: Finds) -> list[dict[str, Any]]:
         overlaps = self.weigher.overlaps_of(finds)
         return list(lines_of(name, overlaps, self.index, self.rule.condemns))
+
+
+class Cutter:
+    """Cuts what evaluation items a document contains out of its text."""
+
+    def __init__(self, folder: Path, shard: str, settings: DecontaminationSettings) -> None:
+        """Open a published version.
+
+        Args:
+            folder: of the version.
+            shard: name of the shard that the documents are of.
+            settings: that it was made by; ``margin`` characters on either side are cut too.
+        """
+        self._weighing = _Weighing.opened(folder, settings.mode, settings.threshold)
+        self._margin, self._items = settings.margin, dict[str, list[int]]()
+        for line in read_lines(folder / f"{shard}{EVIDENCE_SUFFIX}", ["id", "item", "condemned"]):
+            if line["condemned"]:
+                self._items.setdefault(line["id"], []).append(line["item"])
+
+    def cut(self, name: str, text: str) -> str:
+        """The text of a document without the items that condemn it."""
+        if name not in self._items:
+            return text
+        finds = find_grams(text, self._weighing.index)
+        grams = self._weighing.weigher.grams_of(finds, self._items[name])
+        return without_spans(text, spans_of(finds, grams), self._margin)
 
 
 def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:

@@ -113,7 +113,8 @@ def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
         shutil.rmtree(work, ignore_errors=True)
         with queries(work / "duckdb", Means().memory // 2) as asked:
             lines = _removals(asked, staging, context.recipe, work, snapshot)
-        for more in (_contaminated, _withdrawn):
+        cuts = context.recipe.contaminated_documents.action == "cut"
+        for more in (_withdrawn,) if cuts else (_contaminated, _withdrawn):
             lines += more(staging, snapshot, {line["id"] for line in lines})
         lines.sort(key=lambda line: line["id"])
         write_in_groups(staging.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
@@ -368,6 +369,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "heldout_floor": settings.heldout_floor,
         "prefer": list(settings.prefer),
         "exact": list(settings.exact),
+        "contaminated": recipe.contaminated_documents.action,
         "heldout_fraction": gridding.heldout_fraction,
         "seed": gridding.seed,
     }
@@ -385,6 +387,11 @@ STAGE = Stage(
     ),
     params=_params,
     claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
+    needs=lambda recipe, stage: (
+        stage not in ("signature_index", "near_duplicate_pairs")
+        or recipe.near_duplicate_pairs.near
+        or bool(recipe.removed_documents.exact)
+    ),
     global_upstream=True,
     own_only=("contaminated_documents", "snapshot_withdrawals"),
     by_head=("filtered_documents",),

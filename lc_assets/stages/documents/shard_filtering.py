@@ -219,7 +219,7 @@ def _part_of_chunk(
         if isinstance(document, CorpusDocument)
     }
     unread = {line: document for line, document in chunk if isinstance(document, Unread)}
-    own = {line: own_id(document, seen) for line, document in chunk}
+    own = {line: own_id(document, seen, task.files.shard) for line, document in chunk}
     values = array("d")
     for document in readable.values():
         found = values_of(record_offers(document, task.rules), names, lists, models)

@@ -75,6 +75,8 @@ def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings, privacy = settings_of(context.recipe), context.recipe.token_documents.privacy
 
+    context.recipe.require_uncut_texts()
+
     def fill(staging: StagingFolder) -> Counts:
         natural, packed = (
             staging.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK)

@@ -108,6 +108,7 @@ def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when the filtered documents are not there, or it is not decided which of them
             go on.
     """
+    context.recipe.require_uncut_texts()
 
     def fill(staging: StagingFolder) -> Counts:
         source = staging.inputs[f"filtered_documents/{snapshot}"].folder

@@ -48,7 +48,7 @@ def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
             (f"document_keys/{snapshot}", "document_keys"),
             (f"withdrawn_documents/{GLOBAL}", "withdrawn_documents"),
         ):
-            if name not in staging.inputs:
+            if STAGE.needs(context.recipe, asset) and name not in staging.inputs:
                 raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
         lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], snapshot)
         write_table(staging.folder / TABLE, lines)
@@ -91,6 +91,8 @@ STAGE = Stage(
     claims=(the_part_is_this_snapshots,),
     global_upstream=True,
     own_only=("withdrawn_documents", "document_keys"),
+    # Without lists nothing is looked up, so the keys need not be there.
+    needs=lambda recipe, stage: stage != "document_keys" or bool(recipe.withdrawn_documents.lists),
     sieve=True,
 )
 """Withdrawn documents of one snapshot."""

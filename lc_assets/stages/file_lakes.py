@@ -1,0 +1,203 @@
+"""Lakes made of files by one command: the stages of the chain, run over files into a folder.
+
+``lc dedup IN... OUT`` is the stage `clean_documents` and all that it reads, over a source per IN,
+published in OUT as in any lake. Running it again reuses what is current. IN may be the OUT of an
+earlier command: its documents are read, under the ids that they have there.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
+from lc_assets.formats.rule_files import NO_RULES
+from lc_assets.lake.lake import CURRENT, GLOBAL, Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.opening import file_partitions
+from lc_assets.sources.settings import SourceSettings
+from lc_assets.stages.building import BuildContext, Built, Stage
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.documents.clean_documents import JSON_SUFFIX, TABLE_SUFFIX
+from lc_assets.stages.documents.document_settings import (
+    CleanDocumentsSettings,
+    FilteringSettings,
+    NearDuplicateSettings,
+)
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.rows.row_settings import GriddingSettings
+
+DOCUMENT_STAGES: Final = ("clean_documents", "filtered_documents")
+"""Stages that publish documents, the one to be read first."""
+
+ALL_DOCUMENTS: Final = {
+    "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0),
+    "near_duplicate_pairs": NearDuplicateSettings(near=False),
+    "token_grid": GriddingSettings(heldout_fraction=0),
+    "clean_documents": CleanDocumentsSettings(wanted=True),
+}
+"""Sections of a recipe that removes no document."""
+
+_SUFFIXES: Final = {
+    "clean_documents": (JSON_SUFFIX, TABLE_SUFFIX),
+    "filtered_documents": (DOCUMENTS_SUFFIX,),
+}
+_MOST_NAME_CHARS: Final = 20
+
+
+def context_over_files(
+    inputs: Sequence[Path],
+    out: Path,
+    *,
+    executor: Executor,
+    settings: Mapping[str, Any],
+    text_field: str | None = None,
+) -> BuildContext:
+    """Prepare to build stages over files, or over the documents of lakes, into a lake.
+
+    Args:
+        inputs: files and folders of documents, each a source with one partition; or lakes, of which
+            every partition is a source.
+        out: a lake that an earlier run wrote, an empty folder, or none yet.
+        executor: what runs the tasks.
+        settings: sections of the recipe that differ from `ALL_DOCUMENTS`, by name.
+        text_field: where a record's text is; by default the usual fields.
+
+    Raises:
+        BadInput: when an input does not exist or lies around ``out``, or ``out`` holds something
+            other than a lake of these inputs.
+    """
+    for path in inputs:
+        if out.resolve().is_relative_to(path.resolve()):
+            raise BadInput(f"{out} lies in {path}, which is read: name a folder elsewhere")
+    sources: dict[str, SourceSettings] = {}
+    for path in inputs:
+        for name, source in _sources_of(path, text_field):
+            sources[_unused(name, sources)] = source
+    recipe = Recipe(sources=sources, **{**ALL_DOCUMENTS, **settings})
+    _require_own_lake(out, file_partitions(sources))
+    return BuildContext(lake=Lake(out), upstream=Upstream(""), recipe=recipe, executor=executor)
+
+
+def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]:
+    """Build a stage and all that it reads, of every partition of the context's sources.
+
+    Returns:
+        What was built or found current: by stage, in the chain's order, then by partition.
+    """
+    keys = file_partitions(context.recipe.sources)
+    needed = {target} | set(_read_by(step(target).stage, context.recipe))
+    return {
+        found.name: {
+            key: found.verb(context, key)
+            for key in (keys if found.stage.partitioned_by == "snapshot" else (GLOBAL,))
+        }
+        for found in CHAIN
+        if found.name in needed
+    }
+
+
+def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
+    """Documents read from the files, those that are left after the last stage built, and why the
+    others are not, of all partitions.
+    """
+    filtered = Counts.total(found.counts for found in built["filtered_documents"].values())
+    last = Counts.total(found.counts for found in list(built.values())[-1].values())
+    dropped = Counter(filtered.dropped)
+    if "clean_documents" in built:
+        dropped.update(last.dropped)
+    return Counts(
+        seen=filtered.seen,
+        kept=last.kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
+        extra=last.extra,
+    )
+
+
+def is_lake(folder: Path) -> bool:
+    """Whether a folder holds a lake: a partition of a stage that was published in it."""
+    return any(next(folder.glob(f"{found.name}/*/{CURRENT}"), None) for found in CHAIN)
+
+
+def _read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
+    for name in stage.upstream:
+        read_at_all = name in stage.own_only or stage.reads(recipe, "", "")
+        if stage.needs(recipe, name) and read_at_all:
+            yield name
+            yield from _read_by(step(name).stage, recipe)
+
+
+def _sources_of(path: Path, text_field: str | None) -> Iterator[tuple[str, SourceSettings]]:
+    if not path.is_dir() or not is_lake(path):
+        name = path.name.partition(".")[0] if path.is_file() else path.resolve().name
+        yield name, SourceSettings(path=str(path), text_field=text_field or "")
+        return
+    lake = Lake(path)
+    stage = next((name for name in DOCUMENT_STAGES if lake.keys(name)), None)
+    if stage is None:
+        raise BadInput(f"{path}: a lake without documents: none of {', '.join(DOCUMENT_STAGES)}")
+    for key in lake.keys(stage):
+        folder = lake.partition(stage, key).require().folder
+        files = [
+            file.name for file in sorted(folder.iterdir()) if file.name.endswith(_SUFFIXES[stage])
+        ]
+        if stage == "clean_documents":
+            tables = [name for name in files if name.endswith(TABLE_SUFFIX)]
+            files = tables or files
+        yield key, SourceSettings(path=str(folder), files=tuple(files), text_field=text_field or "")
+
+
+def _unused(name: str, known: Mapping[str, object]) -> str:
+    """A source's name like ``name`` that no other source has."""
+    safe = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    safe = (safe if safe[:1].isalpha() else f"in_{safe}".rstrip("_"))[:_MOST_NAME_CHARS]
+    number, found = 2, safe
+    while found in known:
+        found = f"{safe[: _MOST_NAME_CHARS - len(str(number)) - 1]}_{number}"
+        number += 1
+    return found
+
+
+def _require_own_lake(out: Path, keys: Sequence[str]) -> None:
+    """Refuse a folder that holds anything but a lake of the partitions ``keys``."""
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: is a file; name a folder")
+    if not out.is_dir():
+        return
+    known = {found.name for found in CHAIN}
+    foreign = [
+        path.name
+        for path in out.iterdir()
+        if path.name not in known and not path.name.startswith(".")
+    ]
+    if foreign:
+        raise BadInput(
+            f"{out}: holds {', '.join(sorted(foreign)[:3])}, which no stage wrote; name an empty "
+            "folder, or the OUT of an earlier run"
+        )
+    others = set(Lake(out).keys("raw_snapshot")) - set(keys)
+    if others:
+        raise BadInput(
+            f"{out}: was made of other input, {', '.join(sorted(others)[:3])}; name another "
+            "folder, or add that input"
+        )
+
+
+def replaced(settings: Any, **changes: Any) -> Any:
+    """Settings with other values, checked as in a recipe's file.
+
+    Raises:
+        BadInput: when a value is not acceptable.
+    """
+    try:
+        given = msgspec.to_builtins(settings) | changes
+        return msgspec.convert(given, type(settings))
+    except msgspec.ValidationError as error:
+        raise BadInput(f"not a setting of {type(settings).__name__}: {error}") from error
