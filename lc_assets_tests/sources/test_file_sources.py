@@ -201,7 +201,12 @@ def test_an_id_that_was_there_before_is_not_used_again():
 def test_a_document_id_of_the_same_shard_stays():
     """Documents of a lake keep their ids when they are read again."""
     shard = Shard.of_tag("books/part-0001")
-    ids = [shard.document_id("moby-dick"), shard.document_id(17), "books/part-0002/line-17", "line-3"]
+    ids = [
+        shard.document_id("moby-dick"),
+        shard.document_id(17),
+        "books/part-0002/line-17",
+        "line-3",
+    ]
     found = [own_id(CorpusDocument(id="", own_id=name, text=""), set(), shard) for name in ids]
     assert found == ["moby-dick", "line-17", "books/part-0002/line-17", ""]
     assert [shard.document_id(name) for name in found[:2]] == ids[:2]

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.corpora.writing import json_line
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
