@@ -17,7 +17,8 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.rule_files import NO_RULES
-from lc_assets.lake.lake import CURRENT, GLOBAL, Lake
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
