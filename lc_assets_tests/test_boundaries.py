@@ -45,7 +45,7 @@ def test_loaders_load_without_the_heavy_libraries(module):
     assert not heavy & loaded_by(f"lc_assets.loaders.{module}")
 
 
-@pytest.mark.parametrize("module", ["grid", "windows"])
+@pytest.mark.parametrize("module", ["grid, lc_assets.loaders.rows", "windows"])
 def test_a_loader_loads_few_modules(module):
     """A training process reads at most 25 modules of this package to load rows."""
     names = loaded_by(f"lc_assets.loaders.{module}", whole_names=True)

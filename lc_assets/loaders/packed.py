@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
-from lc_assets.lake.partition import CURRENT, Partition
-from lc_assets.loaders.arrays import RowSource, TokenArray, ZarrRows
+from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.rows import RemoteFiles, fetch, open_rows, published_at
+from lc_assets.loaders.published import version_at
+from lc_assets.loaders.rows import RemoteFiles, fetch, open_rows
 from lc_assets.loaders.stepping import SteppedLoader
 from lc_assets.packing import spans as columns
 
@@ -44,8 +44,8 @@ class PackedBatch(NamedTuple):
         owners: int32, number of each span's document; -1 for padding.
     """
 
-    text: TokenArray
-    targets: TokenArray
+    text: NDArray[np.integer[Any]]
+    targets: NDArray[np.integer[Any]]
     lengths: NDArray[np.int32]
     owners: NDArray[np.int32]
 
@@ -149,24 +149,17 @@ def open_packed(
         BadInput: if there is no such split, or nothing to open.
         Unreachable: if a server does not answer, also when retried.
     """
-    if isinstance(path, str) and "://" in path:
-        return _open_url(published_at(path.rstrip("/")), split, cache_bytes)
-    folder = (
-        Partition(Path(path)).require().folder if (Path(path) / CURRENT).is_file() else Path(path)
-    )
-    rows = open_rows(folder, split, cache_bytes=cache_bytes)
-    return PackedRows(rows, PackedSpans.open(folder, split, row_tokens=rows.row_tokens))
-
-
-def _open_url(url: str, split: str, cache_bytes: int | None) -> PackedRows:
-    rows = open_rows(url, split, cache_bytes=cache_bytes)
+    at = version_at(path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path))
+    rows = open_rows(at, split, cache_bytes=cache_bytes)
+    if isinstance(at, Path):
+        return PackedRows(rows, PackedSpans.open(at, split, row_tokens=rows.row_tokens))
     with TemporaryDirectory() as copies:
-        fetch(RemoteFiles(url), Path(copies), *(path.name for path in span_files(Path(), split)))
+        fetch(RemoteFiles(at), Path(copies), *(path.name for path in span_files(Path(), split)))
         mapped = PackedSpans.open(Path(copies), split, row_tokens=rows.row_tokens)
-        return PackedRows(
-            rows,
-            PackedSpans(np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)),
+        spans = PackedSpans(
+            np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)
         )
+    return PackedRows(rows, spans)
 
 
 class PackedLoader(SteppedLoader[PackedBatch]):

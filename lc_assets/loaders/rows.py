@@ -7,32 +7,26 @@ seconds, and then raises `Unreachable`: a batch is complete or an error, never s
 `lc_assets.lake.upstream`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import numpy as np
-
-from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.errors import NotPublished
 from lc_assets.formats.files import Piece
-from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_split
-from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.lake.partition import CURRENT, Current, Partition
-from lc_assets.lake.receipts import RECEIPT, decode_json
-from lc_assets.lake.releases import decode_release, lake_of_release, note_of
-from lc_assets.lake.upstream import Upstream, with_retries
-from lc_assets.lake.versions import Published
+from lc_assets.formats.order import require_split
 from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
-from lc_assets.vocabulary import parse_snapshot
+
+if TYPE_CHECKING:
+    from lc_assets.lake.upstream import Upstream
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 NEAR_BYTES: Final = 64 * 2**10
 """Pieces of one file no further apart than this are one request, which costs about as much."""
-ORDER_STAGE: Final = "longcrawl"
-GRID_STAGE: Final = "token_grid"
 
 
 def open_rows(
@@ -62,139 +56,38 @@ def open_rows(
         Unreachable: if a server does not answer, also when retried.
     """
     require_split(split)
+    at = path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path)
     if release is not None:
-        path = _pinned_order(path, release)
-    if isinstance(path, str) and "://" in path:
-        return _open_url(path.rstrip("/"), split, cache_bytes)
-    path, cache = Path(path), ChunkCache(cache_bytes)
-    if any((path / name).is_file() for name in METADATA_FILES):
-        return ZarrRows(array_reader(path), cache)
-    if (path / f"{split}.zarr").is_dir():
-        return ZarrRows(array_reader(path / f"{split}.zarr"), cache)
-    if (path / SOURCES).is_file():
-        return _interleaved(path, split, cache)
-    if (path / CURRENT).is_file():
-        return open_rows(Partition(path).require().folder, split, cache_bytes=cache_bytes)
-    if (path / ORDER_STAGE).is_dir() or (path / GRID_STAGE).is_dir():
-        return _interleaved(Lake(path).partition(ORDER_STAGE).require().folder, split, cache)
-    raise _nothing_at(path, split)
+        # Arrays need nothing of a lake.
+        from lc_assets.loaders.published import order_of_release  # noqa: PLC0415
+
+        at = order_of_release(at, release)
+    return open_at(at, split, ChunkCache(cache_bytes))
 
 
-def _pinned_order(lake: Path | str, release: str) -> Path | str:
-    """Folder or URL of a release's global order.
+def open_at(at: Path | str, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
+    """Open rows in a folder (a `Path`) or at a URL (a `str`); see `open_rows`."""
+    for place in (at, at / f"{split}.zarr" if isinstance(at, Path) else f"{at}/{split}.zarr"):
+        if (kind := _array_kind(place)) is not None:
+            return open_array(place, kind, cache)
+    from lc_assets.loaders.published import open_published  # noqa: PLC0415 - as above
 
-    Raises:
-        NotPublished: if there is no such release, or its order is gone.
-        Mismatch: if the order there is not the released one.
-    """
-    if not (isinstance(lake, str) and "://" in lake):
-        return lake_of_release(Lake(Path(lake)), release).partition(ORDER_STAGE).require().home
-    note, files = note_of(release), RemoteFiles(lake.rstrip("/"))
-    if not files.holds(note):
-        raise NotPublished(f"{files.where(note)}: there is no such release")
-    with TemporaryDirectory() as copies:
-        fetch(files, Path(copies), note)
-        pin = decode_release((Path(copies) / note).read_bytes(), where=files.where(note)).pins[
-            f"{ORDER_STAGE}/{GLOBAL}"
-        ]
-        receipt = f"{ORDER_STAGE}/{GLOBAL}/{pin.version}/{RECEIPT}"
-        fetch(files, Path(copies), receipt)
-        if Published.at((Path(copies) / receipt).parent).digest != pin.digest:
-            raise Mismatch(f"{files.where(receipt)}: not the version that release {release} pins")
-    return files.where(f"{ORDER_STAGE}/{GLOBAL}/{pin.version}")
+    return open_published(at, split, cache)
 
 
-def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | InterleavedRows:
-    files, cache = RemoteFiles(url), ChunkCache(cache_bytes)
-    for folder in ("", f"{split}.zarr/"):
-        for metadata in METADATA_FILES:
-            if files.holds(f"{folder}{metadata}"):
-                return _open_remote_array(f"{url}/{folder}".rstrip("/"), metadata, cache)
-    if files.holds(SOURCES):
-        return _open_remote_order(url, split, cache)
-    if files.holds(CURRENT):
-        return _open_url(published_at(url), split, cache_bytes)
-    if files.holds(f"{ORDER_STAGE}/{GLOBAL}/{CURRENT}"):
-        return _open_url(f"{url}/{ORDER_STAGE}/{GLOBAL}", split, cache_bytes)
-    raise _nothing_at(url, split)
+def open_array(at: Path | str, kind: str | None, cache: ChunkCache) -> ZarrRows:
+    """Open an array in a folder or at a URL; ``kind`` is the name of its metadata file, if known."""
+    files = None if isinstance(at, Path) else RemoteFiles(at)
+    return ZarrRows(array_reader(Path(at), kind, files), cache)
 
 
-def published_at(url: str) -> str:
-    """URL of the published version of the partition at ``url``; ``url`` itself if it is none.
-
-    Raises:
-        CorruptFile: if the pointer is not readable.
-        Unreachable: if the server does not answer.
-    """
-    files = RemoteFiles(url)
-    if not files.holds(CURRENT):
-        return url
-    with TemporaryDirectory() as copies:
-        fetch(files, Path(copies), CURRENT)
-        return f"{url}/{decode_json(Path(copies) / CURRENT, Current).version}"
-
-
-def _open_remote_array(url: str, metadata: str, cache: ChunkCache) -> ZarrRows:
-    return ZarrRows(array_reader(Path(url), metadata, RemoteFiles(url)), cache)
-
-
-def _open_remote_order(url: str, split: str, cache: ChunkCache) -> InterleavedRows:
-    """Copy the order and the grids' receipts, which are small, and check them like local ones."""
-    lake, *place = url.rsplit("/", 3)
-    files = RemoteFiles(lake)
-    with TemporaryDirectory() as copies:
-        folder = Path(copies, *place)
-        fetch(
-            files,
-            Path(copies),
-            *(
-                "/".join([*place, name])
-                for name in (SOURCES, f"{split}_source.npy", f"{split}_row.npy")
-            ),
-        )
-        mapped = GlobalOrder.open(folder, split)
-        order = replace(mapped, source=np.array(mapped.source), row=np.array(mapped.row))
-        grids = [f"{GRID_STAGE}/{source.snapshot}/{source.version}" for source in order.sources]
-        for source, grid in zip(order.sources, grids, strict=True):
-            fetch(files, Path(copies), f"{grid}/{RECEIPT}")
-            _grid_folder(Lake(Path(copies)), source)
-    return InterleavedRows(
-        order,
-        [
-            _open_remote_array(f"{lake}/{grid}/{split}.zarr", METADATA_FILES[0], cache)
-            for grid in grids
-        ],
-    )
-
-
-def _nothing_at(place: Path | str, split: str) -> BadInput:
-    return BadInput(
-        f"{place}: found none of {split}.zarr, {SOURCES}, {', '.join(METADATA_FILES)}: expected an "
-        "array, a published version or the root of a lake"
-    )
-
-
-def _interleaved(folder: Path, split: str, cache: ChunkCache) -> InterleavedRows:
-    order = GlobalOrder.open(folder, split)
-    lake = Lake(folder.absolute().parent.parent.parent)
-    return InterleavedRows(
-        order,
-        [
-            ZarrRows(array_reader(_grid_folder(lake, source) / f"{split}.zarr"), cache)
-            for source in order.sources
-        ],
-    )
-
-
-def _grid_folder(lake: Lake, source: OrderSource) -> Path:
-    folder = lake.partition(GRID_STAGE, parse_snapshot(source.snapshot)).folder / source.version
-    found = Published.at(folder).digest
-    if found != source.digest:
-        raise Mismatch(
-            f"{folder / RECEIPT}: digest {found}, but the global order was made for "
-            f"{source.digest}: build the order again"
-        )
-    return folder
+def _array_kind(at: Path | str) -> str | None:
+    """Name of the metadata file of the array in a folder or at a URL; None if there is no array."""
+    if isinstance(at, Path):
+        # An array without metadata was withdrawn, which its reader reports.
+        default = METADATA_FILES[0] if at.suffix == ".zarr" and at.is_dir() else None
+        return next((name for name in METADATA_FILES if (at / name).is_file()), default)
+    return next((name for name in METADATA_FILES if RemoteFiles(at).holds(name)), None)
 
 
 @dataclass(frozen=True)
@@ -204,8 +97,16 @@ class RemoteFiles:
     root: str
 
     @cached_property
-    def _upstream(self) -> Upstream:
+    def _upstream(self) -> "Upstream":
+        # Local rows do not need fsspec.
+        from lc_assets.lake.upstream import Upstream  # noqa: PLC0415
+
         return Upstream(self.root.rstrip("/"))
+
+    def _retried(self, request: Callable[[Asked], Answer], asked: Asked) -> Answer:
+        from lc_assets.lake.upstream import with_retries  # noqa: PLC0415 - as above
+
+        return with_retries(request)(asked)
 
     def where(self, path: str) -> str:
         """Full URL of a file."""
@@ -218,7 +119,7 @@ class RemoteFiles:
             FileNotFoundError: if there is none.
             Unreachable: if the server does not answer, also when retried.
         """
-        return with_retries(self._upstream.n_bytes)(path)
+        return self._retried(self._upstream.n_bytes, path)
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
         """Read pieces; a piece that extends beyond the end of its file is cut off there.
@@ -229,7 +130,7 @@ class RemoteFiles:
             BadInput: if the server cannot send ranges.
         """
         requests = coalesced(pieces)
-        answers = dict(zip(requests, with_retries(self._upstream.ranges)(requests), strict=True))
+        answers = dict(zip(requests, self._retried(self._upstream.ranges, requests), strict=True))
         return [_cut(piece, answers) for piece in pieces]
 
     def holds(self, path: str) -> bool:

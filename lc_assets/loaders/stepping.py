@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.arrays import TokenArray
 
 THREAD_NAME: Final = "lc-prefetch"
 
@@ -33,8 +32,8 @@ class Batch(NamedTuple):
         targets: the data.
     """
 
-    text: TokenArray
-    targets: TokenArray
+    text: NDArray[np.integer[Any]]
+    targets: NDArray[np.integer[Any]]
 
 
 Step = TypeVar("Step", bound=tuple[Any, ...])
