@@ -12,6 +12,7 @@ import contextlib
 import errno
 import gzip
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,8 +155,8 @@ def google_errors_as_lc_errors(where: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def transport_errors_as_unreachable(where: str, *, midway: bool = False) -> Iterator[None]:
-    """Raise `Unreachable` where fsspec cannot reach a file, and `FileNotFoundError` where a server
-    says itself that there is none.
+    """Raise `Unreachable` where fsspec cannot reach a file, `BadInput` where its host does not
+    exist, and `FileNotFoundError` where a server says itself that there is none.
 
     ``midway`` words the message for a file whose bytes stopped coming.
     """
@@ -190,13 +191,27 @@ def without_address(error: BaseException) -> OSError:
     return OSError(without_secrets(f"{type(error).__name__}: {error}"))
 
 
-def _unreachable(where: str, error: BaseException, midway: bool) -> Unreachable:
+def _unreachable(where: str, error: BaseException, midway: bool) -> LcError:
     said = f"{type(error).__name__}: {error}"
+    if _is_unknown_host(error):
+        return BadInput(
+            f"cannot reach {where}: no such host; correct the address (LC_UPSTREAM, --upstream, or "
+            "the source's path), or check the network"
+        )
     if midway:
         return Unreachable(f"{where}: could not be read to its end: {said}")
     return Unreachable(
         f"cannot reach {where}: {said}; look whether the address is right and run it again"
     )
+
+
+def _is_unknown_host(error: BaseException | None) -> bool:
+    """Whether a name server says that there is no such host: waiting does not help."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_gone(error: BaseException) -> bool:

@@ -137,6 +137,7 @@ def recipe_text(
     min_words: int = 0,
     row_tokens: int = ROW_TOKENS,
     heldout_fraction: float = HELDOUT_FRACTION,
+    packed: bool = True,
 ) -> str:
     """A recipe for documents of one's own, as TOML.
 
@@ -170,17 +171,20 @@ min_words = {min_words}
 [token_documents]
 min_tokens = {row_tokens}
 
-[token_grid]  # rows of one document each; shorter documents are in packed_rows alone
-row_tokens = {row_tokens}
-heldout_fraction = {heldout_fraction}
-
-[packed_rows]  # rows of whole documents of any length
-wanted = true
+[token_grid]  # rows of one document each; shorter documents have none
 row_tokens = {row_tokens}
 heldout_fraction = {heldout_fraction}
 
 [megatron_rows]
 sequence_length = {min(8192, row_tokens)}
+"""
+    if packed:
+        found += f"""\
+
+[packed_rows]  # rows of whole documents of any length
+wanted = true
+row_tokens = {row_tokens}
+heldout_fraction = {heldout_fraction}
 """
     msgspec.toml.decode(found)
     return found

@@ -1,6 +1,4 @@
-"""``lc demo``: the whole chain over a sample, through Dagster, and a report; a second time it finds
-what stands.
-"""
+"""``lc demo``: the whole chain over a sample or your own documents, through Dagster, and a report."""
 
 import time
 from pathlib import Path
@@ -25,7 +23,10 @@ def demo(
             "--dir", help="Everything is written below it; remove it and nothing is left."
         ),
     ] = Path("demo"),
-    source: options.Source = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Folder of your own documents, read as they are."),
+    ] = None,
     lake: Annotated[
         str | None,
         typer.Option(
@@ -40,24 +41,43 @@ def demo(
         ),
     ] = ROW_TOKENS,
 ) -> None:
-    """Build the whole chain over a sample of real prose, through Dagster, and report what came of
-    it.
+    """Build the whole chain over a sample of real prose, or over your own documents, through
+    Dagster, and report what came of it.
 
-    Writes two small crawl snapshots, materializes every asset, reads a batch back and traces a row
-    to its page. Run again, it reuses what stands.
+    The sample is two small crawl snapshots with duplicates. Documents of a folder (JSON lines,
+    Parquet, text, WET, WARC) are read as they are, and nothing is added. Every asset is
+    materialized, a batch is read back, and a row is traced to its page. Run again, it reuses what
+    is there.
 
     Example: lc demo --dir demo --from ~/texts
     """
     import os
 
+    from lc_assets.cli.build import recipe_text as own_recipe_text
     from lc_assets.cli.demo_report import report
+    from lc_assets.cli.workplace import HELDOUT_FRACTION, recipe_text
+    from lc_assets.stages.recipe import read_recipe
+    from lc_assets.stages.snapshots import known_snapshots
 
     started = time.monotonic()
     place = Workplace(folder, lake)
-    place.set_up(row_tokens)
-    sampled = write_or_find_sample(place, source, workers)
-    build(place, sampled.settings.snapshots, workers or os.cpu_count() or 1)
-    report(place, sampled)
+    if source is None:
+        place.set_up(recipe_text(row_tokens))
+        sampled = write_or_find_sample(place, workers)
+        snapshots, n_documents = sampled.settings.snapshots, sampled.n_documents
+    else:
+        place.set_up(
+            own_recipe_text(
+                str(source),
+                row_tokens=row_tokens,
+                heldout_fraction=HELDOUT_FRACTION,
+                packed=False,
+            )
+        )
+        snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
+        n_documents = None
+    build(place, snapshots, workers or os.cpu_count() or 1)
+    report(place, n_documents)
     say(
         f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
         "with:"
@@ -65,34 +85,27 @@ def demo(
     say(place.ui_command)
 
 
-def write_or_find_sample(
-    place: Workplace, source: Path | None, workers: int | None
-) -> "SampleReport":
-    """Write the sample, or find that a finished one stands."""
+def write_or_find_sample(place: Workplace, workers: int | None) -> "SampleReport":
+    """Write the sample, or find that a finished one is there."""
     from lc_assets.cli.sample import executor_of, show_sample, texts_of
     from lc_assets.lake.receipts import decode_json
     from lc_assets.sample.writing import REPORT, SampleReport, write_sample
 
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:
-        other = (
-            "; --from was not looked at: choose a new --dir for other texts"
-            if source is not None
-            else ""
-        )
-        say(f"{place.sample}: the sample stands, {found.n_documents:,} documents{other}")
+        say(f"{place.sample}: the sample is there, {found.n_documents:,} documents")
         return found
     started = time.monotonic()
     say(f"Writing a sample into {place.sample} …")
     executor = executor_of(workers)
-    written = write_sample(place.sample, texts=texts_of(source, executor), executor=executor)
+    written = write_sample(place.sample, texts=texts_of(None, executor), executor=executor)
     show_sample(place.sample, written)
     say(f"sample written in {lasted(time.monotonic() - started)}")
     return written
 
 
 def build(place: Workplace, snapshots: list[str], workers: int) -> None:
-    """Run the jobs of what is out of date, as the planner says; none when all stands.
+    """Run the jobs of what is out of date, as the planner says; none when all is current.
 
     Raises:
         LcError: when a run fails.
@@ -100,7 +113,7 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
     """
     behind = plans_behind(place, snapshots)
     if not behind:
-        say(f"{place.lake}: everything stands and is current, nothing is built")
+        say(f"{place.lake}: everything is current, nothing is built")
         return
     from lc_assets.cli.demo_runs import run_jobs
 

@@ -18,7 +18,6 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.sample.writing import SampleReport
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets.vocabulary import SPLITS
@@ -31,11 +30,11 @@ CONTEXT_TOKENS = 1024
 HEAD_CHARS = 240
 
 
-def report(place: Workplace, sample: SampleReport) -> None:
-    """Print everything."""
+def report(place: Workplace, n_written: int | None) -> None:
+    """Print everything; ``n_written`` documents are in the sample, when there is one."""
     lake = open_lake(place.lake)
     published = {step.name: lake.published(step.name) for step in CHAIN}
-    show_documents(published, sample)
+    show_documents(published, n_written)
     show_rows(published)
     show_arrays(lake, published)
     show_first_batch(lake)
@@ -43,11 +42,12 @@ def report(place: Workplace, sample: SampleReport) -> None:
     show_digests(published)
 
 
-def show_documents(published: dict[str, dict[str, Published]], sample: SampleReport) -> None:
+def show_documents(published: dict[str, dict[str, Published]], n_written: int | None) -> None:
     """Print what each stage saw, kept and dropped; each line balances, and each stage sees what the
     one before kept.
     """
-    heading(f"Documents: {sample.n_documents:,} written, in = kept + dropped at every stage")
+    written = "" if n_written is None else f"{n_written:,} written, "
+    heading(f"Documents: {written}in = kept + dropped at every stage")
     columns = ("snapshot", "stage", "in", "kept", "dropped", "why, by first reason")
     table(columns, list(_document_lines(published)))
 

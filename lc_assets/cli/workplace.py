@@ -66,13 +66,13 @@ class Workplace:
         """The settings."""
         return self.root / "recipe.toml"
 
-    def set_up(self, row_tokens: int) -> None:
-        """Make the folders, the instance's settings and the recipe; what stands and is the same
-        stays untouched.
+    def set_up(self, recipe: str) -> None:
+        """Make the folders, the instance's settings and the recipe; files of the same content stay
+        untouched.
         """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
         wanted = {self.dagster_home / name: content for name, content in SETTINGS.items()} | {
-            self.recipe: recipe_text(row_tokens)
+            self.recipe: recipe
         }
         for path, content in wanted.items():
             if not path.is_file() or path.read_text("utf-8") != content:
