@@ -24,72 +24,32 @@ variable                meaning                                                 
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import cards, documents, linking, packing, removing, reports, rows, training
-from lc_assets.automation import JOBS
-from lc_assets.checks.published import checks_of
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.lake.bucket import SCHEME
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.digests import digest_of, short
-from lc_assets.lake.lake import GLOBAL
-from lc_assets.partitions import read_by
-from lc_assets.resources import BuildContextResource
-from lc_assets.sources.settings import source_name
+from lc_assets.orchestration.assets import asset_of
+from lc_assets.orchestration.checks import checks_of
+from lc_assets.orchestration.conditions import OutOfDate
+from lc_assets.orchestration.jobs import jobs_of
+from lc_assets.orchestration.planner import Asker
+from lc_assets.orchestration.resources import BuildContextResource
+from lc_assets.orchestration.schedules import nightly_schedules
+from lc_assets.orchestration.sensors import sensors_of
 from lc_assets.stages.building import Stage
-from lc_assets.stages.catalogue import step
-from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import Recipe, read_recipe
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.recipe import read_recipe
 from lc_assets.stages.snapshots import known_snapshots
-from lc_assets.triggers.asking import Asker
-from lc_assets.triggers.nightly import nightly_schedules
-from lc_assets.triggers.out_of_date import OutOfDate
-from lc_assets.triggers.sensors import sensors_of
-from lc_assets.vocabulary import SnapshotId
 
 LOOK_EVERY_SECONDS = 300
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
-STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
-    "raw_snapshot": (documents.raw_snapshot, step("raw_snapshot").stage),
-    "filtered_documents": (documents.filtered_documents, step("filtered_documents").stage),
-    "document_keys": (documents.document_keys, step("document_keys").stage),
-    "document_signatures": (removing.document_signatures, step("document_signatures").stage),
-    "signature_index": (removing.signature_index, step("signature_index").stage),
-    "near_duplicate_pairs": (removing.near_duplicate_pairs, step("near_duplicate_pairs").stage),
-    "contaminated_documents": (
-        removing.contaminated_documents,
-        step("contaminated_documents").stage,
-    ),
-    "withdrawn_documents": (removing.withdrawn_documents, step("withdrawn_documents").stage),
-    "snapshot_withdrawals": (removing.snapshot_withdrawals, step("snapshot_withdrawals").stage),
-    "removed_documents": (removing.removed_documents, step("removed_documents").stage),
-    "clean_documents": (removing.clean_documents, step("clean_documents").stage),
-    "link_claims": (linking.link_claims, step("link_claims").stage),
-    "longpack_documents": (linking.longpack_documents, step("longpack_documents").stage),
-    "token_documents": (rows.token_documents, step("token_documents").stage),
-    "token_grid": (rows.token_grid, step("token_grid").stage),
-    "row_lineage": (rows.row_lineage, step("row_lineage").stage),
-    "longcrawl": (rows.longcrawl, step("longcrawl").stage),
-    "longcrawl_flat": (rows.longcrawl_flat, step("longcrawl_flat").stage),
-    "megatron_rows": (training.megatron_rows, step("megatron_rows").stage),
-    "data_set_card": (cards.data_set_card, step("data_set_card").stage),
-    "html_index": (linking.html_index, step("html_index").stage),
-    "page_links": (linking.page_links, step("page_links").stage),
-    "packing_tokens": (packing.packing_token_documents, step("packing_tokens").stage),
-    "packed_rows": (packing.packed_rows, step("packed_rows").stage),
-    "length_report": (reports.length_report, step("length_report").stage),
-    "referral_report": (reports.referral_report, step("referral_report").stage),
-    "blended_mix": (training.blended_mix, step("blended_mix").stage),
-}
-"""Asset key → the asset and the stage it materializes."""
-
-ASSET_OF: Mapping[str, dg.AssetKey] = {stage.name: asset.key for asset, stage in STAGE_OF.values()}
+ASSET_OF: Mapping[str, dg.AssetKey] = {stage.name: dg.AssetKey(stage.name) for stage in STAGES}
 """Stage → the key of its asset."""
 
 
@@ -106,6 +66,7 @@ def build_defs(
     task_seconds: float = 0.0,
     look_every: int = LOOK_EVERY_SECONDS,
     automation: bool = False,
+    stages: Sequence[Stage] = STAGES,
 ) -> dg.Definitions:
     """Put a code location together.
 
@@ -122,6 +83,7 @@ def build_defs(
         look_every: seconds between two looks of the sensor that watches the upstream.
         automation: whether sensors and schedule run from the start; they can be turned on and off
             in the UI in any case.
+        stages: declarations that assets, checks and jobs are made from.
 
     Raises:
         BadInput: when the recipe or the snapshots cannot be read.
@@ -141,18 +103,20 @@ def build_defs(
     }
     return dg.Definitions(
         assets=[
-            _watched(
-                _with_settings(asset, stage, read, names, partitions[stage.partitioned_by]),
+            asset_of(
                 stage,
-                asker,
+                recipe=read,
+                snapshots=names,
+                partitions=partitions[stage.partitioned_by],
+                condition=OutOfDate(asker, stage.name),
             )
-            for asset, stage in STAGE_OF.values()
+            for stage in stages
         ],
         asset_checks=[
-            checks_of(stage, asset.key, partitions[stage.partitioned_by])
-            for asset, stage in STAGE_OF.values()
+            checks_of(stage, dg.AssetKey(stage.name), partitions[stage.partitioned_by])
+            for stage in stages
         ],
-        jobs=JOBS,
+        jobs=jobs_of(stages),
         sensors=sensors_of(
             asker,
             ASSET_OF,
@@ -192,76 +156,12 @@ def _unless_secret(variable: str, value: str) -> str:
 
 def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
     if not lake.startswith(SCHEME):
-        return {"workshop": BuildContextResource(lake=lake, **settings)}
+        return {"build_context": BuildContextResource(lake=lake, **settings)}
     # A second that a folder need not pay.
-    from lc_assets.resources_on_gcs import BucketBuildContextResource, gcs_resource  # noqa: PLC0415
+    from lc_assets.orchestration.bucket_resources import BucketBuildContextResource, gcs_resource  # noqa: PLC0415
 
     gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
-    return {"gcs": gcs, "workshop": BucketBuildContextResource(lake=lake, gcs=gcs, **settings)}
-
-
-def _watched(asset: dg.AssetsDefinition, stage: Stage, asker: Asker) -> dg.AssetsDefinition:
-    """Let the planner be asked about an asset; by whom, and whether at all, is the sensor's
-    matter.
-    """
-    condition = OutOfDate(asker, stage.name)
-    return asset.map_asset_specs(
-        lambda spec: spec.replace_attributes(automation_condition=condition)
-    )
-
-
-def _with_settings(
-    asset: dg.AssetsDefinition,
-    stage: Stage,
-    recipe: Recipe,
-    snapshots: tuple[SnapshotId, ...],
-    partitions: dg.PartitionsDefinition | None,
-) -> dg.AssetsDefinition:
-    """Give an asset its partitions, and a code version that changes with its settings: Dagster then
-    knows what a new recipe makes stale.
-    """
-
-    def fitted(spec: dg.AssetSpec) -> dg.AssetSpec:
-        version = f"{stage.code_version}-{short(digest_of(_params(stage, recipe, snapshots)))}"
-        tags = {"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by}
-        fitted_spec = spec.replace_attributes(
-            code_version=version, owners=["team:lc_assets"], tags={**spec.tags, **tags}
-        )
-        if stage.global_upstream and stage.partitioned_by == "snapshot":
-            fitted_spec = fitted_spec.replace_attributes(
-                deps=[_dep(dep, stage, recipe, snapshots) for dep in spec.deps]
-            )
-        return (
-            fitted_spec
-            if partitions is None
-            else fitted_spec.replace_attributes(partitions_def=partitions)
-        )
-
-    return asset.map_asset_specs(fitted)
-
-
-def _dep(
-    dep: dg.AssetDep, stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]
-) -> dg.AssetDep:
-    """Which partitions of one asset stand behind which of another, as its stage has it."""
-    _, upstream = STAGE_OF[dep.asset_key.to_user_string()]
-    if upstream.partitioned_by == "nothing":
-        return dg.AssetDep(dep.asset_key)
-    mapping = read_by(
-        snapshots, lambda key, other: stage.is_fed_by(recipe, key, upstream.name, other)
-    )
-    return dg.AssetDep(dep.asset_key, partition_mapping=mapping)
-
-
-def _params(stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> list[object]:
-    """Settings of every mix, or of one partition of each source."""
-    keys = keys_of(stage, recipe, snapshots) or ([] if recipe.sources else [GLOBAL])
-    if stage.partitioned_by == "snapshot" and recipe.sources:
-        by_source = {source_name(recipe.sources, key): key for key in reversed(keys)}
-        keys = [by_source[name] for name in sorted(by_source)]
-    elif stage.partitioned_by == "snapshot":
-        keys = keys[:1]
-    return [stage.params(recipe, key) for key in keys]
+    return {"gcs": gcs, "build_context": BucketBuildContextResource(lake=lake, gcs=gcs, **settings)}
 
 
 def from_environment(environment: Mapping[str, str]) -> dg.Definitions:

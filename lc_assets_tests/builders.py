@@ -26,8 +26,8 @@ from lc_assets.randomness import rng_for
 from lc_assets.sample.crawl import CrawledPage, write_crawl
 from lc_assets.sample.page_html import WebPage
 from lc_assets.sample.writing import CRAWL
-from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.catalogue import CHAIN, Step
+from lc_assets.stages.building import BuildContext, Built, Stage
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.documents.document_settings import FilteringSettings, RawSettings
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
@@ -270,19 +270,19 @@ class TinyLake:
         return replace(self.context, recipe=recipe)
 
 
-def wanted_steps() -> tuple[Step, ...]:
+def wanted_steps() -> tuple[Stage, ...]:
     """The steps of the chain that the tiny recipe wants; those of LongPack and of packed rows have
     lakes of their own.
     """
-    return tuple(step for step in CHAIN if step.stage.wanted(Recipe()))
+    return tuple(step for step in STAGES if step.wanted(Recipe()))
 
 
 def build_all(context: BuildContext, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
     """Build every partition of the chain, upstream first; by name, such as ``token_grid/2023-06``."""
     return {
-        f"{step.name}/{key}": step.verb(context, key)
-        for step in CHAIN
-        for key in keys_of(step.stage, context.recipe, snapshots)
+        f"{step.name}/{key}": step.build(context, key)
+        for step in STAGES
+        for key in keys_of(step, context.recipe, snapshots)
     }
 
 

@@ -34,7 +34,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.errors import LcError
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 from lc_assets.stages.recipe import read_recipe
@@ -47,7 +47,7 @@ points = ctypes.CDLL(None)
 def build(lake, upstream, crawl, recipe, stage, key):
     places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
     workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
-    step(stage).verb(workshop, key)
+    stage_named(stage).build(workshop, key)
 
 def write(source, prefix):
     write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())

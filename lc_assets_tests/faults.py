@@ -17,7 +17,7 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import PARTS
 from lc_assets.stages.building import BuildContext, Built, CheckResult
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.recipe import Recipe
 from lc_assets.vocabulary import Shard
 
@@ -37,9 +37,9 @@ BEFORE_TOKENS = (
 
 PER_SNAPSHOT = tuple(
     found.name
-    for found in CHAIN
+    for found in STAGES
     if found.name == "withdrawn_documents"
-    or (found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
+    or (found.partitioned_by == "snapshot" and found.wanted(Recipe()))
 )
 """What is built of a snapshot, and what stands in between although it is of all snapshots."""
 
@@ -92,10 +92,10 @@ def build_snapshot(
 ) -> dict[str, Built]:
     """Build some stages of one snapshot, in the chain's order."""
     keys = {
-        name: snapshot if step(name).stage.partitioned_by == "snapshot" else GLOBAL
+        name: snapshot if stage_named(name).partitioned_by == "snapshot" else GLOBAL
         for name in stages
     }
-    return {name: step(name).verb(context, key) for name, key in keys.items()}
+    return {name: stage_named(name).build(context, key) for name, key in keys.items()}
 
 
 def digests(built: Mapping[str, Built]) -> dict[str, str]:

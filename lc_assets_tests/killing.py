@@ -22,7 +22,7 @@ import pandera.errors, pandera.pyarrow
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
@@ -41,7 +41,7 @@ def build(lake, upstream, crawl, recipe, stage, key, kill_at):
     os.fsync = counting
     places = {"lake": Lake(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
     workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
-    step(stage).verb(workshop, key)
+    stage_named(stage).build(workshop, key)
 
 for line in sys.stdin:
     reading, writing = os.pipe()

@@ -6,8 +6,8 @@ import re
 
 import dagster as dg
 
-from lc_assets.assets.reporting import AT_ONCE, NARROW, named
 from lc_assets.lake.versions import Published
+from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
 from lc_assets.stages.meanings import JUDGED
 
 MOST_BYTES = 80_000

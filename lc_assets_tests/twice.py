@@ -20,7 +20,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReferralReportSettings
@@ -44,7 +44,7 @@ def sampled(stages: Iterable[str]) -> list[Any]:
 
 def key_of(stage: str) -> str:
     """The partition of a stage that tests build again and again."""
-    return {"snapshot": OLD, "mix": MIX, "nothing": GLOBAL}[step(stage).stage.partitioned_by]
+    return {"snapshot": OLD, "mix": MIX, "nothing": GLOBAL}[stage_named(stage).partitioned_by]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class TwoVersions:
 
     def build(self, stage: str) -> Published:
         """Build the partition here, to its end."""
-        return step(stage).verb(self.context, key_of(stage)).published
+        return stage_named(stage).build(self.context, key_of(stage)).published
 
 
 def all_wanted(folder: Path, upstream: Path) -> BuildContext:
@@ -90,7 +90,7 @@ def all_wanted(folder: Path, upstream: Path) -> BuildContext:
         "referral_report": ReferralReportSettings(wanted=True),
     }
     context = tiny_context(folder, upstream=upstream, **settings)
-    assert all(found.stage.wanted(context.recipe) for found in CHAIN)
+    assert all(found.wanted(context.recipe) for found in STAGES)
     return context
 
 

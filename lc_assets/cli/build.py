@@ -224,16 +224,16 @@ def stages_up_to(name: str) -> set[str]:
     Raises:
         BadInput: when there is no such stage.
     """
-    from lc_assets.stages.catalogue import CHAIN, step
+    from lc_assets.stages.catalogue import STAGES, stage_named
 
     if not name:
-        return {found.name for found in CHAIN}
+        return {found.name for found in STAGES}
     wanted, left = set[str](), [name]
     while left:
-        found = step(left.pop())
+        found = stage_named(left.pop())
         if found.name not in wanted:
             wanted.add(found.name)
-            left += found.stage.upstream
+            left += found.upstream
     return wanted
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.definitions import STAGE_OF
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.planning import Run
@@ -90,8 +89,6 @@ class Recorder:
             PartitionFailed: when a step failed; says which, and what Dagster's history says of it.
             KeyboardInterrupt: when it was stopped by hand.
         """
-        asset_of = {stage.name: name for name, (_, stage) in STAGE_OF.items()}
-        chosen = {asset_of[stage]: stage for stage in run.stages}
         partition = None if run.plans[0].key == GLOBAL else run.key
         run_id = str(uuid.uuid4())
         self._instance.add_event_listener(run_id, self._listen)
@@ -100,7 +97,7 @@ class Recorder:
                 run_config=QUIET,
                 instance=self._instance,
                 partition_key=partition,
-                asset_selection=[dg.AssetKey(name) for name in chosen],
+                asset_selection=[dg.AssetKey(stage) for stage in run.stages],
                 run_id=run_id,
                 raise_on_error=False,
             )
@@ -109,9 +106,7 @@ class Recorder:
         for event in ended.all_events:
             if event.is_step_failure:
                 asset = (event.step_key or "").removesuffix("_checks")
-                raise PartitionFailed(
-                    f"{chosen.get(asset, asset)}/{run.key}", f"{_said(event)} (run {run_id})"
-                )
+                raise PartitionFailed(f"{asset}/{run.key}", f"{_said(event)} (run {run_id})")
 
     def _listen(self, entry: dg.EventLogEntry) -> None:
         event = entry.dagster_event

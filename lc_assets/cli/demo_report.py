@@ -18,7 +18,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets.vocabulary import SPLITS
 
@@ -33,7 +33,7 @@ HEAD_CHARS = 240
 def report(place: Workplace, n_written: int | None) -> None:
     """Print everything; ``n_written`` documents are in the sample, when there is one."""
     lake = open_lake(place.lake)
-    published = {step.name: lake.published(step.name) for step in CHAIN}
+    published = {step.name: lake.published(step.name) for step in STAGES}
     show_documents(published, n_written)
     show_rows(published)
     show_arrays(lake, published)

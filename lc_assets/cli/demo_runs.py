@@ -15,31 +15,11 @@ from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
 from lc_assets.lake.lake import GLOBAL
+from lc_assets.orchestration.jobs import stages_by_job
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan
 
-STAGES_OF = {
-    "snapshot_documents": (
-        "raw_snapshot",
-        "filtered_documents",
-        "document_keys",
-        "document_signatures",
-        "signature_index",
-        "near_duplicate_pairs",
-        "contaminated_documents",
-    ),
-    "withdrawn": ("withdrawn_documents",),
-    "snapshot_rows": (
-        "snapshot_withdrawals",
-        "removed_documents",
-        "token_documents",
-        "token_grid",
-        "row_lineage",
-        "megatron_rows",
-    ),
-    "all_snapshots": ("longcrawl", "longcrawl_flat"),
-    "mixes": ("blended_mix",),
-    "card": ("data_set_card",),
-}
+STAGES_OF = stages_by_job(STAGES)
 """Job → the stages it builds, one partition of each."""
 
 END = " 100%|"

@@ -19,7 +19,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import Located
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 
 RULES = "rules"
 """The setting that is better shown as a table."""
@@ -40,7 +40,7 @@ def show_lake(lake: Lake, verify: bool) -> Artefact:
     """A lake: a line per published partition, in the chain's order."""
     lines: Lines = []
     damage: list[str] = []
-    for step in CHAIN:
+    for step in STAGES:
         for key in lake.keys(step.name):
             line, wrong = _partition_line(lake.partition(step.name, key), verify)
             lines.append(line)

@@ -102,9 +102,9 @@ def chosen_snapshots(
 
 
 def _in_lake(lake: "Lake") -> set[str]:
-    from lc_assets.stages.catalogue import CHAIN
+    from lc_assets.stages.catalogue import STAGES
 
-    stages = [step.name for step in CHAIN if step.stage.partitioned_by == "snapshot"]
+    stages = [step.name for step in STAGES if step.partitioned_by == "snapshot"]
     return {key for stage in stages for key in lake.keys(stage)}
 
 

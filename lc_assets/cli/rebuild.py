@@ -156,13 +156,13 @@ def by_stages(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
 
     def build(run: "Run") -> None:
         from lc_assets.errors import LcError
-        from lc_assets.stages.catalogue import step
+        from lc_assets.stages.catalogue import stage_named
         from lc_assets.stages.rebuilding import PartitionFailed
 
         for made in run.plans:
             started = time.monotonic()
             try:
-                built = step(made.stage).verb(context, run.key)
+                built = stage_named(made.stage).build(context, run.key)
             except LcError as error:
                 raise PartitionFailed(made.name, str(error)) from error
             say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_counted(built)}")

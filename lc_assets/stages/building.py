@@ -7,11 +7,12 @@ is *how*.
 """
 
 import contextlib
+import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -31,6 +32,8 @@ from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
 from lc_assets.stages.sharding import Sharding, Shards, shards_of
+from lc_assets.stages.showing import Shown
+from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 LIBRARIES = (
     "duckdb",
@@ -140,26 +143,105 @@ Check = Callable[[CheckInput], CheckResult]
 """A test of what a stage wrote. Its name and docstring are what the Dagster UI shows."""
 
 
+Pool = Literal["workers", "upstream"]
+WORKERS: Final[Pool] = "workers"
+"""Stages that use all worker processes."""
+
+UPSTREAM: Final[Pool] = "upstream"
+"""Stages that query a server about many files and compute next to nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """What a stage is, apart from its work.
+class Partitions:
+    """Which partitions of an upstream stage a partition reads.
+
+    Use `SAME_SNAPSHOT`, `THIS_AND_OLDER`, `ALL_SNAPSHOTS` or `UNPARTITIONED`, and narrow it down
+    with the methods.
 
     Attributes:
-        name: its folder in the lake.
+        words: for the documentation.
+        selects: whether a partition reads another: of recipe, its key, and the other's key.
+        only: the key of the only partition that is ever read, of the own key; None for many.
+        is_needed: whether a recipe needs the upstream stage at all.
+        by_summary: whether of other partitions only the receipt's summary is read. It does not list
+            files, which for all partitions together would grow in memory with the lake; files are
+            then fetched by name (`Published.only`).
+    """
+
+    words: str
+    selects: Callable[[Recipe, str, str], bool]
+    only: Callable[[str], str] | None = None
+    is_needed: Callable[[Recipe], bool] = lambda _recipe: True
+    by_summary: bool = False
+
+    def only_if(self, is_needed: Callable[[Recipe], bool]) -> Self:
+        """The same, for recipes that fulfil a condition; other recipes read nothing."""
+        return replace(self, is_needed=is_needed)
+
+    def where(self, selects: Callable[[Recipe, str, str], bool]) -> Self:
+        """The same, but only those partitions for which this holds too."""
+        before = self.selects
+        return replace(
+            self,
+            selects=lambda recipe, key, other: (
+                before(recipe, key, other) and selects(recipe, key, other)
+            ),
+        )
+
+    def summarized(self) -> Self:
+        """The same, reading of other partitions only the receipt's summary."""
+        return replace(self, by_summary=True)
+
+
+SAME_SNAPSHOT: Final = Partitions(
+    words="same snapshot", selects=lambda _recipe, key, other: other == key, only=lambda key: key
+)
+THIS_AND_OLDER: Final = Partitions(
+    words="this and older snapshots", selects=lambda _recipe, key, other: other <= key
+)
+ALL_SNAPSHOTS: Final = Partitions(
+    words="all partitions", selects=lambda _recipe, _key, _other: True
+)
+UNPARTITIONED: Final = Partitions(
+    words="unpartitioned",
+    selects=lambda _recipe, _key, other: other == GLOBAL,
+    only=lambda _key: GLOBAL,
+)
+
+
+def later(name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called, from ``module:function``."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        module, _, function = name.partition(":")
+        return getattr(importlib.import_module(module), function)(*args, **kwargs)
+
+    return call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """What makes one artefact: everything that the planner, the command line, Dagster and the
+    documentation know of it.
+
+    Attributes:
+        name: of the module, the asset, the folder in the lake, the section in the recipe, the plan.
+        description: one sentence for the UI and the README.
         code_version: raised by hand whenever the same inputs and settings would give other bytes.
-        upstream: the stages it reads.
-        global_upstream: whether it reads *all* partitions of them rather than its own.
-        reads: which of all partitions it reads, when not every published one.
-        needs: which of its upstream stages a recipe has it read at all.
-        own_only: stages of which it reads its own partition alone, although it reads others of the
-            rest.
-        by_head: stages whose other partitions are read by the heads of their receipts: these list a
-            snapshot's files, and all of them together would grow in memory with the lake. Files are
-            then asked for by name (`Published.only`).
-        wanted: whether a recipe asks for it at all; the planner passes over those that are not.
-        partitioned_by: what its keys are.
+        reads: the upstream stages, and which of their partitions.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
         claims: what must hold of what it wrote.
+        write: writes and publishes one partition.
+        show: plots, tables and numbers of a published version, for the UI and ``lc show``.
+        state: of a stage that reads from outside the lake: what changes when that has changed.
+            Computed before the build, so that a later change is seen.
+        wanted: whether a recipe asks for it at all; the planner passes over those that are not.
+        partitioned_by: what its keys are.
+        group: of assets in the UI.
+        job: that builds it together with others; empty for none.
+        pool: of runs that share a limit; None for stages that compute for a moment only.
+        kinds: of files, for the UI.
+        counted: what its counts count.
         sharding: how its versions fall into shards that a newer version may take over; None when
             they do not.
         sieve: whether its partitions, made anew, mostly come out as they were; what reads one is
@@ -167,56 +249,86 @@ class Stage:
     """
 
     name: str
+    description: str = ""
     code_version: str
-    upstream: tuple[str, ...]
+    reads: Mapping["Stage", Partitions]
     params: Callable[[Recipe, str], dict[str, Any]]
     claims: tuple[Check, ...]
-    partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
-    global_upstream: bool = False
-    reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
-    needs: Callable[[Recipe, str], bool] = lambda _recipe, _stage: True
-    own_only: tuple[str, ...] = ()
-    by_head: tuple[str, ...] = ()
+    write: Callable[["BuildContext", SnapshotId], "Built"]
+    show: Callable[["BuildContext", "Built"], Shown] = lambda _context, _built: Shown()
+    state: Callable[["BuildContext", SnapshotId], str] | None = None
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
+    partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
+    group: str = "documents"
+    job: str = ""
+    pool: Pool | None = None
+    kinds: tuple[str, ...] = ()
+    counted: str = "documents"
     sharding: Sharding | None = None
     sieve: bool = False
 
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """Names of the stages it reads."""
+        return tuple(stage.name for stage in self.reads)
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether it reads other partitions than its own."""
+        return any(partitions.only is None for partitions in self.reads.values())
+
+    @property
+    def by_summary(self) -> tuple[str, ...]:
+        """Names of the stages of which only summaries are read."""
+        return tuple(stage.name for stage, found in self.reads.items() if found.by_summary)
+
+    def build(self, context: "BuildContext", key: str) -> "Built":
+        """Write and publish partition ``key``.
+
+        Raises:
+            BadInput: when the key is no name of a partition.
+            LcError: see `write`.
+        """
+        return self.write(context, parse_snapshot(key))
+
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
-        if stage not in self.upstream or not self.needs(recipe, stage):
-            return False
-        if self.global_upstream and stage not in self.own_only:
-            return self.reads(recipe, key, upstream_key)
-        return upstream_key in (key, GLOBAL)
+        return any(
+            found.is_needed(recipe) and found.selects(recipe, key, upstream_key)
+            for upstream, found in self.reads.items()
+            if upstream.name == stage
+        )
 
     def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
         """The published versions this stage would read now, by name.
 
-        Raises:
-            NotPublished: when an input of this partition is not there.
-        """
-        needed = [stage for stage in self.upstream if self.needs(recipe, stage)]
-        if self.global_upstream:
-            found = [
-                published
-                for stage in needed
-                for published in self._fed_by(lake, recipe, key, stage)
-            ]
-        else:
-            found = [lake.partition(stage, key).require() for stage in needed]
-        return {published.name: published for published in found}
+        A stage that reads partitions of others reads those that are published.
 
-    def _fed_by(self, lake: Lake, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
-        """The published partitions of one stage that are read; of those read alone none is
-        listed.
+        Raises:
+            NotPublished: when a stage reads its own partition only, and an input is not published.
         """
-        for other in (key, GLOBAL) if stage in self.own_only else lake.keys(stage):
-            if not self.is_fed_by(recipe, key, stage, other):
+        read: list[Published] = []
+        for stage, found in self.reads.items():
+            if not found.is_needed(recipe):
                 continue
-            partition = lake.partition(stage, other)
+            if self.reads_others:
+                read += self._published(lake, recipe, key, stage)
+            elif found.only is not None:
+                read.append(lake.partition(stage.name, found.only(key)).require())
+        return {published.name: published for published in read}
+
+    def _published(
+        self, lake: Lake, recipe: Recipe, key: str, stage: "Stage"
+    ) -> Iterator[Published]:
+        """The published partitions of one stage that are read."""
+        found = self.reads[stage]
+        for other in lake.keys(stage.name) if found.only is None else [found.only(key)]:
+            if not found.selects(recipe, key, other):
+                continue
+            partition = lake.partition(stage.name, other)
             published = (
                 partition.current_summary()
-                if stage in self.by_head and other != key
+                if found.by_summary and other != key
                 else partition.current()
             )
             if published is not None:
@@ -359,23 +471,25 @@ def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
         )
 
 
-def check_input_of(lake: Lake, published: Published, *, by_head: Sequence[str] = ()) -> CheckInput:
+def check_input_of(
+    lake: Lake, published: Published, *, by_summary: Sequence[str] = ()
+) -> CheckInput:
     """The evidence for re-testing a published version: its inputs are the very versions it was made
     from.
 
     Args:
         lake: where they are.
         published: the version.
-        by_head: see `Stage.by_head`.
+        by_summary: see `Partitions.by_summary`.
     """
     fingerprint = published.receipt.fingerprint
-    heads = tuple(f"{stage}/" for stage in by_head)
+    heads = tuple(f"{stage}/" for stage in by_summary)
     names = {
         name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}")
         for name in fingerprint.inputs
     }
     found = {
-        name: _input(lake, name, digest, by_head=names[name])
+        name: _input(lake, name, digest, by_summary=names[name])
         for name, digest in fingerprint.inputs.items()
     }
     inputs = {name: version for name, version in found.items() if version is not None}
@@ -418,11 +532,11 @@ def run_shards(
     return run.run(function, tasks, what=what)
 
 
-def _input(lake: Lake, name: str, digest: str, *, by_head: bool) -> Published | None:
+def _input(lake: Lake, name: str, digest: str, *, by_summary: bool) -> Published | None:
     stage, _, key = name.partition("/")
     if not key:
         return None
-    if by_head:
+    if by_summary:
         with contextlib.suppress(LcError):
             summary = lake.partition(stage, key).current_summary()
             if summary is not None and summary.digest == digest:

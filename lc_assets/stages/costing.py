@@ -20,7 +20,7 @@ from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import Stage
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sharding import Shards, shards_of
@@ -96,7 +96,7 @@ class _Coster:
     sizes: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
     def cost(self, made: Plan) -> Cost:
-        stage = step(made.stage).stage
+        stage = stage_named(made.stage)
         try:
             known = made.target is not None and bool(stage.upstream)
             return (

@@ -23,7 +23,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.building import BuildContext, Built, Stage
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.documents.clean_documents import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.stages.documents.document_settings import (
@@ -93,13 +93,13 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
         What was built or found current: by stage, in the chain's order, then by partition.
     """
     keys = file_partitions(context.recipe.sources)
-    needed = {target} | set(_read_by(step(target).stage, context.recipe))
+    needed = {target} | set(_read_by(stage_named(target), context.recipe))
     return {
         found.name: {
-            key: found.verb(context, key)
-            for key in (keys if found.stage.partitioned_by == "snapshot" else (GLOBAL,))
+            key: found.build(context, key)
+            for key in (keys if found.partitioned_by == "snapshot" else (GLOBAL,))
         }
-        for found in CHAIN
+        for found in STAGES
         if found.name in needed
     }
 
@@ -124,15 +124,14 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
 
 def is_lake(folder: Path) -> bool:
     """Whether a folder holds a lake: a partition of a stage that was published in it."""
-    return any(next(folder.glob(f"{found.name}/*/{CURRENT}"), None) for found in CHAIN)
+    return any(next(folder.glob(f"{found.name}/*/{CURRENT}"), None) for found in STAGES)
 
 
 def _read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
-    for name in stage.upstream:
-        read_at_all = name in stage.own_only or stage.reads(recipe, "", "")
-        if stage.needs(recipe, name) and read_at_all:
-            yield name
-            yield from _read_by(step(name).stage, recipe)
+    for upstream, partitions in stage.reads.items():
+        if partitions.is_needed(recipe):
+            yield upstream.name
+            yield from _read_by(upstream, recipe)
 
 
 def _sources_of(path: Path, text_field: str | None) -> Iterator[tuple[str, SourceSettings]]:
@@ -172,7 +171,7 @@ def _require_own_lake(out: Path, keys: Sequence[str]) -> None:
         raise BadInput(f"{out}: is a file; name a folder")
     if not out.is_dir():
         return
-    known = {found.name for found in CHAIN}
+    known = {found.name for found in STAGES}
     foreign = [
         path.name
         for path in out.iterdir()

@@ -23,7 +23,7 @@ from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.building import Stage
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.recipe import Recipe
 
 UPSTREAM = "upstream"
@@ -94,9 +94,9 @@ def plan(
         recipe,
         {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}},
     )
-    for found in CHAIN:
+    for found in STAGES:
         planner.made[found.name] = [
-            planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)
+            planner.plan_one(found, key) for key in keys_of(found, recipe, snapshots)
         ]
     return [made for plans in planner.made.values() for made in plans]
 
@@ -165,7 +165,7 @@ def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
 
 def partitioned_by(stage: str) -> str:
     """What a stage's keys are."""
-    return step(stage).stage.partitioned_by
+    return stage_named(stage).partitioned_by
 
 
 def took(receipt: Receipt) -> float | None:
@@ -294,7 +294,7 @@ class _Planner:
 
 
 def _are_sieves(names: Sequence[str]) -> bool:
-    return bool(names) and all(step(name.partition("/")[0]).stage.sieve for name in names)
+    return bool(names) and all(stage_named(name.partition("/")[0]).sieve for name in names)
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

@@ -11,7 +11,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.recipe import read_recipe
 from lc_assets_tests.memory import peak_mb
 
@@ -25,7 +25,7 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
         recipe=read_recipe(Path(recipe)),
         executor=LocalExecutor(workers=1),
     )
-    receipt = step(stage).verb(context, key).published.receipt
+    receipt = stage_named(stage).build(context, key).published.receipt
     print(
         json.dumps(
             receipt.measured

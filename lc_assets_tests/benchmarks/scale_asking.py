@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lc_assets.checks.published import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.formats.order import GlobalOrder
+from lc_assets.orchestration.checks import WHOLE, every_file_is_as_published, findings_of
+from lc_assets.orchestration.planner import Asker
 from lc_assets.stages import costing, planning
 from lc_assets.stages.building import check_input_of, run_check
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.recipe import Recipe
@@ -20,7 +21,6 @@ from lc_assets.stages.rows.token_grid import (
     train_and_heldout_share_nothing,
 )
 from lc_assets.stages.watching import survey
-from lc_assets.triggers.asking import Asker
 from lc_assets_tests.benchmarks import scaled_lake as made
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Bench, Measured
 
@@ -73,7 +73,7 @@ def checks_of(stage: str, *, only: bool = False) -> Callable[[Bench], Measured]:
     """
 
     def part(bench: Bench) -> Measured:
-        found = step(stage).stage
+        found = stage_named(stage)
         keys = [bench.scale.whole] if only else bench.lake.keys(stage)
         chosen = {claim.__name__ for claim in found.claims} | {WHOLE}
 

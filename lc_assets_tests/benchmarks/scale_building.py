@@ -28,7 +28,9 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 def manifests(bench: Bench) -> Measured:
     """`raw` of every snapshot, by its verb, claims included; files."""
     return lambda: sum(
-        raw.take_stock(bench.context, parse_snapshot(name)).published.receipt.counts.extra["files"]
+        raw.write_raw_snapshot(bench.context, parse_snapshot(name)).published.receipt.counts.extra[
+            "files"
+        ]
         for name in bench.scale.snapshots
     )
 
@@ -75,7 +77,9 @@ def bands_of_a_snapshot(bench: Bench) -> Measured:
     are shards; documents.
     """
     return lambda: (
-        signature_bands.cut_snapshot(bench.context, parse_snapshot(bench.scale.whole)).counts.kept
+        signature_bands.write_signature_index(
+            bench.context, parse_snapshot(bench.scale.whole)
+        ).counts.kept
     )
 
 
@@ -85,7 +89,9 @@ def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
     """
 
     def pair() -> int:
-        built = near_pairs.pair_snapshot(bench.context, parse_snapshot(bench.scale.whole))
+        built = near_pairs.write_near_duplicate_pairs(
+            bench.context, parse_snapshot(bench.scale.whole)
+        )
         assert built.counts.kept >= bench.scale.n_documents // 25
         return bench.scale.n_documents
 
@@ -134,12 +140,12 @@ def rows(bench: Bench) -> Measured:
 def row_index(bench: Bench) -> Measured:
     """`lineage` of every snapshot, by its verb, claims included; rows."""
     names = [parse_snapshot(name) for name in bench.scale.snapshots]
-    return lambda: sum(lineage.index_rows(bench.context, name).counts.kept for name in names)
+    return lambda: sum(lineage.write_row_lineage(bench.context, name).counts.kept for name in names)
 
 
 def order(bench: Bench) -> Measured:
     """`longcrawl`: the riffle of all row tables, by its verb, claims included; rows."""
-    return lambda: ordering.order_snapshots(bench.context).counts.kept
+    return lambda: ordering.write_longcrawl(bench.context).counts.kept
 
 
 def rest(bench: Bench) -> Measured:

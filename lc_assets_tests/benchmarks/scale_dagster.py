@@ -12,7 +12,8 @@ import sys
 import time
 
 BEGUN = time.process_time()
-from lc_assets.definitions import STAGE_OF, build_defs, defs  # noqa: E402
+from lc_assets.definitions import build_defs, defs  # noqa: E402
+from lc_assets.stages.catalogue import STAGES  # noqa: E402
 
 LOADED = time.process_time() - BEGUN
 
@@ -48,7 +49,7 @@ def write_history(instance: dg.DagsterInstance, n_snapshots: int) -> int:
     }
     metadata |= {f"figure {number}": float(number) for number in range(10)}
     n_events = 0
-    for asset, stage in STAGE_OF.values():
+    for stage in STAGES:
         per_snapshot = stage.partitioned_by == "snapshot"
         for key in known_snapshots()[:n_snapshots] if per_snapshot else [None]:
             tags = {"dagster/data_version": f"{stage.name}{key}"}
@@ -92,12 +93,12 @@ def main(n_snapshots: str, folder: str) -> None:
             answer = execute_dagster_graphql(context.create_request_context(), query)
             said[name] = time.process_time() - begun
             nodes = answer.data["assetNodes"]
-            assert len(nodes) == len(STAGE_OF)
+            assert len(nodes) == len(STAGES)
         done = [
             node["partitionStats"]["numMaterialized"] for node in nodes if node["partitionStats"]
         ]
         assert done.count(int(n_snapshots)) == sum(
-            stage.partitioned_by == "snapshot" for _, stage in STAGE_OF.values()
+            stage.partitioned_by == "snapshot" for stage in STAGES
         )
     print(json.dumps(said | {"peak_mb": peak_mb()}))
 

@@ -28,9 +28,9 @@ from lc_assets_tests.benchmarks.scaled_lake import Bench, Scale
 from lc_assets_tests.benchmarks.scaled_versions import Publisher
 
 VERBS = {
-    "signature_index": signature_bands.cut_snapshot,
-    "near_duplicate_pairs": near_pairs.pair_snapshot,
-    "removed_documents": removals.decide_removals,
+    "signature_index": signature_bands.write_signature_index,
+    "near_duplicate_pairs": near_pairs.write_near_duplicate_pairs,
+    "removed_documents": removals.write_removed_documents,
 }
 
 
@@ -39,7 +39,7 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
     for snapshot in names:
         if bench.lake.partition("snapshot_withdrawals", snapshot).pointer() is not None:
             continue
-        raw.take_stock(bench.context, snapshot)
+        raw.write_raw_snapshot(bench.context, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
         suffixes = (signing.MINHASH_SUFFIX,)
         versions.write_promised_shards(

@@ -21,7 +21,7 @@ from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, versio
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.stages import claims, sharding
 from lc_assets.stages.building import Stage
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.documents import sweeping
@@ -72,7 +72,10 @@ class Publisher:
         counts: Counts = NOTHING,
     ) -> Published:
         """Write a version's files, and a receipt of these and of others that are only promised."""
-        fingerprint, place = self.fingerprint(step(name).stage, key), self.lake.partition(name, key)
+        fingerprint, place = (
+            self.fingerprint(stage_named(name), key),
+            self.lake.partition(name, key),
+        )
         home = place.folder / fingerprint.version
         home.mkdir(parents=True)
         write(home, fingerprint)
@@ -146,13 +149,13 @@ def write_filtered(lake: Lake, scale: Scale, snapshot: str, *, whole: bool) -> N
     publisher = Publisher.into(lake)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
-        inputs = step("filtered_documents").stage.inputs(lake, RECIPE, snapshot)
+        inputs = stage_named("filtered_documents").inputs(lake, RECIPE, snapshot)
         if whole:
             write_shard_tables(home, scale, snapshot)
         write_shards(
             home,
             fingerprint,
-            step("filtered_documents").stage.sharding.reads(inputs, snapshot),
+            stage_named("filtered_documents").sharding.reads(inputs, snapshot),
             facts or version_files(home),
             scale.n_documents,
         )
@@ -243,7 +246,7 @@ def write_promised_shards(
     whole: bool = False,
 ) -> None:
     """A sharded version of which only the records are written, or `signatures` as a whole."""
-    stage, n_kept = step(name).stage, n_kept or scale.n_documents
+    stage, n_kept = stage_named(name), n_kept or scale.n_documents
     facts = [] if whole else promised(scale, snapshot, *suffixes)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
@@ -309,7 +312,7 @@ def write_rest(lake: Lake) -> None:
     """What is behind the global order: by receipts."""
     for name in ("longcrawl_flat", "megatron_rows", "blended_mix", "data_set_card"):
         publisher = Publisher.into(lake)
-        stage = step(name).stage
+        stage = stage_named(name)
         keys = {
             "snapshot": known_snapshots(),
             "mix": sorted(RECIPE.blended_mix),

@@ -15,7 +15,7 @@ import pytest
 
 from lc_assets.cli.dagster_runs import instance_at
 from lc_assets.definitions import ASSET_OF, build_defs
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import House
@@ -73,7 +73,7 @@ def by_verbs(upstream: Path, folder: Path) -> tuple[float, str, float]:
     for snapshot in (OLD, NEW):
         cpu, wall = time.process_time(), time.perf_counter()
         for stage in STAGES:
-            version = step(stage).verb(context, snapshot).published.version
+            version = stage_named(stage).build(context, snapshot).published.version
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return cpu, version, wall
 

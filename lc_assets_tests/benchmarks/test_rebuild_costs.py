@@ -22,7 +22,7 @@ from lc_assets.definitions import build_defs
 from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.digests import digest_of
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
 from lc_assets.stages.fates import fates_into
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
@@ -95,7 +95,7 @@ class Side:
         return plan(lake, recipe, self.names, upstream_digests=digests)
 
     def versions(self) -> dict[str, str]:
-        places = ((step.name, key) for step in CHAIN for key in self.context.lake.keys(step.name))
+        places = ((step.name, key) for step in STAGES for key in self.context.lake.keys(step.name))
         return {
             f"{stage}/{key}": self.context.lake.partition(stage, key).require().version
             for stage, key in places
@@ -134,7 +134,7 @@ class Side:
 
 def by_verbs(context: BuildContext, run: Run) -> None:
     for made in run.plans:
-        step(made.stage).verb(context, run.key)
+        stage_named(made.stage).build(context, run.key)
 
 
 @pytest.fixture(scope="module")

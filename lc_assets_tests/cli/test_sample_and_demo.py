@@ -19,7 +19,7 @@ from lc_assets.definitions import build_defs
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.randomness import rng_for
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets_tests.builders import made_up_text
 
@@ -78,7 +78,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     place = Workplace(tmp_path / "demo")
     lake = Lake(Path(place.lake))
     published = {
-        version.name: version for step in CHAIN for version in lake.published(step.name).values()
+        version.name: version for step in STAGES for version in lake.published(step.name).values()
     }
     (snapshot,) = lake.published("filtered_documents")
     assert f"[{len(published)}/{len(published)}]" in said.out

@@ -8,7 +8,7 @@ import pytest
 
 from lc_assets.formats.withdrawal_lists import read_withdrawals
 from lc_assets.lake.releases import release_names
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import recipe_file
 from lc_assets_tests.withdrawing import ALONE_OLD, NEW, OLD, id_of
 
@@ -155,7 +155,7 @@ def test_a_withdrawal_that_cannot_be_meant_is_refused(lc, lake, words, sentence)
 
 def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)), reason="court order", date="2026-02-01")
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 1" in words_of(said)
     assert "1 documents are withdrawn, 1 of them are still served: see `lc plan`" in said.out
@@ -233,7 +233,7 @@ def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake):
     """First they are published, then pinned, then given up."""
     lc("release", lake.lake.root, "v1")
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
     assert lc("prune", lake.lake.root, "--purge").code == 3
     lake.build()
     said = lc("prune", lake.lake.root, "--purge")

@@ -266,7 +266,8 @@ def lines_stage(code_version="1"):
     return Stage(
         name="lines",
         code_version=code_version,
-        upstream=(),
+        reads={},
+        write=lambda context, key: None,
         params=lambda _recipe, _key: {},
         claims=(),
     )

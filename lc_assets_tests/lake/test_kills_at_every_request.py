@@ -25,7 +25,8 @@ from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES as ALL_STAGES
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets_tests.bucket_server import BucketServer, bucket_server
@@ -139,7 +140,7 @@ class Machines:
             while not reached.wait(0.01) and Path(f"/proc/{pids[0]}").exists():
                 pass
             self.server.watch = lambda _kind: None
-            made = step(stage).verb(rival, key_of(stage)).published
+            made = stage_named(stage).build(rival, key_of(stage)).published
             if reached.is_set():
                 os.kill(pids[0], signal.SIGCONT)
         ended = replace(self.dying.wait(), calls=seen)
@@ -150,14 +151,14 @@ class Machines:
 def built(workshop: BuildContext, stages: list[str]) -> dict[str, Published]:
     """All partitions of some stages; by stage, the one that is built again and again."""
     for stage in stages:
-        for key in keys_of(step(stage).stage, workshop.recipe, SNAPSHOTS):
-            step(stage).verb(workshop, key)
+        for key in keys_of(stage_named(stage), workshop.recipe, SNAPSHOTS):
+            stage_named(stage).build(workshop, key)
     return {stage: workshop.lake.partition(stage, key_of(stage)).require() for stage in stages}
 
 
 def settle(machines: Machines, last: str) -> None:
     """Build the chain up to a stage in both versions, but for what stands."""
-    chain = [found.name for found in CHAIN if found.stage.wanted(Recipe())]
+    chain = [found.name for found in ALL_STAGES if found.wanted(Recipe())]
     stages = chain[: chain.index(last) + 1]
     first = machines.machine("first")
     if not set(stages) <= machines.new.keys():
@@ -207,8 +208,8 @@ def assert_survives(machines: Machines, stage: str, at: int, *, published: bool)
         read_all_of(now)
     assert now is None or now.damage() == []
     assert (
-        step(stage)
-        .verb(machines.machine("dying" if at % 2 else "other"), key_of(stage))
+        stage_named(stage)
+        .build(machines.machine("dying" if at % 2 else "other"), key_of(stage))
         .published.digest
         == new.digest
     )
@@ -283,7 +284,7 @@ def races(machines: Machines, stage: str, points: list[int], *, same: bool) -> s
         assert ended.said in {"", "Busy"}
         said += "B" if ended.said else "o" if now.version == ours.version else "r"
         assert not ended.said or now.version == made.version
-        again = step(stage).verb(machines.machine("dying"), key_of(stage)).published
+        again = stage_named(stage).build(machines.machine("dying"), key_of(stage)).published
         assert (again.version, again.digest) == (ours.version, ours.digest)
         assert (
             machines.machine("reader").lake.partition(stage, key_of(stage)).require().version

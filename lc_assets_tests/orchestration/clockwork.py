@@ -23,12 +23,12 @@ from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.orchestration.planner import Asker
+from lc_assets.orchestration.schedules import KINDS, requests_of
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, partitioned_by, plan
 from lc_assets.stages.recipe import Recipe, read_recipe
-from lc_assets.triggers.asking import Asker
-from lc_assets.triggers.nightly import KINDS, requests_of
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
 
 STAGE_AT = {key: stage for stage, key in ASSET_OF.items()}
@@ -108,9 +108,9 @@ class Clockwork:
             executor=LocalExecutor(),
         )
         with contextlib.suppress(LcError):
-            for step in CHAIN:
+            for step in STAGES:
                 if step.name in stages and step.name not in LOOKS:
-                    step.verb(workshop, partition or GLOBAL)
+                    step.build(workshop, partition or GLOBAL)
 
     def materialize(
         self, stages: Sequence[str], partition: str | None

@@ -2,18 +2,13 @@
 
 from collections.abc import Iterator
 
-import dagster as dg
 import pytest
 
-from lc_assets.assets import plots
+from lc_assets.stages.showing import Plot
 
 
 def _without_drawing(patched: pytest.MonkeyPatch) -> None:
-    def blank(title: str, /, *_: object, **__: object) -> dg.MetadataValue:
-        return dg.MetadataValue.md(f"![{title}]({plots.inline(b'')})")
-
-    for name in ("bars", "histogram", "timeline", "curves", "columns", "shares"):
-        patched.setattr(plots, name, blank)
+    patched.setattr(Plot, "png", lambda _plot: b"")
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from lc_assets.definitions import STAGE_OF, build_defs, from_environment
+from lc_assets.definitions import build_defs, from_environment
 from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
@@ -21,6 +21,8 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.data_set_card import PLOTS
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
+
+BY_NAME = {stage.name: stage for stage in STAGES}
 
 PER_SNAPSHOT = (
     "raw_snapshot",
@@ -128,7 +130,7 @@ def test_every_stage_is_an_asset_and_says_what_it_is():
     a code version.
     """
     defs = build_defs()
-    assert {stage.name for _, stage in STAGE_OF.values()} == {step.name for step in CHAIN}
+    assert {stage.name for stage in STAGES} == {step.name for step in STAGES}
     for spec in defs.resolve_all_asset_specs():
         assert spec.description.endswith(".")
         assert spec.group_name in {
@@ -142,7 +144,7 @@ def test_every_stage_is_an_asset_and_says_what_it_is():
         }
         assert spec.kinds
         assert spec.owners
-        assert spec.tags["lc_assets/stage"] in {step.name for step in CHAIN}
+        assert spec.tags["lc_assets/stage"] in {step.name for step in STAGES}
         assert spec.code_version
 
 
@@ -155,9 +157,9 @@ def test_the_code_location_is_loadable():
 
 def test_the_graph_follows_the_chain():
     """The edges between assets are the stages' own."""
-    asset_of = {stage.name: name for name, (_, stage) in STAGE_OF.items()}
+    asset_of = {stage.name: name for name, stage in BY_NAME.items()}
     specs = {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
-    for name, (_, stage) in STAGE_OF.items():
+    for name, stage in BY_NAME.items():
         assert {dep.asset_key.to_user_string() for dep in specs[name].deps} == {
             asset_of[other] for other in stage.upstream
         }
@@ -165,11 +167,11 @@ def test_the_graph_follows_the_chain():
 
 def test_the_chain_lists_what_is_read_before_what_reads_it():
     """The planner and whoever builds all of it go down the list once."""
-    names = [step.name for step in CHAIN]
+    names = [step.name for step in STAGES]
     assert [
         (step.name, other)
-        for step in CHAIN
-        for other in step.stage.upstream
+        for step in STAGES
+        for other in step.upstream
         if names.index(other) > names.index(step.name)
     ] == []
 
@@ -177,7 +179,7 @@ def test_the_chain_lists_what_is_read_before_what_reads_it():
 def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
     """No lake, no upstream, no recipe: the code location loads and touches nothing."""
     monkeypatch.chdir(tmp_path)
-    assert len(list(from_environment({}).resolve_all_asset_specs())) == len(STAGE_OF)
+    assert len(list(from_environment({}).resolve_all_asset_specs())) == len(STAGES)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -210,13 +212,13 @@ def test_a_materialization_tells_its_story(finished):
 def test_every_materialization_tells_what_a_person_wants_to_know(finished):
     told = {
         name: materializations(finished, name)[0]
-        for name, (_, stage) in STAGE_OF.items()
+        for name, stage in BY_NAME.items()
         if stage.wanted(finished.recipe)
     }
     for name, found in told.items():
         assert_told(
             found,
-            finished.lake.partition(STAGE_OF[name][1].name, found.partition or GLOBAL).require(),
+            finished.lake.partition(stage_named(name).name, found.partition or GLOBAL).require(),
         )
     assert_columns_told(told, judged={"filtered_documents", "document_keys"})
 
@@ -234,7 +236,7 @@ def test_whatever_runs_by_itself_says_what_it_does():
 
 def test_every_claim_is_a_check_that_passed(finished):
     """After a run each claim of each stage stands in the UI, for each partition."""
-    for name, (_, stage) in STAGE_OF.items():
+    for name, stage in BY_NAME.items():
         if not stage.wanted(finished.recipe):
             continue
         checks = {claim.__name__ for claim in stage.claims} | {"every_file_is_as_published"}
@@ -272,7 +274,7 @@ def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(house):
         if path.is_file() and path.name != ".lock"
     }
     assert again == files
-    for name, (_, stage) in STAGE_OF.items():
+    for name, stage in BY_NAME.items():
         for newest in materializations(house, name)[
             : 1 if stage.partitioned_by == "nothing" else 2
         ]:
@@ -421,7 +423,7 @@ def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
 def test_columns_are_followed_to_where_they_come_from(finished):
     """Every column that an asset says it is made of stands in the upstream asset's own table."""
     newest = {
-        name: found[0].metadata for name in STAGE_OF if (found := materializations(finished, name))
+        name: found[0].metadata for name in BY_NAME if (found := materializations(finished, name))
     }
     schemas = {
         name: {column.name for column in metadata["dagster/column_schema"].value.columns}

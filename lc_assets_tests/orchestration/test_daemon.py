@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from lc_assets.formats.withdrawal_lists import Withdrawal, line_of
-from lc_assets.pools import UPSTREAM, WORKERS
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.building import UPSTREAM, WORKERS
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import TAGS, House, Since
@@ -77,7 +77,7 @@ def assert_in_order(since: Since) -> None:
         stage, key = name.split("/")
         for other, number_of_other in at.items():
             upstream, upstream_key = other.split("/")
-            if step(stage).stage.is_fed_by(since.house.recipe, key, upstream, upstream_key):
+            if stage_named(stage).is_fed_by(since.house.recipe, key, upstream, upstream_key):
                 assert number_of_other < number, (other, name)
 
 

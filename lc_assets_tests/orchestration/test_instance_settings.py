@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import PoolGranularity
 
-from lc_assets.definitions import STAGE_OF
-from lc_assets.pools import UPSTREAM, WORKERS
+from lc_assets.stages.building import UPSTREAM, WORKERS
 
 ROOT = Path(__file__).parents[2]
 IN_NO_POOL = {
@@ -48,7 +47,7 @@ def test_lost_runs_are_noticed_and_tried_again_and_failures_are_not(instance):
 
 
 def test_every_stage_that_has_workers_is_in_their_pool():
-    pools = {stage.name: asset.op.pool for asset, stage in STAGE_OF.values()}
+    pools = {stage.name: stage.pool for stage in STAGES}
     assert {name for name, pool in pools.items() if pool is None} == IN_NO_POOL
     assert {name for name, pool in pools.items() if pool == UPSTREAM} == {"raw_snapshot"}
     assert set(pools.values()) == {None, UPSTREAM, WORKERS}

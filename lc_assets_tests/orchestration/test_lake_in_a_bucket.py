@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from dagster_gcp.gcs.compute_log_manager import GCSComputeLogManager
 
-from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.definitions import build_defs
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.loaders.rows import open_rows
-from lc_assets.resources_on_gcs import BucketBuildContextResource
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.orchestration.bucket_resources import BucketBuildContextResource
+from lc_assets.orchestration.checks import every_file_is_as_published
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
@@ -70,7 +70,7 @@ def test_the_bucket_holds_the_same_bytes_as_a_folder(house, local):
     """
     _, folder, _, _ = house
     other = open_lake(LAKE, environment={"LC_CACHE": str(folder / "other")})
-    for step in CHAIN:
+    for step in STAGES:
         wanted = {
             key: published.digest
             for key, published in local.context.lake.published(step.name).items()
@@ -150,8 +150,8 @@ def test_without_its_copies_a_machine_goes_on(house, tmp_path):
 
 def test_the_resource_is_dagster_gcps_and_only_then(monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
-    assert isinstance(build_defs(lake=LAKE).resources["workshop"], BucketBuildContextResource)
-    assert set(build_defs(lake="lake").resources) == {"workshop"}
+    assert isinstance(build_defs(lake=LAKE).resources["build_context"], BucketBuildContextResource)
+    assert set(build_defs(lake="lake").resources) == {"build_context"}
 
 
 def test_what_steps_print_is_kept_in_the_bucket(tmp_path, monkeypatch):

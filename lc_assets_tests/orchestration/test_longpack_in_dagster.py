@@ -7,8 +7,9 @@ import re
 import dagster as dg
 import pytest
 
-from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
@@ -89,7 +90,7 @@ def test_everything_on_the_way_tells_what_a_person_wants_to_know(finished):
         for name in ("filtered_documents", "html_index", "page_links", *ASSETS)
     }
     for name, found in told.items():
-        assert_told(found, finished[0].partition(STAGE_OF[name][1].name, OLD).require())
+        assert_told(found, finished[0].partition(stage_named(name).name, OLD).require())
     assert_columns_told(told, judged={"filtered_documents"})
 
 
@@ -97,7 +98,7 @@ def test_every_claim_about_them_is_a_check_that_passed(finished):
     for name in ASSETS:
         checks = [
             dg.AssetCheckKey(dg.AssetKey(name), claim.__name__)
-            for claim in STAGE_OF[name][1].claims
+            for claim in stage_named(name).claims
         ]
         found = finished[1].event_log_storage.get_asset_check_summary_records(checks)
         assert {summary.last_check_execution_record.status.value for summary in found.values()} == {

@@ -5,8 +5,9 @@ and decoded lines.
 import dagster as dg
 import pytest
 
-from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
@@ -78,7 +79,7 @@ def test_every_claim_about_them_is_a_check_that_passed(finished):
     for name in ("packing_tokens", "packed_rows"):
         checks = [
             dg.AssetCheckKey(dg.AssetKey(name), claim.__name__)
-            for claim in STAGE_OF[name][1].claims
+            for claim in stage_named(name).claims
         ]
         found = finished[2].event_log_storage.get_asset_check_summary_records(checks)
         assert {summary.last_check_execution_record.status.value for summary in found.values()} == {

@@ -18,7 +18,11 @@ from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.withdrawal_lists import COLUMNS
-from lc_assets.resources import PATIENCE, Patience
+from lc_assets.orchestration import planner
+from lc_assets.orchestration.conditions import decoded
+from lc_assets.orchestration.resources import PATIENCE, Patience
+from lc_assets.orchestration.upstream_sensors import Asked as AskedFor
+from lc_assets.orchestration.upstream_sensors import Cursor, decide
 from lc_assets.stages import catalogue
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -28,10 +32,6 @@ from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.stages.watching import Survey
-from lc_assets.triggers import asking
-from lc_assets.triggers.out_of_date import decoded
-from lc_assets.triggers.upstream import Asked as AskedFor
-from lc_assets.triggers.upstream import Cursor, decide
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     CRAWL,
@@ -165,9 +165,9 @@ def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(
     looked, monkeypatch
 ):
     """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
-    plans, really = [], asking.plan
+    plans, really = [], planner.plan
     monkeypatch.setattr(
-        asking, "plan", lambda *words, **more: plans.append(1) or really(*words, **more)
+        planner, "plan", lambda *words, **more: plans.append(1) or really(*words, **more)
     )
     for _ in range(5):
         assert looked.tick() == []
@@ -308,7 +308,7 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     newer one.
     """
     during = []
-    really = filtering.filter_snapshot
+    really = filtering.write_filtered_documents
 
     def changing(workshop, snapshot):
         built.cook(filtered_documents=filtering_with(built, min_words=90))
@@ -317,7 +317,7 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
 
     built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.tick(run=False)
-    monkeypatch.setattr(filtering, "filter_snapshot", changing)
+    monkeypatch.setattr(filtering, "write_filtered_documents", changing)
     built.materialize(["filtered_documents"], OLD)
     monkeypatch.undo()
     assert [tuple(one) for one in during] == [
@@ -422,13 +422,13 @@ def test_nights_alone_rebuild_everything(built):
 def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
     """A tick in the middle of a run does not ask for its partition, and asks for the others."""
     during = []
-    really = filtering.filter_snapshot
+    really = filtering.write_filtered_documents
 
     def looking(workshop, snapshot):
         during.extend(built.night(run=False))
         return really(workshop, snapshot)
 
-    monkeypatch.setattr(filtering, "filter_snapshot", looking)
+    monkeypatch.setattr(filtering, "write_filtered_documents", looking)
     built.cook(filtered_documents=filtering_with(built, min_words=100))
     built.materialize(["filtered_documents"], OLD)
     assert [one.partition for one in during] == [NEW]
@@ -517,7 +517,7 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
     attempts in its history.
     """
     left = [PATIENCE[error].retries]
-    really = raw.take_stock
+    really = raw.write_raw_snapshot
 
     def flaky(workshop, snapshot):
         if left[0]:
@@ -525,9 +525,9 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
             raise error("not now")
         return really(workshop, snapshot)
 
-    monkeypatch.setattr(raw, "take_stock", flaky)
+    monkeypatch.setattr(raw, "write_raw_snapshot", flaky)
     monkeypatch.setattr(
-        "lc_assets.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)}
+        "lc_assets.orchestration.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)}
     )
     ended = clock.materialize(["raw_snapshot"], OLD)
     assert ended.success
@@ -540,9 +540,9 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
 def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
     """More often than is borne with: the run fails, and says what upstream said."""
     monkeypatch.setattr(
-        raw, "take_stock", functools.partial(always, Unreachable("the bucket is asleep"))
+        raw, "write_raw_snapshot", functools.partial(always, Unreachable("the bucket is asleep"))
     )
-    monkeypatch.setattr("lc_assets.resources.PATIENCE", {Unreachable: Patience(2, 0)})
+    monkeypatch.setattr("lc_assets.orchestration.resources.PATIENCE", {Unreachable: Patience(2, 0)})
     ended = clock.materialize(["raw_snapshot"], OLD)
     (failure,) = [event for event in ended.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
@@ -553,7 +553,9 @@ def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
 
 def test_what_cannot_pass_is_not_tried_again(clock, monkeypatch):
     """A corrupt file is corrupt in a minute, too."""
-    monkeypatch.setattr(raw, "take_stock", functools.partial(always, CorruptFile("no good")))
+    monkeypatch.setattr(
+        raw, "write_raw_snapshot", functools.partial(always, CorruptFile("no good"))
+    )
     ended = clock.materialize(["raw_snapshot"], OLD)
     assert not ended.success
     assert not [
@@ -700,4 +702,4 @@ def test_every_stage_of_the_chain_is_watched():
     assert {key: condition.stage for key, condition in conditions.items()} == {
         key: stage for stage, key in ASSET_OF.items()
     }
-    assert set(ASSET_OF) == {found.name for found in catalogue.CHAIN}
+    assert set(ASSET_OF) == {found.name for found in catalogue.STAGES}

@@ -5,7 +5,8 @@ passed.
 import dagster as dg
 import pytest
 
-from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.definitions import build_defs
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.longpack.longpack_settings import PackingSettings, ReferralReportSettings
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told
@@ -93,7 +94,7 @@ def test_the_reports_tell_what_a_person_wants_to_know(instance):
 
 def test_every_claim_is_a_check_that_passed(instance):
     for name in ("length_report", "referral_report"):
-        checks = {claim.__name__ for claim in STAGE_OF[name][1].claims} | {
+        checks = {claim.__name__ for claim in stage_named(name).claims} | {
             "every_file_is_as_published"
         }
         keys = [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]

@@ -28,7 +28,7 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
-from lc_assets.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets_tests.execution.work import chores, do_chore
 
 folder, executor, *kinds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
@@ -42,7 +42,7 @@ def shards(context: dg.AssetExecutionContext, workshop: BuildContextResource) ->
 if __name__ == "__main__":
     with dg.DagsterInstance.ephemeral() as instance:
         resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), executor=executor)
-        dg.materialize([shards], instance=instance, resources={"workshop": resource})
+        dg.materialize([shards], instance=instance, resources={"build_context": resource})
 """
 
 

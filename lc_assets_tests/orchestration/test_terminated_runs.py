@@ -17,7 +17,7 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
-from lc_assets.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets_tests.execution.work import chores, do_chore
 
 folder = Path(sys.argv[1])
@@ -31,7 +31,7 @@ def endless(context: dg.AssetExecutionContext, workshop: BuildContextResource) -
 if __name__ == "__main__":
     with dg.DagsterInstance.ephemeral() as instance:
         resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), workers=2)
-        dg.materialize([endless], instance=instance, resources={"workshop": resource})
+        dg.materialize([endless], instance=instance, resources={"build_context": resource})
 """
 
 

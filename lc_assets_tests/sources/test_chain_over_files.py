@@ -33,8 +33,8 @@ def context(tmp_path_factory):
     """Both sources, with every default stage built."""
     made = own_context(tmp_path_factory.mktemp("own"))
     for step in wanted_steps():
-        for key in keys_of(step.stage, made.recipe, PARTITIONS):
-            step.verb(made, key)
+        for key in keys_of(step, made.recipe, PARTITIONS):
+            step.build(made, key)
     return made
 
 
@@ -49,7 +49,7 @@ def table_of(context, stage, key):
 
 def test_every_default_stage_is_published(context):
     for step in wanted_steps():
-        for key in keys_of(step.stage, context.recipe, PARTITIONS):
+        for key in keys_of(step, context.recipe, PARTITIONS):
             assert context.lake.partition(step.name, key).current() is not None
 
 
@@ -104,8 +104,8 @@ def test_a_document_is_shown_with_its_file(context):
 
 def test_a_second_build_reuses_everything(context):
     for step in wanted_steps():
-        for key in keys_of(step.stage, context.recipe, PARTITIONS):
-            assert step.verb(context, key).reused
+        for key in keys_of(step, context.recipe, PARTITIONS):
+            assert step.build(context, key).reused
 
 
 def test_a_text_field_that_is_not_there_is_named(context, tmp_path):
@@ -115,10 +115,10 @@ def test_a_text_field_that_is_not_there_is_named(context, tmp_path):
     sources = {"mine": SourceSettings(path=str(folder))}
     recipe = msgspec.structs.replace(context.recipe, sources=sources)
     own = replace(context, recipe=recipe, lake=Lake(tmp_path / "lake"))
-    raw.take_stock(own, parse_snapshot("mine"))
+    raw.write_raw_snapshot(own, parse_snapshot("mine"))
     with pytest.raises(
         BadInput,
         match=r"none of 1 documents in 1 files has a text \(no text\); looked for it in "
         r"raw_content, text, content; the fields of a.jsonl are body, n; .*--text-field",
     ):
-        filtering.filter_snapshot(own, parse_snapshot("mine"))
+        filtering.write_filtered_documents(own, parse_snapshot("mine"))

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.grid import GridReader
@@ -26,8 +25,9 @@ from lc_assets.lake.releases import Gone, note_damage, publish_gone, read_releas
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
+from lc_assets.orchestration.checks import every_file_is_as_published
 from lc_assets.randomness import rng_for
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
 from lc_assets.stages.megatron.megatron_writing import write_data_set
@@ -74,7 +74,7 @@ def test_every_flipped_bit_is_found(everything):
     """
     flipped: Counter[str] = Counter()
     found: Counter[str] = Counter()
-    for stage in (step.name for step in CHAIN):
+    for stage in (step.name for step in STAGES):
         for published in everything.published(stage).values():
             for fact in published.receipt.files:
                 for number, bit in enumerate(
@@ -93,7 +93,7 @@ def test_every_flipped_bit_is_found(everything):
     for stage, n_bits in flipped.items():
         print(f"{stage}: {found[stage]} of {n_bits} flipped bits found")
     assert found == flipped
-    assert set(flipped) >= {step.name for step in CHAIN} - {
+    assert set(flipped) >= {step.name for step in STAGES} - {
         "contaminated_documents"
     }  # it has no file where no evaluation set is named
 
@@ -130,7 +130,7 @@ def test_every_flipped_bit_of_receipts_and_pointers_is_found(everything):
     it is no digest that changed.
     """
     total = Counter[str]()
-    for stage in (step.name for step in CHAIN):
+    for stage in (step.name for step in STAGES):
         partition = everything.partition(stage, next(iter(everything.keys(stage))))
         for path in (partition.require().home / RECEIPT, partition.folder / CURRENT):
             n_bits, found = n_found(

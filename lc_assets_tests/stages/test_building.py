@@ -17,7 +17,16 @@ from lc_assets.lake import staging
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import BuildContext, CheckResult, Stage, audit, build, check_input_of
+from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
+    SAME_SNAPSHOT,
+    BuildContext,
+    CheckResult,
+    Stage,
+    audit,
+    build,
+    check_input_of,
+)
 from lc_assets.stages.recipe import Recipe
 
 
@@ -39,9 +48,10 @@ def a_stage(**changes):
     fields = {
         "name": "toy",
         "code_version": "1",
-        "upstream": (),
+        "reads": {},
         "params": lambda recipe, key: {"min_words": recipe.filtered_documents.min_words},
         "claims": (it_says_hello, it_is_short),
+        "write": lambda context, key: build(context, a_stage(), key, saying(b"hello")),
     }
     return Stage(**(fields | changes))
 
@@ -166,7 +176,7 @@ def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
 def test_inputs_are_the_published_versions(context):
     """A stage's inputs are named with their digests, and it can find those very versions later."""
     upstream = build(context, a_stage(), "k", saying(b"hello"))
-    reads = a_stage(name="reader", upstream=("toy",), claims=())
+    reads = a_stage(name="reader", reads={a_stage(): SAME_SNAPSHOT}, claims=())
     built = build(context, reads, "k", saying(b"x"))
     assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
     build(context, a_stage(code_version="2", claims=()), "k", saying(b"other"))
@@ -182,13 +192,11 @@ def test_a_global_stage_reads_every_partition_it_wants(context):
     """All published partitions are inputs, or those that it chooses."""
     for key in ("a", "b", "c"):
         build(context, a_stage(), key, saying(b"hello"))
-    everything = a_stage(name="all", upstream=("toy",), global_upstream=True, claims=())
+    everything = a_stage(name="all", reads={a_stage(): ALL_SNAPSHOTS}, claims=())
     some = a_stage(
         name="some",
-        upstream=("toy",),
-        global_upstream=True,
         claims=(),
-        reads=lambda recipe, key, other: other != "b",
+        reads={a_stage(): ALL_SNAPSHOTS.where(lambda recipe, key, other: other != "b")},
     )
     assert list(
         build(context, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs
@@ -249,7 +257,7 @@ def flush(path):
 
 publishing.flush = flush
 workshop = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
-stage = Stage(name="toy", code_version=sys.argv[3], upstream=(), params=lambda r, k: {}, claims=())
+stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=None, params=lambda r, k: {}, claims=())
 built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
 print("digest", built.published.digest, built.counts.kept)
 """

@@ -134,7 +134,7 @@ def test_what_pages_and_people_write_stays_text(sheet):
 
 
 def test_the_same_inputs_give_the_same_bytes(lake, published):
-    again = card.write_card(replace(lake.context, lake=lake.context.lake))
+    again = card.write_data_set_card(replace(lake.context, lake=lake.context.lake))
     assert again.reused
     sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [])
     assert (
@@ -194,7 +194,7 @@ def test_a_card_that_leaves_something_out_is_not_published(lake, monkeypatch):
     recipe = msgspec.structs.replace(lake.context.recipe, data_set_card=CardSettings(title="Other"))
     monkeypatch.setattr(card, "SECTIONS", (*card.SECTIONS, "Funding"))
     with pytest.raises(CheckFailed, match="Funding"):
-        card.write_card(lake.with_recipe(recipe))
+        card.write_data_set_card(lake.with_recipe(recipe))
 
 
 def test_settings_that_cannot_be_meant_are_refused():

@@ -17,7 +17,7 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.building import CheckInput, check_input_of
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.sharding import SHARDS_FILE
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import TinyLake, tiny_lake
@@ -598,7 +598,7 @@ def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
     """Each way of being wrong is found by the claim that is there to find it, and was not there
     before.
     """
-    test = {found.__name__: found for found in step(stage).stage.claims}[claim]
+    test = {found.__name__: found for found in stage_named(stage).claims}[claim]
     check_input = shown(stage)
     assert test(check_input).passed
     found = test(spoil(check_input))
@@ -614,7 +614,7 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
     check_input = shown("longcrawl")
     (claim,) = [
         claim
-        for claim in step("longcrawl").stage.claims
+        for claim in stage_named("longcrawl").claims
         if claim.__name__ == "no_document_is_on_both_sides"
     ]
     assert claim(check_input).passed
@@ -662,28 +662,28 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     }
     elsewhere |= {
         (found.name, claim.__name__)
-        for found in CHAIN
-        for claim in found.stage.claims
+        for found in STAGES
+        for claim in found.claims
         if found.name in OF_A_CRAWL
     }
-    elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
+    elsewhere |= {("html_index", claim.__name__) for claim in stage_named("html_index").claims}
     elsewhere |= {
         (name, claim.__name__)
         for name in ("length_report", "referral_report")
-        for claim in step(name).stage.claims
+        for claim in stage_named(name).claims
     }
     elsewhere |= {
-        ("removed_documents", claim.__name__) for claim in step("removed_documents").stage.claims
+        ("removed_documents", claim.__name__) for claim in stage_named("removed_documents").claims
     }
     elsewhere |= {
-        ("signature_index", claim.__name__) for claim in step("signature_index").stage.claims
+        ("signature_index", claim.__name__) for claim in stage_named("signature_index").claims
     }
     elsewhere |= {
         ("withdrawn_documents", claim)
         for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
     }
     elsewhere |= {
-        ("clean_documents", claim.__name__) for claim in step("clean_documents").stage.claims
+        ("clean_documents", claim.__name__) for claim in stage_named("clean_documents").claims
     }
     elsewhere |= {("snapshot_withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {
@@ -695,9 +695,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         | {("longcrawl", "no_document_is_on_both_sides")}
         | elsewhere
     )
-    assert spoilt == {
-        (found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims
-    }
+    assert spoilt == {(found.name, claim.__name__) for found in STAGES for claim in found.claims}
 
 
 def _copied(published, tmp_path):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.errors import CorruptFile, LcError, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
@@ -21,8 +20,9 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
+from lc_assets.orchestration.checks import every_file_is_as_published
 from lc_assets.stages.building import audit, check_input_of
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
@@ -70,7 +70,7 @@ def spoilt(path: Path, fault, *where) -> Iterator[None]:
 
 def versions(lake: Lake) -> Iterator[Published]:
     """Every published version of the chain."""
-    for found in CHAIN:
+    for found in STAGES:
         yield from lake.published(found.name).values()
 
 
@@ -111,7 +111,7 @@ def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
     be read.
     """
     for published, name in one_of_each_kind(whole.context.lake):
-        stage = step(published.receipt.fingerprint.stage).stage
+        stage = stage_named(published.receipt.fingerprint.stage)
         with spoilt(published.folder / name, fault):
             failed = [
                 finding
@@ -130,7 +130,7 @@ def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
     """
     refused = set()
     for published, name in one_of_each_kind(whole.context.lake):
-        stage = step(published.receipt.fingerprint.stage).stage
+        stage = stage_named(published.receipt.fingerprint.stage)
         path = published.folder / name
         n_bytes = path.stat().st_size
         for at in range(0, n_bytes, max(1, n_bytes // 3)):
@@ -206,7 +206,7 @@ def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, n
         assert made[published.name].status == (
             "missing" if (name, fault) == (CURRENT, gone) else "stale"
         )
-        rebuilt = step(published.receipt.fingerprint.stage).verb(
+        rebuilt = stage_named(published.receipt.fingerprint.stage).build(
             whole.context, published.receipt.fingerprint.key
         )
         assert rebuilt.published.digest == before[published.name]
@@ -257,7 +257,7 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     statuses = {found.name: found.status for found in plan(context.lake, context.recipe, SNAPSHOTS)}
     assert {name for name, status in statuses.items() if status == "stale"} == {f"token_grid/{OLD}"}
     with pytest.raises(NotPublished, match="not a finished version"):
-        step("megatron_rows").verb(context, OLD)
+        stage_named("megatron_rows").build(context, OLD)
     assert digests(build_all(context)) == digests(whole.built)
 
 

@@ -13,9 +13,9 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings, ListSettings
 from lc_assets.stages.documents.explaining import explain_in_lake
-from lc_assets.stages.documents.filtered_documents import STAGE, filter_snapshot, rules_of
+from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
 from lc_assets.stages.documents.measuring import record_offers
-from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
 from lc_assets.stages.recipe import Recipe
 from lc_assets.text.columns import values_of
@@ -59,8 +59,8 @@ def filtered(folder: Path, upstream: Path, rules: str, **settings):
     path.write_text(rules)
     found = FilteringSettings(rules=str(path), **({"min_words": TINY_MIN_WORDS} | settings))
     context = tiny_context(folder, upstream=upstream, filtered_documents=found)
-    take_stock(context, SNAPSHOT)
-    return context, filter_snapshot(context, SNAPSHOT)
+    write_raw_snapshot(context, SNAPSHOT)
+    return context, write_filtered_documents(context, SNAPSHOT)
 
 
 def table(built, pattern: str) -> list[dict]:

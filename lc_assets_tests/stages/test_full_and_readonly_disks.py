@@ -23,7 +23,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import (
     SNAPSHOTS,
@@ -38,7 +38,7 @@ from lc_assets_tests.twice import all_wanted, key_of, left_behind, sampled
 OLD = SNAPSHOTS[0]
 PAGE = 4096
 ROOMY = 64 << 20
-STAGES = [found.name for found in CHAIN]
+STAGES = [found.name for found in STAGES]
 PLAIN = [found.name for found in wanted_steps()]
 EVERY = sampled(STAGES)
 N_RANDOM = 12
@@ -119,7 +119,7 @@ def fill_until_it_fits(
     for n_full, n_bytes in enumerate(sizes):
         disk.leave(n_bytes)
         try:
-            return step(stage).verb(context, key_of(stage)).published, n_full
+            return stage_named(stage).build(context, key_of(stage)).published, n_full
         except StorageFull as error:
             words = str(error)
         assert re.fullmatch(
@@ -168,12 +168,12 @@ def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, 
         subprocess.run(["rm", "-rf", str(partition.folder)], check=True)
         disk.leave(free * PAGE)
         try:
-            step(stage).verb(context, key_of(stage))
+            stage_named(stage).build(context, key_of(stage))
         except StorageFull:
             n_full += 1
             assert partition.current() is None
         disk.leave(ROOMY)
-        assert step(stage).verb(context, key_of(stage)).published.digest == wanted.digest
+        assert stage_named(stage).build(context, key_of(stage)).published.digest == wanted.digest
         assert partition.require().damage() == left_behind(partition) == []
     print(f"\n{stage}: full {n_full} times of {N_RANDOM}")
     assert n_full
@@ -207,11 +207,11 @@ def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
     stricter = with_policies(context, min_words=80)
     disk.leave(2 * PAGE)
     with pytest.raises(StorageFull):
-        step("filtered_documents").verb(stricter, OLD)
+        stage_named("filtered_documents").build(stricter, OLD)
     assert context.lake.partition("filtered_documents", OLD).require() == before
     assert before.damage() == []
     disk.leave(ROOMY)
-    after = step("filtered_documents").verb(stricter, OLD)
+    after = stage_named("filtered_documents").build(stricter, OLD)
     assert after.counts.kept < 27
     assert context.lake.partition("filtered_documents", OLD).require() == after.published
 
@@ -222,11 +222,11 @@ def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     context = replace(on_disk(disk, roomy, "token_documents"), executor=executor)
     disk.leave(5 * PAGE)
     with pytest.raises(StorageFull, match="the disk is full while writing"):
-        step("token_documents").verb(context, OLD)
+        stage_named("token_documents").build(context, OLD)
     assert context.lake.partition("token_documents", OLD).current() is None
     disk.leave(ROOMY)
     assert (
-        step("token_documents").verb(context, OLD).published.digest
+        stage_named("token_documents").build(context, OLD).published.digest
         == roomy.built[f"token_documents/{OLD}"].published.digest
     )
 
@@ -244,14 +244,14 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
         NotWritable,
         match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
     ):
-        step(stage).verb(context, key_of(stage))
+        stage_named(stage).build(context, key_of(stage))
     assert sorted(context.lake.root.rglob("*")) == before
     assert {made.name: made.status for made in plan(context.lake, context.recipe, SNAPSHOTS)}[
         f"{stage}/{key_of(stage)}"
     ] == "missing"
     disk.be_writable(True)
     assert (
-        step(stage).verb(context, key_of(stage)).published.digest
+        stage_named(stage).build(context, key_of(stage)).published.digest
         == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
     )
 
@@ -272,7 +272,7 @@ def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
     (tmp_path / "lake").write_text("my notes")
     context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: (Not a directory|File exists)"):
-        step("raw_snapshot").verb(context, OLD)
+        stage_named("raw_snapshot").build(context, OLD)
     assert (tmp_path / "lake").read_text() == "my notes"
 
 
@@ -282,4 +282,4 @@ def test_a_folder_without_permission_says_so(roomy, tmp_path):
     (tmp_path / "lake").mkdir(mode=0o555)
     context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: Permission denied"):
-        step("raw_snapshot").verb(context, OLD)
+        stage_named("raw_snapshot").build(context, OLD)

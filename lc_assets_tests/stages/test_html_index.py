@@ -27,14 +27,14 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import BuildContext, Built, CheckInput, check_input_of
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.html_index import (
     FILES_TABLE,
     STAGE,
     index_files,
-    index_pages,
     look_at_crawl,
+    write_html_index,
 )
 from lc_assets.stages.links.link_tables import HTML_INDEX
 from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings, LongPackSettings
@@ -60,7 +60,7 @@ def filtered(tmp_path_factory) -> BuildContext:
     """A workshop whose documents are filtered; each test takes a copy of the lake."""
     context = tiny_context(tmp_path_factory.mktemp("filtered_documents"), longpack_documents=WANTED)
     for name in ("raw_snapshot", "filtered_documents"):
-        step(name).verb(context, SNAPSHOT)
+        stage_named(name).build(context, SNAPSHOT)
     return context
 
 
@@ -226,7 +226,7 @@ def test_of_several_captures_it_is_the_one_that_the_rules_name(filtered, crowded
     """By the archives themselves and by both indexes, against a search through all captures;
     documents without one are counted.
     """
-    built = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
+    built = write_html_index(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
     documents = documents_of(filtered)
     expected = {
         document["id"]: one for document in documents if (one := chosen(document, crowded.captures))
@@ -263,7 +263,7 @@ def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
     tables = []
     for way in ("scan", "cdxj"):
         context = over(filtered, tmp_path, filtered.crawl.root, index=way)
-        built = index_pages(context, SNAPSHOT)
+        built = write_html_index(context, SNAPSHOT)
         assert built.counts.kept == built.counts.seen == len(documents_of(filtered))
         tables.append([path.read_bytes() for path in index_files(built.published.folder)])
         texts = {document["id"]: document["raw_content"] for document in documents_of(filtered)}
@@ -297,7 +297,7 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
     (crawl / SNAPSHOT).mkdir(parents=True)
     (crawl / SNAPSHOT / "a.warc.wat.gz").write_bytes(b"".join(map(wat_of, documents[3:])))
     context = over(filtered, tmp_path, crawl, links_from="wat")
-    built = index_pages(context, SNAPSHOT)
+    built = write_html_index(context, SNAPSHOT)
     assert built.counts.dropped == {"no capture": 3}
     lines = index_of(built)
     pages = list(
@@ -313,7 +313,7 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
         BadInput,
         match="has no warc files .1 wat., which html_index.index and html_index.links_from ask for",
     ):
-        index_pages(over(filtered, tmp_path, crawl), SNAPSHOT)
+        write_html_index(over(filtered, tmp_path, crawl), SNAPSHOT)
 
 
 def _spot(line):
@@ -353,7 +353,9 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
     """With two workers, tasks backwards, from a server by lists, from a bucket that can be
     listed.
     """
-    plainly = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT).published
+    plainly = write_html_index(
+        over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT
+    ).published
     executor = (
         LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
         if way == "scan"
@@ -362,15 +364,15 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
     context = replace(
         over(filtered, tmp_path / "other", crowded.root, index=way), executor=executor
     )
-    assert index_pages(context, SNAPSHOT).published.digest == plainly.digest
+    assert write_html_index(context, SNAPSHOT).published.digest == plainly.digest
     with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
-        from_server = index_pages(
+        from_server = write_html_index(
             over(filtered, tmp_path / "server", url, index=way), SNAPSHOT
         ).published
     assert from_server.digest == plainly.digest
     files = fsspec.filesystem("memory")
     files.put(str(crowded.root), f"/crawl-{way}-{tmp_path.name}", recursive=True)
-    bucket = index_pages(
+    bucket = write_html_index(
         over(filtered, tmp_path / "bucket", f"memory://crawl-{way}-{tmp_path.name}", index=way),
         SNAPSHOT,
     )
@@ -385,8 +387,8 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     """
     crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
     context = over(filtered, tmp_path, crawl)
-    first = index_pages(context, SNAPSHOT)
-    again = index_pages(context, SNAPSHOT)
+    first = write_html_index(context, SNAPSHOT)
+    again = write_html_index(context, SNAPSHOT)
     assert again.reused
     made = {found.name: found.status for found in plan(context.lake, context.recipe, [SNAPSHOT])}
     assert made[f"html_index/{SNAPSHOT}"] == "current"
@@ -406,7 +408,7 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
         crawl_digests={SNAPSHOT: look_at_crawl(context, SNAPSHOT)},
     )
     (behind,) = (found for found in looked if found.stage == "html_index")
-    second = index_pages(context, SNAPSHOT)
+    second = write_html_index(context, SNAPSHOT)
     assert not second.reused
     assert (behind.status, behind.target) == ("stale", second.published.version)
     assert second.published.folder != first.published.folder
@@ -440,7 +442,7 @@ def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path
             ),
             path,
         )
-    built = index_pages(context, SNAPSHOT)
+    built = write_html_index(context, SNAPSHOT)
     assert built.counts.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
     assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
     assert len(index_files(built.published.folder)) == 3
@@ -458,7 +460,7 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
         if (fault, way) == (flipped, "columnar"):
             continue  # Parquet's pages have no checksums: a flipped bit may be another value
         with pytest.raises(CorruptFile, match=damaged.name):
-            index_pages(context, SNAPSHOT)
+            write_html_index(context, SNAPSHOT)
         assert context.lake.partition("html_index", SNAPSHOT).current() is None
     listed = with_lists(crowded.root, tmp_path / "listed")
     missing = max(listed.rglob(ends[way]))
@@ -468,7 +470,7 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
             with pytest.raises(
                 CorruptFile, match=f"{missing.name}: is missing, but the crawl lists it"
             ):
-                index_pages(over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT)
+                write_html_index(over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT)
 
 
 def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
@@ -483,7 +485,7 @@ def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
     with served(with_lists(crowded.root, tmp_path / "listed"), Broken) as (url, *_):
         context = over(filtered, tmp_path, url)
         with pytest.raises(Unreachable, match="503"):
-            index_pages(context, SNAPSHOT)
+            write_html_index(context, SNAPSHOT)
     assert context.lake.partition("html_index", SNAPSHOT).current() is None
 
 
@@ -531,7 +533,7 @@ def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, 
         "columnar": {"path outside": 1},
     }
     for way, counts in expected.items():
-        built = index_pages(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
+        built = write_html_index(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
         extra = built.counts.extra
         assert {
             name.removeprefix("left out: "): n
@@ -562,21 +564,21 @@ def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
         CheckFailed,
         match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page",
     ):
-        index_pages(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
+        write_html_index(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
 
 
 def test_what_cannot_be_meant_is_said(filtered, tmp_path):
     with pytest.raises(BadInput, match="set LC_CRAWL"):
-        index_pages(replace(filtered, crawl=None), SNAPSHOT)
+        write_html_index(replace(filtered, crawl=None), SNAPSHOT)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="no files of crawl 2023-06: neither a list"):
-        index_pages(over(filtered, tmp_path, tmp_path / "empty"), SNAPSHOT)
+        write_html_index(over(filtered, tmp_path, tmp_path / "empty"), SNAPSHOT)
     for lies in (b"../../etc/passwd\n", b"/etc/passwd\n", b"https://b.org/x.warc.gz\n"):
         place = tmp_path / "listed" / SNAPSHOT
         place.mkdir(parents=True, exist_ok=True)
         (place / "warc.paths.gz").write_bytes(gzip.compress(lies))
         with pytest.raises(CorruptFile, match="no path below the crawl's root"):
-            index_pages(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
+            write_html_index(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
     for settings in ('index = "cdxj"', '[page_links]\nextractor = "paper"'):
         with pytest.raises(BadInput, match=r"links_from = wat with (html_index.index|page_links)"):
             parse_recipe(f'[html_index]\nlinks_from = "wat"\n{settings}\n', where="x")
@@ -584,7 +586,7 @@ def test_what_cannot_be_meant_is_said(filtered, tmp_path):
 
 def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
     """Whenever it dies, nothing half is published, and the next run ends with the same bytes."""
-    whole = index_pages(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
+    whole = write_html_index(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
     context = over(filtered, tmp_path, crowded.root)
     partition = context.lake.partition("html_index", SNAPSHOT)
     with Killer(context) as killer:
@@ -594,14 +596,14 @@ def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
             assert killer.kill("html_index", SNAPSHOT, kill_at)
             now = partition.current() if partition.folder.exists() else None
             assert now is None or now.digest == whole.digest
-            assert index_pages(context, SNAPSHOT).published.digest == whole.digest
+            assert write_html_index(context, SNAPSHOT).published.digest == whole.digest
             assert not [*partition.folder.rglob(".staging-*"), *partition.folder.rglob(".scratch")]
 
 
 @pytest.fixture(scope="module")
 def stood(filtered, crowded, tmp_path_factory) -> tuple[BuildContext, Built]:
     context = over(filtered, tmp_path_factory.mktemp("stood"), crowded.root)
-    return context, index_pages(context, SNAPSHOT)
+    return context, write_html_index(context, SNAPSHOT)
 
 
 def edit(path: Path, name: str, change) -> None:
@@ -734,8 +736,10 @@ def test_common_crawls_own_layout_is_read(filtered, crowded, tmp_path):
     )
     place.write_bytes(gzip.compress(paths.encode()))
     (listed / SNAPSHOT / "stray.cdxj").write_bytes(b"z\na\n")
-    built = index_pages(over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT)
-    plainly = index_pages(over(filtered, tmp_path / "plain", crowded.root, index="cdxj"), SNAPSHOT)
+    built = write_html_index(over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT)
+    plainly = write_html_index(
+        over(filtered, tmp_path / "plain", crowded.root, index="cdxj"), SNAPSHOT
+    )
     assert index_of(built) == index_of(plainly)
     files = read_table(built.published.folder / FILES_TABLE).to_pylist()
     assert {line["kind"] for line in files} == {"warc", "cdxj"}

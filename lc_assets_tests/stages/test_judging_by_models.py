@@ -20,11 +20,11 @@ from lc_assets.formats.models import open_language_model, open_models
 from lc_assets.formats.rule_files import parse_rules, read_rules
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.explaining import explain_in_files
-from lc_assets.stages.documents.filtered_documents import STAGE, filter_snapshot, rules_of
+from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
 from lc_assets.stages.documents.judges import Judge
 from lc_assets.stages.documents.judging_runs import judge_corpus
 from lc_assets.stages.documents.measuring import models_of
-from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 from lc_assets.text.addresses import Blocklist, host_of
@@ -369,8 +369,8 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
             rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed))
         )
         context = tiny_context(folder, upstream=upstream, filtered_documents=settings)
-        take_stock(context, SNAPSHOT)
-        return filter_snapshot(context, SNAPSHOT)
+        write_raw_snapshot(context, SNAPSHOT)
+        return write_filtered_documents(context, SNAPSHOT)
 
     nobody, everybody = (
         filtered("nobody.example", tmp_path / "one"),

@@ -21,7 +21,7 @@ from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import (
     SNAPSHOTS,
     build_all,
@@ -81,7 +81,7 @@ class Twice:
         return self.killer.kill(stage, key_of(stage), kill_at)
 
     def build(self, stage: str) -> Published:
-        return step(stage).verb(self.context, key_of(stage)).published
+        return stage_named(stage).build(self.context, key_of(stage)).published
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ import os, signal, sys
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
@@ -282,7 +282,7 @@ def until_the_third(items, *, total, what):
 lake, upstream, recipe = sys.argv[1:]
 executor = LocalExecutor(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
 workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=executor)
-step("filtered_documents").verb(workshop, "2023-06")
+stage_named("filtered_documents").build(workshop, "2023-06")
 """
 
 

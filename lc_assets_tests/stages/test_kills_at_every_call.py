@@ -15,7 +15,7 @@ import pytest
 
 from lc_assets.errors import CorruptFile, NotPublished
 from lc_assets.randomness import rng_for
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.dying import Dying
@@ -29,7 +29,7 @@ from lc_assets_tests.twice import (
     sampled,
 )
 
-STAGES = [found.name for found in CHAIN]
+STAGES = [found.name for found in STAGES]
 KILLS = int(os.environ.get("LC_KILLS", "300"))
 COLUMNS = ("at a call", "with a power cut", "at a moment", "beside another", "and its rerun")
 TEN_YEARS = 10 * 365 * 86_400

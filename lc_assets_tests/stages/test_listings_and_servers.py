@@ -14,7 +14,7 @@ from lc_assets.errors import BadInput, CorruptFile, NotPublished, Unreachable
 from lc_assets.formats.grid import GridReader
 from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
@@ -148,7 +148,7 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
         for name in SNAPSHOTS
     }
     for name in ("longcrawl", "longcrawl_flat"):
-        built[name] = {name: step(name).verb(context, "all")}
+        built[name] = {name: stage_named(name).build(context, "all")}
     assert {found.counts.seen for group in built.values() for found in group.values()} == {0}
     warned = finding(built[OLD]["raw_snapshot"], "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
@@ -172,7 +172,7 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
         ("one-sided", "the mix names 2023-06, 2023-14,"),
     ):
         with pytest.raises(BadInput, match=f"{words}.* without training samples"):
-            step("blended_mix").verb(context, mix)
+            stage_named("blended_mix").build(context, mix)
     assert unpublished(context.lake, "mixes")
     assert {
         made.stage
@@ -191,16 +191,16 @@ def test_one_empty_snapshot_does_not_hinder_the_other(context):
     listing(context, NEW).write_bytes(b"")
     for snapshot in SNAPSHOTS:
         build_snapshot(context, snapshot)
-    assert step("longcrawl").verb(context, "all").counts.kept == 24
-    assert step("longcrawl_flat").verb(context, "all").counts.kept == 24
-    mixed = step("blended_mix").verb(context, "by-tokens")
+    assert stage_named("longcrawl").build(context, "all").counts.kept == 24
+    assert stage_named("longcrawl_flat").build(context, "all").counts.kept == 24
+    mixed = stage_named("blended_mix").build(context, "by-tokens")
     assert mixed.counts.extra["sources"] == 1
     assert mixed.counts.kept > 0
     with pytest.raises(
         BadInput,
         match="the mix names 2023-14, without training samples .*; take it out of the weights",
     ):
-        step("blended_mix").verb(context, "one-sided")
+        stage_named("blended_mix").build(context, "one-sided")
 
 
 class Moody(http.server.SimpleHTTPRequestHandler):

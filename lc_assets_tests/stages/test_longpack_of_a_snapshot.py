@@ -57,7 +57,9 @@ def a_lake(folder, upstream, *, workers=1, **settings):
 
 
 def built(context):
-    return link_claims.claim_snapshot(context, OLD), longpack.pack_snapshot(context, OLD)
+    return link_claims.write_link_claims(context, OLD), longpack.write_longpack_documents(
+        context, OLD
+    )
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +190,7 @@ def test_without_links_nothing_is_claimed(upstream, tmp_path):
     context = tiny_context(tmp_path, upstream=upstream, longpack_documents=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     with pytest.raises(NotPublished, match=f"page_links/{OLD} is not published"):
-        link_claims.claim_snapshot(context, OLD)
+        link_claims.write_link_claims(context, OLD)
 
 
 def test_the_paper_is_a_setting(upstream, tmp_path):

@@ -10,7 +10,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.mixing.blending import blend, normalise
-from lc_assets.stages.mixes.blended_mix import blend_mix, read_mix, table_of
+from lc_assets.stages.mixes.blended_mix import read_mix, table_of, write_blended_mix
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix, reads
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.rows.row_settings import MixSettings
@@ -136,7 +136,7 @@ def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_p
         name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
     }
     context = copied(published_lake, tmp_path, msgspec.structs.replace(recipe, blended_mix=mixes))
-    built = {name: blend_mix(context, name) for name in ("old", "new")}
+    built = {name: write_blended_mix(context, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
     old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))
     mix = read_mix(new_folder)

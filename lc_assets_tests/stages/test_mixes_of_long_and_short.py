@@ -14,9 +14,15 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.lineage.whereabouts import find_id
-from lc_assets.stages.mixes.blended_mix import MIX_FILE, STAGE, blend_mix, read_mix, table_of
+from lc_assets.stages.mixes.blended_mix import (
+    MIX_FILE,
+    STAGE,
+    read_mix,
+    table_of,
+    write_blended_mix,
+)
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix
-from lc_assets.stages.packing.packed_rows import pack_snapshot
+from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.rows.row_settings import MixSettings
@@ -156,7 +162,7 @@ def mixed(tiny, folder, mixes):
     recipe = msgspec.structs.replace(tiny.context.recipe, blended_mix=mixes, packed_rows=packing)
     context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
     for snapshot in context.lake.keys("packed_rows"):
-        pack_snapshot(context, snapshot)
+        write_packed_rows(context, snapshot)
     return context
 
 
@@ -170,7 +176,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     }
     context = mixed(published_lake, tmp_path, mixes)
     snapshots = sorted(context.lake.published("packed_rows"))
-    built = blend_mix(context, "long")
+    built = write_blended_mix(context, "long")
     assert all(finding.passed for finding in built.findings)
     assert {
         f"packed_rows/{snapshot}" for snapshot in snapshots
@@ -200,7 +206,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     assert current["blended_mix/long"] == "current"
     for name in published_lake.context.recipe.blended_mix:
         before = published_lake.context.lake.partition("blended_mix", name).require()
-        again = blend_mix(context, name)
+        again = write_blended_mix(context, name)
         assert again.reused
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
@@ -219,9 +225,9 @@ def test_a_mix_over_packed_rows_wants_whole_rows(published_lake, tmp_path):
         context, recipe=msgspec.structs.replace(published_lake.context.recipe, blended_mix={})
     )
     for snapshot in context.lake.keys("packed_rows"):
-        pack_snapshot(older, snapshot)
+        write_packed_rows(older, snapshot)
     with pytest.raises(BadInput, match='set packed_rows.megatron = "rows" and make the rows again'):
-        blend_mix(context, "long")
+        write_blended_mix(context, "long")
     assert "long" not in context.lake.keys("blended_mix")
 
 
@@ -234,7 +240,7 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_
     )
     shutil.rmtree(context.lake.root / "blended_mix")
     snapshot = min(context.lake.published("megatron_rows"))
-    mix = read_mix(blend_mix(context, "long").published.folder)
+    mix = read_mix(write_blended_mix(context, "long").published.folder)
     own = [
         number
         for number, source in enumerate(mix.sources)

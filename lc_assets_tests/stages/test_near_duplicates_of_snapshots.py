@@ -18,19 +18,19 @@ from lc_assets.stages.building import check_input_of
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
-from lc_assets.stages.deduplication.document_signatures import sign_snapshot
-from lc_assets.stages.deduplication.near_duplicate_pairs import pair_snapshot
-from lc_assets.stages.deduplication.removed_documents import decide_removals, removed_ids
-from lc_assets.stages.deduplication.signature_index import cut_snapshot
+from lc_assets.stages.deduplication.document_signatures import write_document_signatures
+from lc_assets.stages.deduplication.near_duplicate_pairs import write_near_duplicate_pairs
+from lc_assets.stages.deduplication.removed_documents import removed_ids, write_removed_documents
+from lc_assets.stages.deduplication.signature_index import write_signature_index
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
-from lc_assets.stages.documents.document_keys import key_snapshot
+from lc_assets.stages.documents.document_keys import write_document_keys
 from lc_assets.stages.documents.document_settings import FilteringSettings
-from lc_assets.stages.documents.filtered_documents import filter_snapshot
-from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.documents.filtered_documents import write_filtered_documents
+from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.row_settings import GriddingSettings
-from lc_assets.stages.withdrawal.snapshot_withdrawals import cut_out
-from lc_assets.stages.withdrawal.withdrawn_documents import withdraw
+from lc_assets.stages.withdrawal.snapshot_withdrawals import write_snapshot_withdrawals
+from lc_assets.stages.withdrawal.withdrawn_documents import write_withdrawn_documents
 from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.tokens.orders import heldout
@@ -95,20 +95,20 @@ def workshop_of(tmp_path, upstream, *, workers=1, token_grid=None, **settings):
 
 def build(context, *snapshots):
     for snapshot in snapshots:
-        take_stock(context, snapshot)
-        filter_snapshot(context, snapshot)
-        sign_snapshot(context, snapshot)
-        cut_snapshot(context, snapshot)
-        pair_snapshot(context, snapshot)
+        write_raw_snapshot(context, snapshot)
+        write_filtered_documents(context, snapshot)
+        write_document_signatures(context, snapshot)
+        write_signature_index(context, snapshot)
+        write_near_duplicate_pairs(context, snapshot)
     cut_withdrawals(context, *snapshots)
-    return {snapshot: decide_removals(context, snapshot) for snapshot in snapshots}
+    return {snapshot: write_removed_documents(context, snapshot) for snapshot in snapshots}
 
 
 def cut_withdrawals(context, *snapshots):
-    withdraw(context)
+    write_withdrawn_documents(context)
     for snapshot in snapshots:
-        key_snapshot(context, snapshot)
-        cut_out(context, snapshot)
+        write_document_keys(context, snapshot)
+        write_snapshot_withdrawals(context, snapshot)
 
 
 def texts_of(context, *snapshots):
@@ -226,7 +226,7 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
     )
     before = build(context, OLD)[OLD]
     after = build(context, NEW)[NEW]
-    assert decide_removals(context, OLD).reused
+    assert write_removed_documents(context, OLD).reused
     gone = removed_ids(after.published.folder)
     assert "near duplicate" in gone.values()
     assert not before.counts.dropped
@@ -246,7 +246,7 @@ def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream
     build(context, OLD)
     before = context.lake.partition("near_duplicate_pairs", OLD).require().folder
     build(context, NEW)
-    again = pair_snapshot(context, OLD)
+    again = write_near_duplicate_pairs(context, OLD)
     assert again.reused
     assert again.published.folder == before
 
@@ -254,15 +254,15 @@ def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream
 def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made):
     context = workshop_of(tmp_path, upstream, workers=2)
     for snapshot in (NEW, OLD):
-        take_stock(context, snapshot)
-        filter_snapshot(context, snapshot)
-        sign_snapshot(context, snapshot)
-        cut_snapshot(context, snapshot)
+        write_raw_snapshot(context, snapshot)
+        write_filtered_documents(context, snapshot)
+        write_document_signatures(context, snapshot)
+        write_signature_index(context, snapshot)
     for snapshot in (NEW, OLD):
-        pair_snapshot(context, snapshot)
+        write_near_duplicate_pairs(context, snapshot)
     cut_withdrawals(context, NEW, OLD)
     for snapshot in (OLD, NEW):
-        ours = decide_removals(context, snapshot).published.folder / removals.TABLE
+        ours = write_removed_documents(context, snapshot).published.folder / removals.TABLE
         assert (
             ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
         )
@@ -272,8 +272,8 @@ def test_another_threshold_compares_nothing_anew(made):
     context, built = made
     recipe = msgspec.structs.replace(context.recipe, **deduplication(**SETTINGS, threshold=0.6))
     lower = replace(context, recipe=recipe)
-    assert pair_snapshot(lower, NEW).reused
-    more = decide_removals(lower, OLD)
+    assert write_near_duplicate_pairs(lower, NEW).reused
+    more = write_removed_documents(lower, OLD)
     assert not more.reused
     assert more.counts.dropped["near duplicate"] > built[OLD].counts.dropped["near duplicate"]
 
@@ -292,20 +292,20 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
             context.recipe.filtered_documents, min_words=120
         ),
     )
-    filter_snapshot(replace(context, recipe=stricter), OLD)
+    write_filtered_documents(replace(context, recipe=stricter), OLD)
     with pytest.raises(
         Mismatch,
         match="signature_index/2023-06: is of other documents than filtered_documents/2023-06",
     ):
-        pair_snapshot(context, OLD)
+        write_near_duplicate_pairs(context, OLD)
     with pytest.raises(Mismatch, match="materialize `document_signatures` of this snapshot again"):
-        cut_snapshot(context, OLD)
+        write_signature_index(context, OLD)
 
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     with pytest.raises(NotPublished, match="filtered_documents/2023-06 has not been published"):
-        pair_snapshot(context, OLD)
+        write_near_duplicate_pairs(context, OLD)
     with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
         Recipe(**deduplication(threshold=0.4))
     with pytest.raises(BadInput, match="no preference 'nicest'"):

@@ -43,7 +43,7 @@ from lc_assets.stages.packing.packed_claims import (
     the_method_kept_its_word,
 )
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
-from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, tokenize_for_packing
+from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, write_packing_tokens
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
@@ -75,8 +75,8 @@ def with_packing(context, **changes):
 
 
 def built(context):
-    tokenize_for_packing(context, OLD)
-    return packed.pack_snapshot(context, OLD)
+    write_packing_tokens(context, OLD)
+    return packed.write_packed_rows(context, OLD)
 
 
 def texts_of(folder: Path) -> dict[str, str]:
@@ -166,7 +166,7 @@ def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
         executor=LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",)),
     )
     shutil.rmtree(whole.published.folder)
-    again = packed.pack_snapshot(there, OLD)
+    again = packed.write_packed_rows(there, OLD)
     files, others = (
         {fact.path: fact.sha256 for fact in version.published.receipt.files}
         for version in (whole, again)
@@ -320,8 +320,8 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     publish_links(context.lake)
-    link_claims.claim_snapshot(context, OLD)
-    made = longpack.pack_snapshot(context, OLD).published
+    link_claims.write_link_claims(context, OLD)
+    made = longpack.write_longpack_documents(context, OLD).published
     version = built(context)
     assert all(finding.passed for finding in version.findings)
     lines = [line for split in SPLITS for line in spans_of(version, split)]
@@ -365,7 +365,7 @@ def test_natural_documents_need_no_longpack(lake):
     """What a recipe does not ask for need not be there; what it asks for must."""
     assert list(built(lake).published.receipt.fingerprint.inputs) == [f"packing_tokens/{OLD}"]
     with pytest.raises(NotPublished, match=f"link_claims/{OLD} is not published"):
-        tokenize_for_packing(with_packing(lake, documents="both"), OLD)
+        write_packing_tokens(with_packing(lake, documents="both"), OLD)
 
 
 def test_training_reads_what_was_published(lake):
@@ -428,7 +428,7 @@ def test_megatrons_documents_may_be_whole_rows(lake):
 
 
 def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
-    tokenize_for_packing(lake, OLD)
+    write_packing_tokens(lake, OLD)
     store = lake.lake.partition("packing_tokens", OLD).require()
     params = store.receipt.fingerprint.params | {"eot": None}
     fingerprint = msgspec.structs.replace(store.receipt.fingerprint, params=params)

@@ -20,7 +20,7 @@ from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import audit, check_input_of
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links import page_linking, page_links
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_listing import list_links
@@ -46,13 +46,13 @@ def context(tmp_path_factory):
     """A workshop whose crawl is indexed."""
     made = tiny_context(tmp_path_factory.mktemp("page-links"), longpack_documents=WANTED)
     for name in BEFORE:
-        step(name).verb(made, OLD)
+        stage_named(name).build(made, OLD)
     return made
 
 
 @pytest.fixture(scope="module")
 def built(context):
-    return page_links.find_page_links(context, OLD)
+    return page_links.write_page_links(context, OLD)
 
 
 def test_its_receipt_names_the_draw_of_roots(context, built):
@@ -138,7 +138,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_batches(
 ):
     if workers == 1:
         monkeypatch.setattr("lc_assets.stages.links.page_linking.PAGES_AT_ONCE", 3)
-    again = page_links.find_page_links(
+    again = page_links.write_page_links(
         other(context, tmp_path, executor=LocalExecutor(workers=workers)), OLD
     )
     assert again.published.digest == built.published.digest
@@ -150,7 +150,7 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
     few = msgspec.structs.replace(
         context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4)
     )
-    some = page_links.find_page_links(other(context, tmp_path, recipe=few), OLD)
+    some = page_links.write_page_links(other(context, tmp_path, recipe=few), OLD)
     assert 0 < some.counts.kept < built.counts.kept
     assert some.counts.dropped == {NO_ROOT: built.counts.kept - some.counts.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
@@ -159,23 +159,23 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
         context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4, depth=2)
     )
     assert (
-        page_links.find_page_links(replace(context, recipe=deep), OLD).published.digest
+        page_links.write_page_links(replace(context, recipe=deep), OLD).published.digest
         == built.published.digest
     )
 
 
 def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
     paper = msgspec.structs.replace(context.recipe, page_links=PageLinkSettings(extractor="paper"))
-    found = page_links.find_page_links(other(context, tmp_path, recipe=paper), OLD)
+    found = page_links.write_page_links(other(context, tmp_path, recipe=paper), OLD)
     assert found.counts.extra["links left out: relative address"] > 0
     assert found.counts.extra[TARGETS] < built.counts.extra[TARGETS]
 
 
 def test_without_an_index_or_a_crawl_it_says_so(context, tmp_path):
     with pytest.raises(NotPublished, match="html_index"):
-        page_links.find_page_links(replace(context, lake=Lake(tmp_path)), OLD)
+        page_links.write_page_links(replace(context, lake=Lake(tmp_path)), OLD)
     with pytest.raises(BadInput, match="LC_CRAWL"):
-        page_links.find_page_links(other(context, tmp_path, crawl=None), OLD)
+        page_links.write_page_links(other(context, tmp_path, crawl=None), OLD)
 
 
 def _rewrite(path, change):

@@ -14,7 +14,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.costing import costs_of, rate_of
 from lc_assets.stages.planning import Plan, plan, runs_of
 from lc_assets.stages.rebuilding import PartitionFailed, rebuild
@@ -87,7 +87,7 @@ def test_a_plan_names_the_version_that_a_build_makes(context):
         made for made in behind(changed).values() if made.target and made.status == "stale"
     ]:
         for made in ready:
-            assert step(made.stage).verb(changed, made.key).published.version == made.target
+            assert stage_named(made.stage).build(changed, made.key).published.version == made.target
             n_built += 1
     assert n_built >= 12
     assert behind(changed) == {}
@@ -196,11 +196,11 @@ def test_the_cost_is_what_it_then_costs(context):
         if not plans:
             continue
         (cost,) = costs_of(context.lake, context.recipe, plans)
-        measured = step(stage).verb(context, NEW).published.receipt.measured
+        measured = stage_named(stage).build(context, NEW).published.receipt.measured
         assert cost.bytes_read == measured["bytes_read"], stage
         if stage == "contaminated_documents":  # no evaluation sets: nothing is read
             assert (cost.shards, cost.files, cost.bytes_read) == (0, 0, 0)
-        elif step(stage).stage.sharding:
+        elif stage_named(stage).sharding:
             assert (
                 (cost.shards, cost.taken_over)
                 == (measured["shards_computed"], measured["shards_taken_over"])
@@ -329,7 +329,7 @@ def test_a_real_rebuild_ends_current_and_does_not_touch_the_rest(context):
             try:
                 if made.name == f"token_grid/{NEW}":
                     raise CorruptFile("no good")
-                step(made.stage).verb(changed, made.key)
+                stage_named(made.stage).build(changed, made.key)
             except LcError as error:
                 raise PartitionFailed(made.name, str(error)) from error
 

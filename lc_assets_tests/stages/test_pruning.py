@@ -13,7 +13,7 @@ from lc_assets.errors import Busy, NotPublished
 from lc_assets.lake.releases import gone_of, lake_of_release
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import audit, check_input_of
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases import pruning
@@ -73,7 +73,7 @@ def test_only_what_nobody_needs_goes(lake):
     after = versions(lake)
     current = {
         f"{published.name}/{published.version}"
-        for found in CHAIN
+        for found in STAGES
         for published in lake.lake.published(found.name).values()
     }
     carry_out(lake.lake, plan_pruning(lake.lake))
@@ -82,7 +82,7 @@ def test_only_what_nobody_needs_goes(lake):
     assert before - left
     assert after - left == before - current
     assert all(made.status == "current" for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS))
-    for found in CHAIN:
+    for found in STAGES:
         for published in lake.lake.published(found.name).values():
             assert published.damage() == []
             assert all(
@@ -128,7 +128,7 @@ def test_what_a_published_version_is_read_through_stays(lake):
         "token_documents",
         "token_grid",
     ):
-        step(stage).verb(lake.context, "all" if stage == "withdrawn_documents" else OLD)
+        stage_named(stage).build(lake.context, "all" if stage == "withdrawn_documents" else OLD)
     carry_out(lake.lake, plan_pruning(lake.lake))
     for split in SPLITS:
         np.testing.assert_array_equal(open_rows(lake.lake.root, split).read(), before[split])
@@ -222,7 +222,7 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
 def test_a_purge_of_what_is_still_published_says_so(lake):
     """The list was looked up, and nothing was made again yet."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
     planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
     assert planned.doomed == ()
     said = {name.partition("/")[0]: why for name, why in planned.kept}

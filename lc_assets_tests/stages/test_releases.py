@@ -18,7 +18,7 @@ from lc_assets.lake.releases import (
     release_names,
 )
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import tracing, whereabouts
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
@@ -119,7 +119,7 @@ def test_a_lake_that_is_out_of_date_is_not_released(lake):
         ("token_grid", OLD),
         ("longcrawl", "all"),
     ):
-        step(stage).verb(lake.context, key)
+        stage_named(stage).build(lake.context, key)
     with pytest.raises(
         Mismatch, match="blended_mix/by-tokens is made of another version of megatron_rows/2023-06"
     ):

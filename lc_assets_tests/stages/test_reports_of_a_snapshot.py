@@ -377,7 +377,7 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
         context.recipe, longpack_documents=LongPackSettings(wanted=True)
     )
     with pytest.raises(NotPublished, match=f"longpack_documents/{OLD} is not published"):
-        lengths.report_lengths(replace(context, recipe=wanting), OLD)
+        lengths.write_length_report(replace(context, recipe=wanting), OLD)
 
 
 def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):

@@ -7,12 +7,12 @@ are one or two.
 
 import pytest
 
-from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.orchestration.checks import every_file_is_as_published
 from lc_assets.stages.building import BuildContext
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import keys_of, plan
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, tiny_recipe, tiny_upstream
@@ -43,7 +43,7 @@ def counted(tmp_path_factory):
 
 def _counted(server, folder, upstream):
     recipe = tiny_recipe(folder)
-    for of in CHAIN:
+    for of in STAGES:
         for key in keys_of(of.stage, recipe, [SNAPSHOT])[:1]:
             lake = open_lake(
                 "gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)}
@@ -52,7 +52,7 @@ def _counted(server, folder, upstream):
             workshop = BuildContext(
                 lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
             )
-            published = step(of.name).verb(workshop, key).published
+            published = stage_named(of.name).build(workshop, key).published
             built = server.requests.copy()
             server.requests.clear()
             assert every_file_is_as_published(lake.partition(of.name, key).require()).passed
@@ -73,7 +73,7 @@ def test_listings_are_few_and_do_not_grow_with_shards(counted):
             f"{checked['list']}"
         )
         assert built["list"] <= MOST_LISTINGS + (
-            len(step(stage).stage.upstream) if step(stage).stage.global_upstream else 0
+            len(stage_named(stage).upstream) if stage_named(stage).reads_others else 0
         )
         assert checked["list"] == 1
     print("\n" + "\n".join(lines))
@@ -106,9 +106,9 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
             lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
         )
         for stage in ("raw_snapshot", "filtered_documents"):
-            step(stage).verb(workshop, SNAPSHOT)
+            stage_named(stage).build(workshop, SNAPSHOT)
         server.requests.clear()
         plans = plan(lake, recipe, [SNAPSHOT])
         print(f"\na plan of {len(plans)} partitions: {dict(server.requests)}")
-        assert server.requests["list"] <= len(CHAIN)
+        assert server.requests["list"] <= len(STAGES)
         assert sum(server.requests.values()) - server.requests["list"] <= 3 * len(plans)

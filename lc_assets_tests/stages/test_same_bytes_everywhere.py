@@ -26,7 +26,7 @@ from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import STAGING_PREFIX
 from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
@@ -79,7 +79,8 @@ def test_two_workers_give_the_bytes_of_one(context, plainly, upstream, tmp_path)
     built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
     build_snapshot(here, SNAPSHOTS[1])
     built |= {
-        f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "longcrawl_flat")
+        f"{name}/all": stage_named(name).build(there, "all")
+        for name in ("longcrawl", "longcrawl_flat")
     }
     assert_same(built, {name: plainly[name] for name in built})
 

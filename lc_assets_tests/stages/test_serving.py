@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.checks.published import findings_of
-from lc_assets.stages.catalogue import step
+from lc_assets.orchestration.checks import findings_of
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.releases.serving import (
     CLAIM,
     ROSTERS_OF,
@@ -51,7 +51,7 @@ def served(lake, name):
 
 
 def look_up(lake):
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
 
 
 def test_without_a_list_nothing_is_asked(lake):
@@ -83,7 +83,7 @@ def test_each_artefact_fails_by_itself(lake):
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     look_up(lake)
     for snapshot in SNAPSHOTS:
-        step("snapshot_withdrawals").verb(lake.context, snapshot)
+        stage_named("snapshot_withdrawals").build(lake.context, snapshot)
     left = list(OF_NEW)
     for stage, key in (
         ("token_grid", NEW),
@@ -95,8 +95,8 @@ def test_each_artefact_fails_by_itself(lake):
     ):
         if stage == "token_grid":
             for before in ("removed_documents", "token_documents", "packing_tokens"):
-                step(before).verb(lake.context, key)
-        step(stage).verb(lake.context, key)
+                stage_named(before).build(lake.context, key)
+        stage_named(stage).build(lake.context, key)
         left.remove(f"{stage}/{key}")
         assert [of for of in OF_NEW if not served(lake, of).passed] == left
 
@@ -193,7 +193,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
             "blended_mix": "by-tokens",
         }.get(stage, "all")
         (found,) = findings_of(
-            lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.context.recipe
+            lake.lake, stage_named(stage), key, {CLAIM}, recipe=lake.context.recipe
         )
         assert (found.claim, found.passed) == (CLAIM, False)
     assert {found.name for found in map(step, ROSTERS_OF)} == {
@@ -207,7 +207,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
     }
     shutil.rmtree(lake.lake.partition("token_grid", OLD).folder)
     (found,) = findings_of(
-        lake.lake, step("blended_mix").stage, "by-tokens", {CLAIM}, recipe=lake.context.recipe
+        lake.lake, stage_named("blended_mix"), "by-tokens", {CLAIM}, recipe=lake.context.recipe
     )
     assert not found.passed
     assert "cannot be tested" in found.words

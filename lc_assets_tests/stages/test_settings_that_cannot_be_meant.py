@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lc_assets.errors import BadInput, LcError, Mismatch
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe, parse_recipe, read_recipe
@@ -177,7 +177,7 @@ def test_a_mix_that_cannot_be_made_says_why(finished, mix, words):
         msgspec.structs.replace(finished.context.recipe, blended_mix={"odd": mix})
     )
     with pytest.raises(BadInput, match=words):
-        step("blended_mix").verb(context, "odd")
+        stage_named("blended_mix").build(context, "odd")
     assert "odd" not in context.lake.published("blended_mix")
     assert {made.name: made.status for made in plan(context.lake, context.recipe, SNAPSHOTS)}[
         "blended_mix/odd"
@@ -189,7 +189,7 @@ def test_an_unknown_mix_is_refused_with_those_there_are(finished):
     with pytest.raises(
         BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"
     ):
-        step("blended_mix").verb(finished.context, "by-token")
+        stage_named("blended_mix").build(finished.context, "by-token")
     assert not finished.context.lake.partition("blended_mix", "by-token").folder.exists()
 
 
@@ -220,7 +220,7 @@ def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
         match="nothing to mix: every published snapshot is one without training samples "
         ".*sequence_length",
     ):
-        step("blended_mix").verb(context, "by-tokens")
+        stage_named("blended_mix").build(context, "by-tokens")
     assert unpublished(context.lake, "mixes")
 
 
@@ -231,7 +231,7 @@ def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
     )
     build_snapshot(context, "dataset")
     with pytest.raises(BadInput, match="a snapshot called 'dataset' cannot be mixed.*rename it"):
-        step("blended_mix").verb(context, "by-tokens")
+        stage_named("blended_mix").build(context, "by-tokens")
 
 
 def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
@@ -247,7 +247,7 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
         match="no common order: {'token_grid/2023-06': 64, 'token_grid/2023-14': 32}; materialize them by one "
         "recipe",
     ):
-        step("longcrawl").verb(context, "all")
+        stage_named("longcrawl").build(context, "all")
     assert unpublished(context.lake, "longcrawl")
     assert digests(build_all(context)) == digests(finished.built)
 

@@ -19,7 +19,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
@@ -423,7 +423,7 @@ def test_what_a_shard_is_made_of_is_what_it_reads(changed):
     """Each part's identity and size, the settings, the code version, the shard's name: whatever
     changes gives another fingerprint.
     """
-    stage, published = step("filtered_documents").stage, changed.version("filtered_documents")
+    stage, published = stage_named("filtered_documents"), changed.version("filtered_documents")
     made, inputs = (
         published.receipt.fingerprint,
         {f"raw_snapshot/{KEY}": changed.version("raw_snapshot")},
@@ -479,7 +479,7 @@ def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
         for name in published.receipt.fingerprint.inputs
     }
     found = shards_of(
-        step(stage).stage.sharding,
+        stage_named(stage).sharding,
         published.receipt.fingerprint,
         inputs,
         changed.context.lake.partition(stage, KEY),
@@ -491,7 +491,7 @@ def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
 
 def test_stages_that_read_by_shards_say_how():
     """Those whose tasks are shards of documents; the others are made of rows of all of them."""
-    assert {found.name for found in CHAIN if found.stage.sharding} == {*IN_SHARDS, "packing_tokens"}
+    assert {found.name for found in STAGES if found.sharding} == {*IN_SHARDS, "packing_tokens"}
 
 
 def test_fates_are_told_one_line_a_shard(changed, tmp_path):

@@ -31,13 +31,13 @@ from lc_assets.stages.deduplication.banded_documents import (
     shards_path,
 )
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
-from lc_assets.stages.deduplication.document_signatures import sign_snapshot
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, pair_snapshot
+from lc_assets.stages.deduplication.document_signatures import write_document_signatures
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, write_near_duplicate_pairs
 from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, cut_snapshot
-from lc_assets.stages.documents.filtered_documents import filter_snapshot
-from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, write_signature_index
+from lc_assets.stages.documents.filtered_documents import write_filtered_documents
+from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -100,9 +100,9 @@ def with_recipe(workshop, **settings):
 
 def signed(workshop, *snapshots):
     for snapshot in snapshots:
-        take_stock(workshop, snapshot)
-        filter_snapshot(workshop, snapshot)
-        sign_snapshot(workshop, snapshot)
+        write_raw_snapshot(workshop, snapshot)
+        write_filtered_documents(workshop, snapshot)
+        write_document_signatures(workshop, snapshot)
     return workshop
 
 
@@ -112,7 +112,9 @@ def made(tmp_path_factory, upstream):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(signature_bands, "TOGETHER", 15)
         workshop = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
-        return workshop, {snapshot: cut_snapshot(workshop, snapshot) for snapshot in (OLD, NEW)}
+        return workshop, {
+            snapshot: write_signature_index(workshop, snapshot) for snapshot in (OLD, NEW)
+        }
 
 
 def listed(workshop, snapshot):
@@ -194,17 +196,17 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
         lambda path, field: opened.append(path) or reading(path, field),
     )
     monkeypatch.setattr(signature_bands, "_cut", None)
-    pair_snapshot(workshop, OLD)
+    write_near_duplicate_pairs(workshop, OLD)
     opened.clear()
-    built = pair_snapshot(workshop, NEW)
+    built = write_near_duplicate_pairs(workshop, NEW)
     (pair,) = pq.read_table(built.published.folder / TABLE).to_pylist()
     assert [pair[side].partition("/")[0] for side in ("a", "b")] == [OLD, NEW]
     of_old = [path for path in opened if f"/{OLD}/" in str(path)]
     assert [path.name for path in of_old] == [
         f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"
     ]
-    assert cut_snapshot(workshop, OLD).reused
-    assert cut_snapshot(workshop, NEW).reused
+    assert write_signature_index(workshop, OLD).reused
+    assert write_signature_index(workshop, NEW).reused
 
 
 def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
@@ -212,7 +214,10 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
     one; its length, where it counts.
     """
     workshop, _ = made
-    tables = [pair_snapshot(workshop, snapshot).published.folder / TABLE for snapshot in (OLD, NEW)]
+    tables = [
+        write_near_duplicate_pairs(workshop, snapshot).published.folder / TABLE
+        for snapshot in (OLD, NEW)
+    ]
     inputs = removals.STAGE.inputs(workshop.lake, workshop.recipe, NEW)
     (old,) = pq.read_table(tables[0]).to_pylist()
     (new,) = pq.read_table(tables[1]).to_pylist()
@@ -260,39 +265,41 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
         f"filtered_documents/{NEW}"
     ].receipt.files
     again = check_input_of(
-        workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head
+        workshop.lake,
+        write_near_duplicate_pairs(workshop, NEW).published,
+        by_summary=near_pairs.STAGE.by_summary,
     )
     assert not again.inputs[f"filtered_documents/{OLD}"].receipt.files
 
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
     workshop = signed(workshop_of(tmp_path, upstream), OLD, NEW)
-    before = cut_snapshot(workshop, OLD)
+    before = write_signature_index(workshop, OLD)
     faster = with_recipe(workshop, signatures="fast")
     for snapshot in (OLD, NEW):
-        sign_snapshot(faster, snapshot)
-    cut_snapshot(faster, NEW)
+        write_document_signatures(faster, snapshot)
+    write_signature_index(faster, NEW)
     with pytest.raises(
         Mismatch,
         match="signatures of 2023-06 were made by .*, those of 2023-14 by .*, and the two do not "
         "compare",
     ):
-        pair_snapshot(faster, NEW)
-    after = cut_snapshot(faster, OLD)
+        write_near_duplicate_pairs(faster, NEW)
+    after = write_signature_index(faster, OLD)
     assert not after.reused
     assert after.published.digest != before.published.digest
-    assert pair_snapshot(faster, NEW).counts.kept == 1
+    assert write_near_duplicate_pairs(faster, NEW).counts.kept == 1
 
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
     workshop = signed(workshop_of(tmp_path, upstream), OLD)
     with pytest.raises(NotPublished, match="signature_index/2023-06 has not been published"):
-        pair_snapshot(workshop, OLD)
+        write_near_duplicate_pairs(workshop, OLD)
     off = with_recipe(workshop, near=False)
-    built = cut_snapshot(off, OLD)
+    built = write_signature_index(off, OLD)
     assert built.counts.seen == 0
     assert read_bands_manifest(built.published.folder).documents == ()
-    assert pair_snapshot(off, OLD).counts.seen == 0
+    assert write_near_duplicate_pairs(off, OLD).counts.seen == 0
 
 
 def lose_a_line(path):

@@ -14,10 +14,13 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication.document_signatures import sign_corpus, sign_snapshot
+from lc_assets.stages.deduplication.document_signatures import (
+    sign_corpus,
+    write_document_signatures,
+)
 from lc_assets.stages.documents.document_settings import RawSettings
-from lc_assets.stages.documents.filtered_documents import filter_snapshot
-from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.documents.filtered_documents import write_filtered_documents
+from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.text.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
@@ -56,9 +59,9 @@ def built(tmp_path, upstream, **settings):
         raw_snapshot=WITH_MINHASH,
         **deduplication(**settings),
     )
-    take_stock(context, SNAPSHOT)
-    filter_snapshot(context, SNAPSHOT)
-    return sign_snapshot(context, SNAPSHOT)
+    write_raw_snapshot(context, SNAPSHOT)
+    write_filtered_documents(context, SNAPSHOT)
+    return write_document_signatures(context, SNAPSHOT)
 
 
 def contents(made):

@@ -18,13 +18,13 @@ from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.lineage.tracing import Row
 from lc_assets.stages.megatron.megatron_rows import samples_of
-from lc_assets.stages.rows.longcrawl import order_snapshots
+from lc_assets.stages.rows.longcrawl import write_longcrawl
 from lc_assets.stages.rows.row_settings import GriddingSettings
-from lc_assets.stages.rows.token_grid import lay_grid
+from lc_assets.stages.rows.token_grid import write_token_grid
 from lc_assets.stages.tables import FILTERED
 from lc_assets.text.lookup_keys import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
@@ -321,7 +321,7 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
         context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
     )
     for stage in ("filtered_documents", "document_keys"):
-        step(stage).verb(stricter, row.snapshot)
+        stage_named(stage).build(stricter, row.snapshot)
     assert histories.values_judged(context.lake, row) == before != {}
     partition = context.lake.partition("document_keys", row.snapshot)
     current = partition.require().version
@@ -420,7 +420,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         executor=context.executor,
     )
     for snapshot in ("2023-06", "2023-14"):
-        lay_grid(newer, parse_snapshot(snapshot))
+        write_token_grid(newer, parse_snapshot(snapshot))
     assert [
         tracing.row_of_order(context.lake, "train", position) for position in range(5)
     ] == before
@@ -429,7 +429,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
     assert found.row.grid != before[0].grid
     assert found.position is None
     assert all(samples == () for samples in found.samples.values())
-    order_snapshots(newer)
+    write_longcrawl(newer)
     (found,) = whereabouts.find_id(context.lake, before[0].id)
     assert found.position is not None
     assert tracing.row_of_order(context.lake, found.row.split, found.position) == found.row

@@ -17,8 +17,8 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.lineage import packed_tracing, packed_whereabouts, tracing, whereabouts
 from lc_assets.stages.mixes import blended_mix as blending
-from lc_assets.stages.mixes.blended_mix import blend_mix, read_mix
-from lc_assets.stages.packing.packed_rows import pack_snapshot
+from lc_assets.stages.mixes.blended_mix import read_mix, write_blended_mix
+from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.tables import read_table
@@ -41,7 +41,7 @@ def workshop(request, published_lake, tmp_path_factory):
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "blended_mix")
     for snapshot in SNAPSHOTS:
-        pack_snapshot(
+        write_packed_rows(
             dataclasses.replace(
                 mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packed_rows=packing)
             ),
@@ -55,7 +55,7 @@ def workshop(request, published_lake, tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(blending, "require_whole_rows", lambda *_: None)
-        blend_mix(dataclasses.replace(mine, lake=lake, recipe=recipe), MIX)
+        write_blended_mix(dataclasses.replace(mine, lake=lake, recipe=recipe), MIX)
     return dataclasses.replace(mine, lake=lake, recipe=recipe)
 
 

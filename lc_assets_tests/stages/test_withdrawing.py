@@ -17,7 +17,7 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.building import check_input_of
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication.removed_documents import removed_ids
 from lc_assets.stages.lineage import tracing
@@ -247,7 +247,7 @@ def test_every_kind_finds_its_documents(whole, lake):
     wanted = {id_of(snapshot, 4, tag) for snapshot in SNAPSHOTS for tag in TAGS}
     assert whole.served() - lake.served() == wanted & whole.served()
     lake.say(("domain", "example.org"))
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
     assert withdrawn(lake).keys() >= whole.served()
 
 
@@ -308,9 +308,9 @@ def test_the_planner_names_the_list_and_then_only_what_holds_a_match(lake):
     assert {name for name, status in found.items() if status == "stale"} == {
         "withdrawn_documents/all"
     }
-    step("withdrawn_documents").verb(lake.context, "all")
+    stage_named("withdrawn_documents").build(lake.context, "all")
     for snapshot in SNAPSHOTS:
-        step("snapshot_withdrawals").verb(lake.context, snapshot)
+        stage_named("snapshot_withdrawals").build(lake.context, snapshot)
     found = {
         made.name: made.status
         for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS)
@@ -356,7 +356,7 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
 def test_a_list_that_cannot_be_read_stops_everything(lake):
     lake.list_file.write_text("kind,value,reason,date\nplanet,Earth,why not,2026-03-01\n")
     with pytest.raises(BadInput, match="line 2: no kind 'planet'"):
-        step("withdrawn_documents").verb(lake.context, "all")
+        stage_named("withdrawn_documents").build(lake.context, "all")
     lake.list_file.unlink()
     with pytest.raises(BadInput, match="no such list"):
         plan(lake.lake, lake.context.recipe, SNAPSHOTS)
@@ -372,7 +372,7 @@ def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
 
     monkeypatch.setattr(withdrawing, "read_withdrawals", reading)
     with pytest.raises(Mismatch, match="changed while it was read"):
-        step("withdrawn_documents").verb(lake.context, "all")
+        stage_named("withdrawn_documents").build(lake.context, "all")
 
 
 def test_rows_wait_for_the_look_up(tmp_path):
@@ -389,11 +389,11 @@ def test_rows_wait_for_the_look_up(tmp_path):
         "near_duplicate_pairs",
         "contaminated_documents",
     ):
-        step(stage).verb(context, OLD)
+        stage_named(stage).build(context, OLD)
     with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
-        step("snapshot_withdrawals").verb(context, OLD)
+        stage_named("snapshot_withdrawals").build(context, OLD)
     with pytest.raises(NotPublished, match="materialize `snapshot_withdrawals` first"):
-        step("removed_documents").verb(context, OLD)
+        stage_named("removed_documents").build(context, OLD)
 
 
 @pytest.fixture(scope="module")

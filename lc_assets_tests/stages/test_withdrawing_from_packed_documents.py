@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.withdrawal_lists import Withdrawal, append_withdrawal
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.packed_whereabouts import packed_by, pages_within
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
@@ -66,7 +66,7 @@ def made(tmp_path_factory):
 
 def build(context):
     built = build_snapshot(context, OLD, CHAIN)
-    return built | {"blended_mix": step("blended_mix").verb(context, "packed_rows")}
+    return built | {"blended_mix": stage_named("blended_mix").build(context, "packed_rows")}
 
 
 def spans_of(context):
@@ -145,7 +145,7 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
     append_withdrawal(
         path, Withdrawal(kind="document", value=name, reason="asked for", date="2026-03-01")
     )
-    step("withdrawn_documents").verb(context, "all")
+    stage_named("withdrawn_documents").build(context, "all")
     places = [
         ("packed_rows", OLD),
         ("blended_mix", "packed_rows"),
@@ -179,7 +179,7 @@ def test_a_roster_does_without_longpack(made, tmp_path):
     recipe = msgspec.structs.replace(context.recipe, packed_rows=packing)
     other = replace(context, recipe=recipe)
     for stage in ("packing_tokens", "packed_rows"):
-        step(stage).verb(other, OLD)
+        stage_named(stage).build(other, OLD)
     assert (
         len(
             list(

@@ -23,6 +23,8 @@ from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -30,6 +32,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -51,6 +54,7 @@ from lc_assets.stages.decontamination.evidence import (
     write_finds,
     write_items,
 )
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
@@ -98,7 +102,7 @@ class ShardTask:
         return str(self.documents)
 
 
-def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish which filtered documents of a partition contain evaluation items, with evidence.
 
     Raises:
@@ -303,8 +307,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="contaminated_documents",
+    description=(
+        "Filtered documents of one snapshot that hold items of the recipe's evaluation "
+        "sets, and where; none when it names none."
+    ),
     code_version="2",
-    upstream=("filtered_documents",),
+    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
     claims=(
         all_that_was_kept_came_in("filtered_documents"),
@@ -318,5 +326,11 @@ STAGE = Stage(
         # With ignore_common a shard's evidence depends on all shards: none is taken over.
         idle=lambda params: not params["against"] or params["ignore_common"] is not None,
     ),
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_contaminated_documents,
+    show=later("lc_assets.stages.shown.removing:contaminated_documents"),
 )
 """Filtered documents that contain evaluation items."""

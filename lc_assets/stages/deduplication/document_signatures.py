@@ -35,6 +35,8 @@ from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -42,6 +44,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -51,6 +54,8 @@ from lc_assets.stages.claims import (
     the_shards_add_up,
 )
 from lc_assets.stages.corpus_runs import over_corpus
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
@@ -111,7 +116,7 @@ class CorpusTask:
         return str(self.file)
 
 
-def sign_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the signatures of one snapshot's filtered documents.
 
     Raises:
@@ -372,8 +377,12 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
 
 STAGE = Stage(
     name="document_signatures",
+    description=(
+        "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own "
+        "where it published them, computed else."
+    ),
     code_version="1",
-    upstream=("raw_snapshot", "filtered_documents"),
+    reads={RAW_SNAPSHOT: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: {
         "signatures": recipe.document_signatures.signatures,
         "schemes": [RPV2.label, FAST.label],
@@ -386,5 +395,11 @@ STAGE = Stage(
         the_shards_add_up,
     ),
     sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_document_signatures,
+    show=later("lc_assets.stages.shown.removing:document_signatures"),
 )
 """MinHash signatures of the documents worth keeping."""

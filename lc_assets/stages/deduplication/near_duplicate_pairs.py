@@ -26,6 +26,8 @@ from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    THIS_AND_OLDER,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -33,6 +35,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.deduplication.asking import Search, Signing
@@ -46,7 +49,9 @@ from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, name
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile, bands_path
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Scheme
+from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.duplicates import Numbers
@@ -66,7 +71,7 @@ COMPARED_AGAIN: Final = 20
 """Pairs whose similarity the audit computes anew from the texts."""
 
 
-def pair_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_near_duplicate_pairs(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the near duplicates of one snapshot, among itself and the older ones.
 
     Raises:
@@ -313,12 +318,20 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="near_duplicate_pairs",
+    description=(
+        "Near duplicates of one snapshot among itself and the older ones, each pair "
+        "compared by its texts."
+    ),
     code_version="2",
-    upstream=("filtered_documents", "signature_index"),
+    reads={FILTERED_DOCUMENTS: THIS_AND_OLDER.summarized(), SIGNATURE_INDEX: THIS_AND_OLDER},
     params=_params,
     claims=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
-    global_upstream=True,
-    by_head=("filtered_documents",),
-    reads=lambda _recipe, key, upstream_key: upstream_key <= key,
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("parquet", "duckdb"),
+    counted="pairs",
+    write=write_near_duplicate_pairs,
+    show=later("lc_assets.stages.shown.removing:near_duplicate_pairs"),
 )
 """Near duplicates of a snapshot, among itself and the older ones."""

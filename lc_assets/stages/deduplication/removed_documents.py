@@ -41,6 +41,9 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -48,8 +51,10 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import (
@@ -59,6 +64,7 @@ from lc_assets.stages.deduplication.deciding import (
     decide,
 )
 from lc_assets.stages.deduplication.exact_facts import gather_facts
+from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
@@ -70,10 +76,13 @@ from lc_assets.stages.deduplication.settings import (
     Decision,
     Means,
 )
+from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sharding import Read, Reads, documents_read
 from lc_assets.stages.tables import count_lines, read_lines, read_table
+from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
 from lc_assets.tokens.orders import heldout
@@ -100,7 +109,7 @@ NEAR_HELDOUT: Final = "near heldout"
 WITHDRAWN: Final = "withdrawn"
 
 
-def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot do not go on.
 
     Raises:
@@ -375,31 +384,41 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     }
 
 
-STAGE = Stage(
-    name="removed_documents",
-    code_version="2",
-    upstream=(
-        "filtered_documents",
-        "signature_index",
-        "near_duplicate_pairs",
-        "contaminated_documents",
-        "snapshot_withdrawals",
-    ),
-    params=_params,
-    claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
-    needs=lambda recipe, stage: (
-        stage not in ("signature_index", "near_duplicate_pairs")
-        or recipe.near_duplicate_pairs.near
-        or bool(recipe.removed_documents.exact)
-    ),
-    global_upstream=True,
-    own_only=("contaminated_documents", "snapshot_withdrawals"),
-    by_head=("filtered_documents",),
-    reads=lambda recipe, key, upstream_key: (
-        upstream_key <= key
+def _are_duplicates_removed(recipe: Recipe) -> bool:
+    return recipe.near_duplicate_pairs.near or bool(recipe.removed_documents.exact)
+
+
+_OLDER_OR_ALL = ALL_SNAPSHOTS.where(
+    lambda recipe, key, other: (
+        other <= key
         or recipe.removed_documents.prefer[:1] != ("oldest",)
         or bool(recipe.removed_documents.exact)
+    )
+)
+"""Only with the oldest preferred does a decision not depend on newer snapshots."""
+
+STAGE = Stage(
+    name="removed_documents",
+    description=(
+        "Which filtered documents of one snapshot do not go on, for which others, and "
+        "why; taken back by another setting."
     ),
+    code_version="2",
+    reads={
+        FILTERED_DOCUMENTS: _OLDER_OR_ALL.summarized(),
+        SIGNATURE_INDEX: _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        NEAR_DUPLICATE_PAIRS: _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        CONTAMINATED_DOCUMENTS: SAME_SNAPSHOT,
+        SNAPSHOT_WITHDRAWALS: SAME_SNAPSHOT,
+    },
+    params=_params,
+    claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
+    group="documents",
+    job="snapshot_rows",
+    pool=WORKERS,
+    kinds=("parquet", "duckdb"),
+    write=write_removed_documents,
+    show=later("lc_assets.stages.shown.removing:removed_documents"),
 )
 """Filtered documents that do not go on: near duplicates, what is like the held out, what holds
 evaluation items, what is withdrawn.

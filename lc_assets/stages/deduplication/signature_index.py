@@ -27,6 +27,8 @@ from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -34,6 +36,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
@@ -47,6 +50,7 @@ from lc_assets.stages.deduplication.banded_documents import (
     shards_path,
 )
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
+from lc_assets.stages.deduplication.document_signatures import STAGE as DOCUMENT_SIGNATURES
 from lc_assets.stages.deduplication.exact_facts import write_facts
 from lc_assets.stages.deduplication.index import (
     bands_path,
@@ -56,6 +60,7 @@ from lc_assets.stages.deduplication.index import (
     read_rows,
 )
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_table, write_table
@@ -105,7 +110,7 @@ class Cut:
     signed: NDArray[np.bool_]
 
 
-def cut_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the bands of one snapshot's signatures; none where near duplicates are not looked
     for.
 
@@ -329,9 +334,19 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="signature_index",
+    description=(
+        "Signatures of one snapshot cut into bands and sorted, once: newer snapshots "
+        "look up in it what is like something of theirs."
+    ),
     code_version="1",
-    upstream=("filtered_documents", "document_signatures"),
+    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, DOCUMENT_SIGNATURES: SAME_SNAPSHOT},
     params=_params,
     claims=(every_document_has_its_place, bands_ascend, bands_are_those_of_the_signatures),
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("numpy", "parquet"),
+    write=write_signature_index,
+    show=later("lc_assets.stages.shown.removing:signature_index"),
 )
 """Signatures of a snapshot, cut into bands and sorted."""

@@ -29,6 +29,8 @@ from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -36,6 +38,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -47,11 +50,15 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     the_shards_add_up,
 )
+from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.decontamination.contaminated_documents import Cutter
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import (
     TABLE as REMOVALS_TABLE,
 )
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import require_unchanged
 from lc_assets.stages.recipe import Recipe
@@ -284,16 +291,18 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="clean_documents",
+    description=(
+        "Documents of one snapshot that no stage removed, as JSON lines or Parquet; on request."
+    ),
     code_version="1",
-    upstream=(
-        "raw_snapshot",
-        "filtered_documents",
-        "contaminated_documents",
-        "removed_documents",
-    ),
-    needs=lambda recipe, stage: (
-        stage != "contaminated_documents" or recipe.contaminated_documents.action == "cut"
-    ),
+    reads={
+        RAW_SNAPSHOT: SAME_SNAPSHOT,
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
+        CONTAMINATED_DOCUMENTS: SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.contaminated_documents.action == "cut"
+        ),
+        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
+    },
     params=_params,
     claims=(
         counts_add_up,
@@ -307,5 +316,10 @@ STAGE = Stage(
         reads=remaining_read,
         suffixes=(JSON_SUFFIX, TABLE_SUFFIX, DOCUMENTS_SUFFIX, DROPPED_SUFFIX),
     ),
+    group="documents",
+    pool=WORKERS,
+    kinds=("json", "parquet"),
+    write=write_clean_documents,
+    show=later("lc_assets.stages.shown.removing:clean_documents"),
 )
 """The documents that no stage removed, as JSON lines or Parquet."""

@@ -32,6 +32,8 @@ from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -39,6 +41,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -47,6 +50,7 @@ from lc_assets.stages.claims import (
     documents_files,
     evenly_spaced,
 )
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
 from lc_assets.stages.tables import (
@@ -92,7 +96,7 @@ class KeyTask:
         return str(self.documents)
 
 
-def key_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_document_keys(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the index of one snapshot's filtered documents.
 
     Raises:
@@ -278,13 +282,23 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 STAGE = Stage(
     name="document_keys",
+    description=(
+        "An index of one snapshot's filtered documents by id, address, domain and "
+        "digest, with the values they were judged by."
+    ),
     code_version="1",
-    upstream=("filtered_documents",),
+    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda _, __: {},
     claims=(
         all_that_was_kept_came_in("filtered_documents"),
         the_documents_are_those_filtered,
         every_document_is_found_by_its_keys,
     ),
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("parquet", "numpy"),
+    write=write_document_keys,
+    show=later("lc_assets.stages.shown.documents:document_keys"),
 )
 """Filtered documents by id, address, domain and digest."""

@@ -23,6 +23,8 @@ from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -30,6 +32,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -44,7 +47,7 @@ from lc_assets.stages.claims import (
 )
 from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.documents.measuring import lists_of, models_of
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
+from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.documents.shard_filtering import NO_TEXT, filter_shard
 from lc_assets.stages.documents.shard_inputs import SKIPPED, UNIQUE, FilterTask, reads_of_shards
@@ -60,7 +63,7 @@ from lc_assets.vocabulary import SnapshotId, parse_snapshot
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
 
 
-def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the documents of one partition that pass the rules, and the reasons of the others.
 
     Raises:
@@ -77,7 +80,7 @@ def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
 def write_filtered(context: BuildContext, staging: StagingFolder) -> Counts:
     """Filter every shard of a partition of any source into a staging folder."""
     key = parse_snapshot(staging.fingerprint.key)
-    raw = staging.inputs[f"{RAW.name}/{key}"]
+    raw = staging.inputs[f"{RAW_SNAPSHOT.name}/{key}"]
     source = file_source(context.recipe.sources, key)
     rules, settings = rules_of_key(context.recipe, key)
     tasks = [
@@ -178,7 +181,7 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
     """No shard was left out, and none went without its list of duplicates, because a file upstream
     is missing or broken.
     """
-    shards = [files.shard for files in read_manifest(check_input.only_input(RAW.name))]
+    shards = [files.shard for files in read_manifest(check_input.only_input(RAW_SNAPSHOT.name))]
     done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(check_input.folder)}
     lost = [shard.tag for shard in shards if shard.name not in done]
     why = [
@@ -235,8 +238,12 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="filtered_documents",
+    description=(
+        "Documents of one snapshot that pass the rules and are no duplicates; the "
+        "others with the reasons against them."
+    ),
     code_version="2",
-    upstream=(RAW.name,),
+    reads={RAW_SNAPSHOT: SAME_SNAPSHOT},
     params=_params,
     claims=(
         counts_add_up,
@@ -249,5 +256,11 @@ STAGE = Stage(
     sharding=Sharding(
         reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)
     ),
+    group="documents",
+    job="snapshot_documents",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_filtered_documents,
+    show=later("lc_assets.stages.shown.documents:filtered_documents"),
 )
 """Documents worth keeping, and why the others are not."""

@@ -20,7 +20,9 @@ from lc_assets.lake.versions import Published
 from lc_assets.sources.opening import Source, file_source, upstream_of
 from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
 from lc_assets.sources.settings import source_of_key
+from lc_assets.stages import watching
 from lc_assets.stages.building import (
+    UPSTREAM,
     BuildContext,
     Built,
     CheckInput,
@@ -28,6 +30,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
@@ -56,7 +59,7 @@ class LookTask:
         return self.shard.tag
 
 
-def take_stock(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_raw_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the manifest of one partition.
 
     Raises:
@@ -249,12 +252,34 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     )
 
 
+def _state(context: BuildContext, snapshot: SnapshotId) -> str:
+    sources = context.recipe.sources
+    return watching.state_of(
+        upstream_of(sources, snapshot, context.upstream),
+        snapshot,
+        context.recipe.raw_snapshot,
+        sources=sources,
+    )
+
+
 STAGE = Stage(
     name="raw_snapshot",
+    description=(
+        "The files of one partition of a source: which, how large, with what content; nothing "
+        "is copied."
+    ),
     code_version="1",
-    upstream=(),
+    reads={},
     params=_params,
     claims=(the_manifest_adds_up, every_listed_file_is_there),
+    group="documents",
+    job="snapshot_documents",
+    pool=UPSTREAM,
+    kinds=("json", "parquet"),
+    counted="shards",
+    write=write_raw_snapshot,
+    state=_state,
+    show=later("lc_assets.stages.shown.documents:raw_snapshot"),
 )
 """One snapshot as it stands upstream."""
 

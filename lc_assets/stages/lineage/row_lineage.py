@@ -32,6 +32,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
     BuildContext,
     Built,
     CheckInput,
@@ -39,12 +40,15 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.deduplication.removed_documents import REMOVALS
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
+from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.text.lookup_keys import keys_of_documents
 from lc_assets.vocabulary import SPLITS, SnapshotId
@@ -67,7 +71,7 @@ RECORDS: Final = (
 SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
 
 
-def index_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the index of one snapshot's rows.
 
     Raises:
@@ -230,9 +234,19 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 STAGE = Stage(
     name="row_lineage",
+    description=(
+        "An index of one snapshot's rows: each row's document, and every document's "
+        "rows, in milliseconds."
+    ),
     code_version="1",
-    upstream=("token_grid", "removed_documents"),
+    reads={TOKEN_GRID: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda _, __: {},
     claims=(every_row_is_recorded, every_row_is_found_by_its_keys),
+    group="tokens",
+    job="snapshot_rows",
+    kinds=("parquet", "numpy"),
+    counted="rows",
+    write=write_row_lineage,
+    show=later("lc_assets.stages.shown.rows:row_lineage"),
 )
 """Rows by id, address, domain and digest; removals by who went and who stayed."""

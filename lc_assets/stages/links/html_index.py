@@ -30,7 +30,10 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
+from lc_assets.stages import watching
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -38,6 +41,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -48,6 +52,7 @@ from lc_assets.stages.claims import (
 )
 from lc_assets.stages.deduplication.queries import Queries, queries
 from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.capture_choice import (
     NO_CAPTURE,
     NO_PAGE,
@@ -87,7 +92,7 @@ LOOKED_AT_AGAIN: Final = 20
 REASONS: Final = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
 
 
-def index_pages(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_html_index(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the locations of the pages of one snapshot's filtered documents.
 
     Raises:
@@ -329,10 +334,18 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     return {"index": recipe.html_index.index, "links_from": recipe.html_index.links_from}
 
 
+def _state(context: BuildContext, snapshot: SnapshotId) -> str:
+    return watching.state_of_crawl(crawl_of(context), snapshot)
+
+
 STAGE = Stage(
     name="html_index",
+    description=(
+        "Which record of the crawl's archives holds the page of each filtered document "
+        "of one snapshot, as it was fetched."
+    ),
     code_version="1",
-    upstream=("filtered_documents",),
+    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
     claims=(
         all_that_was_kept_came_in("filtered_documents"),
@@ -341,5 +354,12 @@ STAGE = Stage(
         records_hold_the_pages_they_should,
     ),
     wanted=lambda recipe: recipe.longpack_documents.wanted,
+    group="links",
+    job="snapshot_longpack",
+    pool=WORKERS,
+    kinds=("parquet", "duckdb"),
+    write=write_html_index,
+    state=_state,
+    show=later("lc_assets.stages.shown.linking:html_index"),
 )
 """Where the pages of a snapshot's filtered documents are in the crawl's archives."""

@@ -16,6 +16,8 @@ from lc_assets.lake.versions import Published
 from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -23,13 +25,16 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, evenly_spaced
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
+from lc_assets.stages.links.html_index import STAGE as HTML_INDEX
 from lc_assets.stages.links.page_linking import (
     LEFT_OUT,
     LINKS,
@@ -47,7 +52,7 @@ from lc_assets.vocabulary import SnapshotId
 CHECKED_LINES = 1000
 
 
-def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the links of one snapshot's pages.
 
     Raises:
@@ -194,8 +199,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="page_links",
+    description=(
+        "Which pages the pages of one snapshot point at, by which words; and why other "
+        "links lead to none."
+    ),
     code_version="1",
-    upstream=("html_index", "filtered_documents"),
+    reads={HTML_INDEX: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
     claims=(
         all_that_was_kept_came_in("html_index"),
@@ -203,5 +212,12 @@ STAGE = Stage(
         pages_and_targets_have_their_keys,
     ),
     wanted=lambda recipe: recipe.longpack_documents.wanted,
+    group="links",
+    job="snapshot_longpack",
+    pool=WORKERS,
+    kinds=("parquet",),
+    counted="pages",
+    write=write_page_links,
+    show=later("lc_assets.stages.shown.linking:page_links"),
 )
 """What the pages of a snapshot point at."""

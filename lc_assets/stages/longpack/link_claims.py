@@ -20,6 +20,8 @@ from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -27,11 +29,15 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import Queries
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.auditing import asking, how_many, on_two_sides
 from lc_assets.stages.longpack.claiming import Claims, claim_links
@@ -43,7 +49,7 @@ from lc_assets.vocabulary import SnapshotId
 TABLE: Final = "claims.parquet"
 
 
-def claim_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish who holds what among one snapshot's documents.
 
     Raises:
@@ -273,8 +279,16 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="link_claims",
+    description=(
+        "Which page's text goes before which root of one snapshot, along links: the "
+        "first root by a keyed hash keeps a page."
+    ),
     code_version="1",
-    upstream=("page_links", "filtered_documents", "removed_documents"),
+    reads={
+        PAGE_LINKS: SAME_SNAPSHOT,
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
+        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
+    },
     params=_params,
     claims=(
         the_claims_add_up,
@@ -285,5 +299,12 @@ STAGE = Stage(
         nothing_crosses_the_held_out_split,
     ),
     wanted=lambda recipe: recipe.longpack_documents.wanted,
+    group="links",
+    job="snapshot_longpack",
+    pool=WORKERS,
+    kinds=("parquet", "duckdb"),
+    counted="links",
+    write=write_link_claims,
+    show=later("lc_assets.stages.shown.linking:link_claims"),
 )
 """Which page's text goes before which root."""

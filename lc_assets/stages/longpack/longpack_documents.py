@@ -19,6 +19,8 @@ from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -26,10 +28,12 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
 from lc_assets.stages.deduplication.queries import parquet
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack.auditing import asking, how_many
 from lc_assets.stages.longpack.gathering import (
@@ -38,6 +42,7 @@ from lc_assets.stages.longpack.gathering import (
     pack_documents,
     packed_documents_of,
 )
+from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.page_index import (
     INDEX,
     PAGES_FILE,
@@ -56,7 +61,7 @@ READ_AGAIN: Final = 12
 PARTS_READ_AGAIN: Final = 4
 
 
-def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish one snapshot's packed documents.
 
     Raises:
@@ -291,8 +296,12 @@ def _text_of(filtered: Path, document_id: str) -> str | None:
 
 STAGE = Stage(
     name="longpack_documents",
+    description=(
+        "One snapshot's packed documents: each a root behind what it points at, anchor "
+        "texts above, with a span per part."
+    ),
     code_version="2",
-    upstream=("link_claims", "filtered_documents"),
+    reads={LINK_CLAIMS: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: _params(recipe),
     claims=(
         tables_fit(FILTERED),
@@ -303,6 +312,12 @@ STAGE = Stage(
         every_page_is_found_in_its_documents,
     ),
     wanted=lambda recipe: recipe.longpack_documents.wanted,
+    group="links",
+    job="snapshot_longpack",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_longpack_documents,
+    show=later("lc_assets.stages.shown.linking:longpack_documents"),
 )
 """Packed documents and their spans."""
 

@@ -17,6 +17,8 @@ from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -24,9 +26,11 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.rows.row_settings import MegatronSettings
+from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -39,7 +43,7 @@ fit into memory.
 """
 
 
-def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_megatron_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
 
     Raises:
@@ -182,9 +186,20 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
 
 STAGE = Stage(
     name="megatron_rows",
+    description=(
+        "Train and heldout rows of one snapshot as Megatron .bin/.idx, with the GPT "
+        "index Megatron would build."
+    ),
     code_version="1",
-    upstream=("token_grid",),
+    reads={TOKEN_GRID: SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.megatron_rows),
     claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
+    group="training",
+    job="snapshot_rows",
+    pool=WORKERS,
+    kinds=("numpy",),
+    counted="rows",
+    write=write_megatron_rows,
+    show=later("lc_assets.stages.shown.training:megatron_rows"),
 )
 """Rows for Megatron, with their GPT index."""

@@ -6,7 +6,7 @@ counts, and a GPT index per source over as many epochs as the mix needs, built a
 it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from lc_assets.mixing.continuing import lengthened
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
     BuildContext,
     Built,
     CheckInput,
@@ -32,7 +33,9 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
+from lc_assets.stages.megatron.megatron_rows import STAGE as MEGATRON_ROWS
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.mixes.mix_plans import (
     PLAIN,
@@ -44,6 +47,7 @@ from lc_assets.stages.mixes.mix_plans import (
     settings_of,
     source_name,
 )
+from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
 
 MIX_FILE = "mix.json"
@@ -94,7 +98,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         return sum(source.used for source in self.sources)
 
 
-def blend_mix(context: BuildContext, mix: str) -> Built:
+def write_blended_mix(context: BuildContext, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
@@ -273,23 +277,30 @@ def _reaches(prefix: Path, n_used: int) -> bool:
         return False
 
 
-class MixStage(Stage):
-    """A stage whose partitions read different stages: a mix without packed rows does not depend on
-    them.
-    """
-
-    def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
-        """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
-        return stage in self.upstream and reads(recipe, key, stage, upstream_key)
+def _takes_from(kind: str) -> Callable[[Recipe, str, str], bool]:
+    """Whether a mix takes rows of this kind from a snapshot."""
+    return lambda recipe, mix, snapshot: reads(recipe, mix, kind, snapshot)
 
 
-STAGE = MixStage(
+STAGE = Stage(
     name="blended_mix",
+    description=(
+        "One weighted blend of snapshots and kinds of rows as Megatron's dataset_index "
+        "and dataset_sample_index, an index per source."
+    ),
     code_version="2",
-    upstream=("megatron_rows", "packed_rows"),
+    reads={
+        MEGATRON_ROWS: ALL_SNAPSHOTS.where(_takes_from("megatron_rows")),
+        PACKED_ROWS: ALL_SNAPSHOTS.where(_takes_from("packed_rows")),
+    },
     params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron_rows)},
     claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
     partitioned_by="mix",
-    global_upstream=True,
+    group="training",
+    job="mixes",
+    kinds=("numpy",),
+    counted="samples",
+    write=write_blended_mix,
+    show=later("lc_assets.stages.shown.training:blended_mix"),
 )
 """Blends of snapshots."""

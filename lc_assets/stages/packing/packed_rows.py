@@ -22,7 +22,17 @@ from lc_assets.lake.versions import Published
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import CUT_AT_ENDS
 from lc_assets.packing.pieces import Balance, Packing, balance
-from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
+from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    Stage,
+    StagingFolder,
+    build,
+    later,
+    run_shards,
+)
 from lc_assets.stages.claims import all_that_was_kept_came_in
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.packing.packed_claims import (
@@ -40,12 +50,13 @@ from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import opened_table
+from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 NOT_TAKEN = "not taken by the method"
 
 
-def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish one snapshot's packed rows.
 
     Raises:
@@ -213,8 +224,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="packed_rows",
+    description=(
+        "Rows of a fixed length filled with documents of any, every span known: Zarr, "
+        "Megatron's files, spans for masks."
+    ),
     code_version="1",
-    upstream=("packing_tokens",),
+    reads={PACKING_TOKENS: SAME_SNAPSHOT},
     params=_params,
     claims=(
         all_that_was_kept_came_in("packing_tokens"),
@@ -226,5 +241,11 @@ STAGE = Stage(
         packed_train_and_heldout_share_nothing,
     ),
     wanted=lambda recipe: recipe.packed_rows.wanted,
+    group="packing",
+    job="snapshot_packing",
+    pool=WORKERS,
+    kinds=("zarr", "numpy", "parquet"),
+    write=write_packed_rows,
+    show=later("lc_assets.stages.shown.packing:packed_rows"),
 )
 """Documents of any length in rows of a fixed one."""

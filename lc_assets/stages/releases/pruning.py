@@ -21,7 +21,7 @@ from lc_assets.lake.partition import Kept, Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
 from lc_assets.lake.staging import BUSY_SECONDS
 from lc_assets.lake.versions import Published
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.releases.releasing import grids_of_order
 from lc_assets.stages.releases.serving import behind, sources_of
@@ -245,7 +245,7 @@ def _doomed(partition: Partition, name: str, there: Mapping[str, Kept], why: str
 
 
 def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
-    places = {step.name: partition for partition, step in enumerate(CHAIN)}
+    places = {step.name: partition for partition, step in enumerate(STAGES)}
     return sorted(
         doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name)
     )

@@ -28,6 +28,8 @@ from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
+    UNPARTITIONED,
     BuildContext,
     Built,
     CheckInput,
@@ -35,12 +37,15 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
+from lc_assets.stages.mixes.blended_mix import STAGE as BLENDED_MIX
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.card_settings import CardSettings
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.stages.reports.markdown import cell
+from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.tokens.dtypes import memory_dtype
 
 README: Final = "README.md"
@@ -71,7 +76,7 @@ SIZE_CATEGORIES: Final = (
 """As Hugging Face has them."""
 
 
-def write_card(context: BuildContext) -> Built:
+def write_data_set_card(context: BuildContext, _key: str = GLOBAL) -> Built:
     """Publish the card of the published global order and its mixes.
 
     Raises:
@@ -308,11 +313,20 @@ def _params(recipe: Any, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="data_set_card",
+    description=(
+        "Data sheet of the published rows and mixes: Markdown that Hugging Face reads, "
+        "and one page of HTML."
+    ),
     code_version="2",
-    upstream=("longcrawl", "blended_mix"),
+    reads={LONGCRAWL: UNPARTITIONED, BLENDED_MIX: ALL_SNAPSHOTS},
     params=_params,
     claims=(the_card_says_what_stands, the_card_is_complete),
     partitioned_by="nothing",
-    global_upstream=True,
+    group="published",
+    job="card",
+    kinds=("markdown",),
+    counted="rows",
+    write=write_data_set_card,
+    show=later("lc_assets.stages.shown.cards:data_set_card"),
 )
 """The data sheet."""

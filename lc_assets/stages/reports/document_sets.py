@@ -43,15 +43,6 @@ STAGE_OF_SET: Final = {
 }
 
 
-def needs(recipe: Recipe, stage: str) -> bool:
-    """Whether reports of this recipe read a stage: those of sets that it does not want are passed
-    over.
-    """
-    if stage in ("longpack_documents", "link_claims"):
-        return recipe.longpack_documents.wanted
-    return recipe.packed_rows.wanted if stage == "packed_rows" else True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetShard:
     """Documents of one set in one file, or the rows of one split.

@@ -2,7 +2,7 @@
 dark theme.
 
 About 15 kB each: they live in Dagster's event log and in data-set cards. The same numbers give the
-same bytes. Here: drawing. Not here: how an asset shows them (`lc_assets.assets.plots`).
+same bytes. Here: drawing. Not here: how an asset shows them (`lc_assets.orchestration.metadata`).
 """
 
 import io

@@ -22,17 +22,31 @@ from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import growth
 from lc_assets.publishing import publish
-from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
+from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    Stage,
+    StagingFolder,
+    build,
+    later,
+    run_shards,
+)
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.growing import roots_tried
+from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
+from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
+from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.document_sets import (
     LONGPACK,
     NATURAL,
     PACKED,
     SetShard,
-    needs,
     piece_lengths,
     shards_of_sets,
     texts_of,
@@ -78,7 +92,7 @@ class LengthTask:
         return self.name
 
 
-def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the lengths of one snapshot's document sets.
 
     Raises:
@@ -201,21 +215,30 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="length_report",
-    code_version="1",
-    upstream=(
-        "filtered_documents",
-        "removed_documents",
-        "longpack_documents",
-        "link_claims",
-        "packed_rows",
+    description=(
+        "How long one snapshot's documents are in tokens: natural ones, LongPack's, "
+        "pieces of packed rows; how roots grew."
     ),
+    code_version="1",
+    reads={
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
+        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
+        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
+        LINK_CLAIMS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
+        PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
+    },
     params=_params,
     claims=(
         every_document_has_a_length,
         the_shares_are_those_of_the_lengths,
         lengths_are_counted_anew,
     ),
-    needs=needs,
     wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
+    group="reports",
+    job="snapshot_reports",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_length_report,
+    show=later("lc_assets.stages.shown.reports:length_report"),
 )
 """Lengths of a snapshot's document sets."""

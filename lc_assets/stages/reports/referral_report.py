@@ -23,18 +23,31 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
+from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    Stage,
+    StagingFolder,
+    build,
+    later,
+    run_shards,
+)
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
+from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.document_sets import (
     NATURAL,
     PACKED,
     SetShard,
-    needs,
     pieces_of_rows,
     shards_of_sets,
     texts_of,
 )
 from lc_assets.stages.reports.length_claims import SUFFIX as LENGTHS_SUFFIX
+from lc_assets.stages.reports.length_report import STAGE as LENGTH_REPORT
 from lc_assets.stages.reports.referral_claims import (
     COMMON_FILE,
     DENSITIES_FILE,
@@ -103,7 +116,7 @@ class ReferralTask:
         return self.name
 
 
-def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the referrals of a sample of one snapshot's document sets.
 
     Raises:
@@ -276,8 +289,17 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="referral_report",
+    description=(
+        "How densely a sample of one snapshot's documents comes back to what they said "
+        "before, beside the LongPack paper's tables."
+    ),
     code_version="1",
-    upstream=("length_report", "filtered_documents", "longpack_documents", "packed_rows"),
+    reads={
+        LENGTH_REPORT: SAME_SNAPSHOT,
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
+        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
+        PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
+    },
     params=_params,
     claims=(
         every_sample_is_as_asked,
@@ -285,7 +307,12 @@ STAGE = Stage(
         the_densities_are_the_documents_means,
         referrals_are_counted_anew,
     ),
-    needs=needs,
     wanted=lambda recipe: recipe.referral_report.wanted,
+    group="reports",
+    job="snapshot_reports",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_referral_report,
+    show=later("lc_assets.stages.shown.reports:referral_report"),
 )
 """Referrals of a sample of a snapshot's document sets."""

@@ -19,6 +19,7 @@ from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
     BuildContext,
     Built,
     CheckInput,
@@ -26,13 +27,15 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
+from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import SPLITS
 
 
-def order_snapshots(context: BuildContext) -> Built:
+def write_longcrawl(context: BuildContext, _key: str = GLOBAL) -> Built:
     """Publish the order over all published grids.
 
     Raises:
@@ -209,11 +212,20 @@ def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[
 
 STAGE = Stage(
     name="longcrawl",
+    description=(
+        "One global order over the rows of all published snapshots: a uniform shuffle "
+        "of their union, as a small index."
+    ),
     code_version="1",
-    upstream=("token_grid",),
+    reads={TOKEN_GRID: ALL_SNAPSHOTS},
     params=lambda _, __: {},
     claims=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
     partitioned_by="nothing",
-    global_upstream=True,
+    group="tokens",
+    job="all_snapshots",
+    kinds=("numpy",),
+    counted="rows",
+    write=write_longcrawl,
+    show=later("lc_assets.stages.shown.rows:longcrawl"),
 )
 """The global order over all snapshots."""

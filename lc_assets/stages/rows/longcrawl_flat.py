@@ -29,6 +29,8 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    UNPARTITIONED,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -36,10 +38,12 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import by_chunk, evenly_spaced
 from lc_assets.stages.recipe import plain
+from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
@@ -65,7 +69,7 @@ class FlatTask:
         return f"{self.folder.name} {self.name}"
 
 
-def flatten(context: BuildContext) -> Built:
+def write_longcrawl_flat(context: BuildContext, _key: str = GLOBAL) -> Built:
     """Publish ``train.zarr`` and ``heldout.zarr`` as LongCrawl64 was published.
 
     Raises:
@@ -184,10 +188,21 @@ def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list
 
 STAGE = Stage(
     name="longcrawl_flat",
+    description=(
+        "All rows in the global order as one Zarr in LongCrawl64's published layout, "
+        "for readers that know only that."
+    ),
     code_version="1",
-    upstream=("longcrawl",),
+    reads={LONGCRAWL: UNPARTITIONED},
     params=lambda recipe, _: plain(recipe.longcrawl_flat),
     claims=(the_flat_rows_are_the_ordered_rows,),
     partitioned_by="nothing",
+    group="tokens",
+    job="all_snapshots",
+    pool=WORKERS,
+    kinds=("zarr",),
+    counted="rows",
+    write=write_longcrawl_flat,
+    show=later("lc_assets.stages.shown.rows:longcrawl_flat"),
 )
 """LongCrawl64's own layout."""

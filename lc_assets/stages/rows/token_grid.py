@@ -23,6 +23,8 @@ from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -30,6 +32,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -46,6 +49,7 @@ from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
+from lc_assets.stages.tokens.token_documents import STAGE as TOKEN_DOCUMENTS
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -76,7 +80,7 @@ class BandTask:
         return f"{self.folder.name} {self.name}"
 
 
-def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_token_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish one snapshot's rows.
 
     Raises:
@@ -369,8 +373,12 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
 
 STAGE = Stage(
     name="token_grid",
+    description=(
+        "Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, "
+        "rolled and split, as Zarr; their documents in a table."
+    ),
     code_version="3",
-    upstream=("token_documents",),
+    reads={TOKEN_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.token_grid),
     claims=(
         all_that_was_kept_came_in("token_documents"),
@@ -379,5 +387,11 @@ STAGE = Stage(
         train_and_heldout_share_nothing,
         order_and_shifts_are_uniform,
     ),
+    group="tokens",
+    job="snapshot_rows",
+    pool=WORKERS,
+    kinds=("zarr", "numpy"),
+    write=write_token_grid,
+    show=later("lc_assets.stages.shown.rows:token_grid"),
 )
 """Rows of 65,536 tokens, shuffled, rolled and split."""

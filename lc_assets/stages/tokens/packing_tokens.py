@@ -22,7 +22,17 @@ import msgspec
 from lc_assets.counts import Counts
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
+from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    Stage,
+    StagingFolder,
+    build,
+    later,
+    run_shards,
+)
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -33,9 +43,13 @@ from lc_assets.stages.claims import (
     tables_fit,
     the_shards_add_up,
 )
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
+from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
@@ -59,15 +73,10 @@ LABEL: Final = "longpack-"
 IN_LONGPACK: Final = "in a document of LongPack"
 """Why a natural document is left out."""
 
-READ: Final = {
-    "natural": (FILTERED, REMOVALS),
-    "longpack": (LONGPACK,),
-    "both": (FILTERED, REMOVALS, CLAIMS, LONGPACK),
-}
 """Stages that are read, by `PackingSettings.documents`."""
 
 
-def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are to be packed.
 
     Raises:
@@ -155,8 +164,23 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="packing_tokens",
+    description=(
+        "Token ids of one snapshot's documents that are to be packed into rows, of any "
+        "length, natural or LongPack's."
+    ),
     code_version="1",
-    upstream=(FILTERED, REMOVALS, CLAIMS, LONGPACK),
+    reads={
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.packed_rows.documents != "longpack"
+        ),
+        REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.packed_rows.documents != "longpack"
+        ),
+        LINK_CLAIMS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.documents == "both"),
+        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.packed_rows.documents != "natural"
+        ),
+    },
     params=_params,
     claims=(
         counts_add_up,
@@ -167,8 +191,13 @@ STAGE = Stage(
         the_fast_tokenizer_agreed,
         the_shards_add_up,
     ),
-    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
-    needs=lambda recipe, stage: stage in READ[recipe.packed_rows.documents],
     wanted=lambda recipe: recipe.packed_rows.wanted,
+    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
+    group="packing",
+    job="snapshot_packing",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_packing_tokens,
+    show=later("lc_assets.stages.shown.packing:packing_tokens"),
 )
 """Token ids of documents of any length, to be packed into rows."""

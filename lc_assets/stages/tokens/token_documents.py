@@ -23,6 +23,8 @@ from lc_assets.formats.named_tokenizers import end_of_text, vocabulary_of
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    WORKERS,
     BuildContext,
     Built,
     CheckInput,
@@ -30,6 +32,7 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
     run_shards,
 )
 from lc_assets.stages.claims import (
@@ -42,7 +45,9 @@ from lc_assets.stages.claims import (
     tables_fit,
     the_shards_add_up,
 )
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
@@ -101,7 +106,7 @@ class TokenizeTask:
         return str(self.documents)
 
 
-def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_token_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are long enough.
 
     Raises:
@@ -340,8 +345,12 @@ def params_of(settings: TokenizingSettings) -> dict[str, Any]:
 
 STAGE = Stage(
     name="token_documents",
+    description=(
+        "Token ids of one snapshot's documents that fill a row, whole, in Megatron's "
+        ".bin/.idx with an identity table."
+    ),
     code_version="2",
-    upstream=("filtered_documents", "removed_documents"),
+    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: params_of(recipe.token_documents),
     claims=(
         counts_add_up,
@@ -355,5 +364,11 @@ STAGE = Stage(
     sharding=Sharding(
         reads=remaining_read, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
     ),
+    group="tokens",
+    job="snapshot_rows",
+    pool=WORKERS,
+    kinds=("parquet",),
+    write=write_token_documents,
+    show=later("lc_assets.stages.shown.rows:token_documents"),
 )
 """Token ids of the documents that fill a row."""

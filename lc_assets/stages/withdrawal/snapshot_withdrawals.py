@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.counts import Counts
-from lc_assets.errors import NotPublished
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    SAME_SNAPSHOT,
+    UNPARTITIONED,
     BuildContext,
     Built,
     CheckInput,
@@ -24,8 +25,12 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
+from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
+from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import WITHDRAWN, read_table, write_table
+from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_DOCUMENTS
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
 from lc_assets.vocabulary import SnapshotId
 
@@ -36,7 +41,7 @@ WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
 """
 
 
-def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
+def write_snapshot_withdrawals(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the withdrawn documents of one snapshot.
 
     Raises:
@@ -44,12 +49,6 @@ def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        for name, asset in (
-            (f"document_keys/{snapshot}", "document_keys"),
-            (f"withdrawn_documents/{GLOBAL}", "withdrawn_documents"),
-        ):
-            if STAGE.needs(context.recipe, asset) and name not in staging.inputs:
-                raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
         lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], snapshot)
         write_table(staging.folder / TABLE, lines)
         return Counts(seen=lines.num_rows, kept=lines.num_rows)
@@ -83,16 +82,29 @@ def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     )
 
 
+def _are_lists_named(recipe: Recipe) -> bool:
+    """Without lists nothing is looked up, so the keys need not be there."""
+    return bool(recipe.withdrawn_documents.lists)
+
+
 STAGE = Stage(
     name="snapshot_withdrawals",
+    description=(
+        "One snapshot's withdrawn documents; where a changed list finds none of its "
+        "documents, nothing behind this is stale."
+    ),
     code_version="1",
-    upstream=("withdrawn_documents", "document_keys"),
+    reads={
+        WITHDRAWN_DOCUMENTS: UNPARTITIONED,
+        DOCUMENT_KEYS: SAME_SNAPSHOT.only_if(_are_lists_named),
+    },
     params=lambda _, __: {},
     claims=(the_part_is_this_snapshots,),
-    global_upstream=True,
-    own_only=("withdrawn_documents", "document_keys"),
-    # Without lists nothing is looked up, so the keys need not be there.
-    needs=lambda recipe, stage: stage != "document_keys" or bool(recipe.withdrawn_documents.lists),
     sieve=True,
+    group="documents",
+    job="snapshot_rows",
+    kinds=("parquet",),
+    write=write_snapshot_withdrawals,
+    show=later("lc_assets.stages.shown.removing:snapshot_withdrawals"),
 )
 """Withdrawn documents of one snapshot."""

@@ -29,6 +29,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
+    ALL_SNAPSHOTS,
     BuildContext,
     Built,
     CheckInput,
@@ -36,9 +37,12 @@ from lc_assets.stages.building import (
     Stage,
     StagingFolder,
     build,
+    later,
 )
 from lc_assets.stages.claims import evenly_spaced
+from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
+from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
 from lc_assets.stages.documents.document_keys import documents_of
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.recipe import Recipe
@@ -56,7 +60,7 @@ LOOKED_UP_AGAIN: Final = 64
 Line = dict[str, Any]
 
 
-def withdraw(context: BuildContext) -> Built:
+def write_withdrawn_documents(context: BuildContext, _key: str = GLOBAL) -> Built:
     """Publish which documents must no longer be served.
 
     Raises:
@@ -317,14 +321,28 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     return {"entries": digest_of_entries(entries)} | rest
 
 
+def _are_lists_named(recipe: Recipe) -> bool:
+    return bool(recipe.withdrawn_documents.lists)
+
+
 STAGE = Stage(
     name="withdrawn_documents",
+    description=(
+        "Documents of all snapshots that must no longer be served, by the recipe's "
+        "lists: what these name, and the same content."
+    ),
     code_version="1",
-    upstream=("document_keys", "near_duplicate_pairs"),
+    reads={
+        DOCUMENT_KEYS: ALL_SNAPSHOTS.only_if(_are_lists_named),
+        NEAR_DUPLICATE_PAIRS: ALL_SNAPSHOTS.only_if(_are_lists_named),
+    },
     params=_params,
     claims=(the_withdrawn_add_up, every_entry_finds_its_documents),
     partitioned_by="nothing",
-    global_upstream=True,
-    reads=lambda recipe, _key, _upstream_key: bool(recipe.withdrawn_documents.lists),
+    group="documents",
+    job="withdrawn",
+    kinds=("parquet",),
+    write=write_withdrawn_documents,
+    show=later("lc_assets.stages.shown.removing:withdrawn_documents"),
 )
 """Documents that must no longer be served, of all snapshots."""

@@ -10,7 +10,7 @@ from dagster_gcp import GCSResource
 
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
-from lc_assets.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource
 
 
 class BucketBuildContextResource(BuildContextResource):

@@ -1,7 +1,7 @@
 """Schedules that ask the planner every hour of the night, and start what it calls out of date, each
 version once a night.
 
-The backstop of the condition (`lc_assets.triggers.out_of_date`), which asks for each version once:
+The backstop of the condition (`lc_assets.orchestration.conditions`), which asks for each version once:
 what failed then may have failed for a reason that has passed. Alone, they rebuild everything in a
 night: what waits in one hour can be built in the next. A night's runs have keys of their own, so a
     tick that is evaluated twice starts nothing twice, and what has failed is not tried
@@ -17,9 +17,9 @@ import dagster as dg
 
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL
+from lc_assets.orchestration.planner import Asker
+from lc_assets.orchestration.upstream_sensors import RUNNING
 from lc_assets.stages.planning import Run, partitioned_by
-from lc_assets.triggers.asking import Asker
-from lc_assets.triggers.upstream import RUNNING
 
 CRON = "0 1-6 * * *"
 KINDS: Mapping[str, frozenset[str]] = {

@@ -7,12 +7,12 @@ from functools import partial
 import dagster as dg
 
 from lc_assets.lake.upstream import Upstream
+from lc_assets.orchestration.planner import Asker
+from lc_assets.orchestration.upstream_sensors import looking_sensor
 from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
 from lc_assets.stages.watching import Survey, survey, survey_crawl
-from lc_assets.triggers.asking import Asker
-from lc_assets.triggers.upstream import looking_sensor
 
 EVERY_SECONDS = 30
 

@@ -21,10 +21,8 @@ import dagster as dg
 import msgspec
 
 from lc_assets.errors import Unreachable
+from lc_assets.orchestration.metadata import STATE
 from lc_assets.stages.watching import Survey
-
-STATE = "upstream_state"
-"""Metadata of a materialization of `raw_snapshot` or `html_index`: the state that was found."""
 
 AGAIN_AFTER_SECONDS = 600.0
 AGAIN_AT_LATEST_SECONDS = 86_400.0

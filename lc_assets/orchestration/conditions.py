@@ -7,7 +7,7 @@ by the state: a partition is asked for while the planner calls it out of date. I
 * while it, or something that it is made of, is being built;
 * when this very version of it was asked for before: its run failed, or was stopped by a person, or
   built something else. It is asked for again when anything about it changes, and once a night
-  (`lc_assets.triggers.nightly`);
+  (`lc_assets.orchestration.schedules`);
 * when its audit has refused this very version.
 
 What of one partition can be built in a row is asked for in one tick, so it goes into one run.
@@ -21,8 +21,8 @@ import dagster as dg
 import msgspec
 
 from lc_assets.lake.lake import GLOBAL
+from lc_assets.orchestration.planner import Asker
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.triggers.asking import Asker
 
 
 @dataclass(frozen=True, eq=False)

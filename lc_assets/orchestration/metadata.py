@@ -4,18 +4,31 @@ plot.
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
-from lc_assets.assets import plots
-from lc_assets.assets.columns import Origins, lineage
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import Receipt
-from lc_assets.stages.building import Built, CheckResult
+from lc_assets.stages.building import Built, CheckResult, Stage
 from lc_assets.stages.meanings import meaning
 from lc_assets.stages.reports import markdown
+from lc_assets.stages.showing import (
+    Markdown,
+    Origins,
+    Passages,
+    Plot,
+    Shown,
+    Table,
+    Value,
+    bars,
+    inline,
+)
+
+STATE = "upstream_state"
+"""Metadata of a stage that reads from outside the lake: the state that was found there."""
 
 MOST_REASONS = 8
 BAR = 10
@@ -35,14 +48,8 @@ summary out of the page.
 """
 
 
-def report(
-    built: Built,
-    *,
-    counted: str = "documents",
-    rows: int | None = None,
-    columns: pa.Schema | None = None,
-    origins: Origins | None = None,
-    **more: Any,
+def result_of(
+    stage: Stage, built: Built, shown: Shown, *, state: str | None = None
 ) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
@@ -50,21 +57,20 @@ def report(
     what it took last.
 
     Args:
-        built: what stands published.
-        counted: what its counts counts.
-        rows: the number to plot over time; by default what was kept.
-        columns: of the published table, when it is one.
-        origins: where these come from.
-        more: plots, tables and further numbers.
+        stage: what was built.
+        built: the published version.
+        shown: its plots, tables and numbers.
+        state: of what it read from outside the lake.
     """
     receipt = built.published.receipt
     metadata: dict[str, Any] = {
-        "summary": dg.MetadataValue.md(summary(built, counted)),
-        **_fates(receipt.counts, counted),
-        **more,
+        "summary": dg.MetadataValue.md(summary(built, stage.counted)),
+        **_outcomes(receipt.counts, stage.counted),
+        **{name: metadata_value(value) for name, value in shown.values.items()},
+        **({} if state is None else {STATE: state}),
         "place": dg.MetadataValue.path(built.published.home.absolute()),
         "dagster/uri": built.published.home.absolute().as_uri(),
-        "dagster/row_count": receipt.counts.kept if rows is None else rows,
+        "dagster/row_count": receipt.counts.kept if shown.rows is None else shown.rows,
         "bytes": receipt.n_bytes,
         **{named(name): count for name, count in receipt.counts.extra.items()},
         "built": "found finished, nothing was computed" if built.reused else "computed",
@@ -74,11 +80,39 @@ def report(
         metadata |= {
             name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()
         }
-    if columns is not None:
-        metadata["dagster/column_schema"] = table_schema(columns, origins or {})
-    if origins is not None:
-        metadata["dagster/column_lineage"] = lineage(origins)
+    if shown.columns is not None:
+        metadata["dagster/column_schema"] = table_schema(shown.columns, shown.origins or {})
+    if shown.origins is not None:
+        metadata["dagster/column_lineage"] = column_lineage(shown.origins)
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
+
+
+def metadata_value(value: Value) -> Any:
+    """A stage's value as Dagster's metadata."""
+    if isinstance(value, Plot):
+        return dg.MetadataValue.md(f"![{value.title}]({inline(value.png())})")
+    if isinstance(value, Table):
+        return table(value.lines)
+    if isinstance(value, Passages):
+        return passages(value.lines)
+    if isinstance(value, Markdown):
+        return dg.MetadataValue.md(value.text)
+    if isinstance(value, Path):
+        return dg.MetadataValue.path(value.absolute())
+    return dg.MetadataValue.float(value) if isinstance(value, float) else value
+
+
+def column_lineage(origins: Origins) -> dg.TableColumnLineage:
+    """Origins of columns as Dagster shows them."""
+    return dg.TableColumnLineage(
+        {
+            column: [
+                dg.TableColumnDep(asset_key=dg.AssetKey(stage), column_name=name)
+                for stage, name in found
+            ]
+            for column, found in origins.items()
+        }
+    )
 
 
 def named(count: str) -> str:
@@ -106,14 +140,18 @@ def summary(built: Built, counted: str) -> str:
     return "\n".join([*lines, *_reasons(counts), "", _made_of(built.published.receipt)])
 
 
-def _fates(counts: Counts, counted: str) -> dict[str, dg.MetadataValue]:
+def _outcomes(counts: Counts, counted: str) -> dict[str, dg.MetadataValue]:
     """A bar for what was kept and one per reason, where anything was dropped."""
     if not counts.dropped:
         return {}
     reasons = dict(sorted(counts.dropped.items(), key=lambda item: -item[1]))
     return {
-        "kept_and_dropped": plots.bars(
-            "Kept, and dropped by the first reason", {"kept": counts.kept} | reasons, unit=counted
+        "kept_and_dropped": metadata_value(
+            bars(
+                "Kept, and dropped by the first reason",
+                {"kept": counts.kept} | reasons,
+                unit=counted,
+            )
         )
     }
 

@@ -2,14 +2,10 @@
 to asset.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import dagster as dg
-
+from lc_assets.stages.showing import Origins
 from lc_assets.stages.tables import IDENTITY
-
-Origins = Mapping[str, Sequence[tuple[str, str]]]
-"""Column → assets and columns that it is made of."""
 
 WHO = tuple(name for name, _ in IDENTITY)
 
@@ -139,16 +135,3 @@ LENGTHS: Origins = {
 DENSITIES: Origins = carried(("document_set", "length_group"), "length_report") | {
     "figure": [(asset, "raw_content") for asset in _EITHER] + [("packed_rows", "row_stop")]
 }
-
-
-def lineage(origins: Origins) -> dg.TableColumnLineage:
-    """As Dagster shows it."""
-    return dg.TableColumnLineage(
-        {
-            column: [
-                dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)
-                for asset, name in found
-            ]
-            for column, found in origins.items()
-        }
-    )

@@ -16,7 +16,7 @@ import dagster as dg
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
-from lc_assets.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.stages.building import Check, CheckResult, Stage, check_input_of, run_check
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.releases.serving import CLAIM as WITHDRAWN
@@ -51,10 +51,10 @@ def checks_of(
             name=f"{asset.to_python_identifier()}_checks", specs=specs, can_subset=True
         )
         def check(
-            context: dg.AssetCheckExecutionContext, workshop: BuildContextResource
+            context: dg.AssetCheckExecutionContext, build_context: BuildContextResource
         ) -> Iterator[dg.AssetCheckResult]:
             chosen = {key.name for key in context.selected_asset_check_keys}
-            with workshop.open(context.log) as opened:
+            with build_context.open(context.log) as opened:
                 # A run of a partition may hold an asset that has none.
                 key = (
                     context.partition_key
@@ -75,7 +75,7 @@ def findings_of(
     """
     published = lake.partition(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
-    evidence = check_input_of(lake, published, by_head=stage.by_head)
+    evidence = check_input_of(lake, published, by_summary=stage.by_summary)
     found = [run_check(claim, evidence) for claim in wanted]
     served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
     return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])

@@ -1,1 +1,0 @@
-"""Asset checks: re-read what was published and hold it against the receipt and against theory."""

@@ -1,0 +1,16 @@
+"""What the UI shows of assets for people: what the published data set is."""
+
+from lc_assets.stages.building import BuildContext, Built
+from lc_assets.stages.reports import data_set_card as card
+from lc_assets.stages.showing import Markdown, Shown, inline
+
+
+def data_set_card(_context: BuildContext, built: Built) -> Shown:
+    """Of `data_set_card`."""
+    page = built.published.folder / card.PAGE
+    text = (built.published.folder / card.README).read_text("utf-8").split("\n---\n", 1)[1]
+    for name in card.PLOTS:
+        text = text.replace(
+            f"({name})", f"({inline((built.published.folder / name).read_bytes())})"
+        )
+    return Shown(values={"card": Markdown(text), "page": page.absolute()})
