@@ -15,13 +15,16 @@ Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so tha
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Int64, Integer, UInt8
 
 from lc_assets.compiling import compiled
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_tokens
+
+PieceColumn: TypeAlias = Int64[np.ndarray, " piece"]
+EndColumn: TypeAlias = Int64[np.ndarray, " end"]
 
 ENDS_SENTENCE: Final = 1
 ENDS_LINE: Final = 2
@@ -46,7 +49,7 @@ class Ends:
     """
 
     first: Int64[np.ndarray, " boundary"]
-    token: Int64[np.ndarray, " end"]
+    token: EndColumn
 
     @classmethod
     def joined(cls, found: Iterable[Integer[np.ndarray, " end"]]) -> "Ends":
@@ -88,7 +91,7 @@ def spacing(segment_tokens: int) -> int:
 
 def ends_in(
     ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF
-) -> Int64[np.ndarray, " end"]:
+) -> EndColumn:
     """Where sentences and lines of one document end: the token after each.
 
     At most one end of ``every`` ids is kept, and never that of the last id.
@@ -136,13 +139,13 @@ def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = N
 
 @compiled
 def _count_segments(
-    document: Int64[np.ndarray, " piece"],
-    start: Int64[np.ndarray, " piece"],
-    stop: Int64[np.ndarray, " piece"],
+    document: PieceColumn,
+    start: PieceColumn,
+    stop: PieceColumn,
     segment_tokens: int,
     first: Int64[np.ndarray, " boundary"],
-    token: Int64[np.ndarray, " end"],
-    counts: Int64[np.ndarray, " piece"],
+    token: EndColumn,
+    counts: PieceColumn,
 ) -> int:
     """Write the number of segments of each piece into ``counts``, and return their sum."""
     total = 0
@@ -159,12 +162,12 @@ def _count_segments(
 
 @compiled
 def _write_segments(
-    document: Int64[np.ndarray, " piece"],
-    start: Int64[np.ndarray, " piece"],
-    stop: Int64[np.ndarray, " piece"],
+    document: PieceColumn,
+    start: PieceColumn,
+    stop: PieceColumn,
     segment_tokens: int,
     first: Int64[np.ndarray, " boundary"],
-    token: Int64[np.ndarray, " end"],
+    token: EndColumn,
     starts: Int64[np.ndarray, " segment"],
     stops: Int64[np.ndarray, " segment"],
 ) -> None:
@@ -183,7 +186,7 @@ def _write_segments(
 
 
 @compiled
-def _segment_stop(own: Int64[np.ndarray, " end"], at: int, segment_tokens: int) -> int:
+def _segment_stop(own: EndColumn, at: int, segment_tokens: int) -> int:
     """End of a segment that begins at ``at`` and is shorter than the rest of its piece."""
     below = np.searchsorted(own, at + segment_tokens, side="right")
     if below and own[below - 1] >= at + (segment_tokens + 1) // 2:

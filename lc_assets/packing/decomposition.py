@@ -14,13 +14,15 @@ Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Int8, Int64
 
 from lc_assets.errors import BadInput
 from lc_assets.randomness import keyed_u64
+
+PieceColumn: TypeAlias = Int64[np.ndarray, " piece"]
 
 MOST: Final = 30
 """Largest exponent: Megatron stores lengths as int32."""
@@ -36,11 +38,11 @@ class Decomposition:
         exponent: int8.
     """
 
-    document: Int64[np.ndarray, " piece"]
-    start: Int64[np.ndarray, " piece"]
+    document: PieceColumn
+    start: PieceColumn
     exponent: Int8[np.ndarray, " piece"]
 
-    def of(self, exponent: int) -> tuple[Int64[np.ndarray, " piece"], Int64[np.ndarray, " piece"]]:
+    def of(self, exponent: int) -> tuple[PieceColumn, PieceColumn]:
         """Documents and starts of the pieces of one length."""
         chosen = self.exponent == exponent
         return self.document[chosen], self.start[chosen]
@@ -102,27 +104,21 @@ def decomposed(
     return Decomposition(document=document, start=_starts(document, exponent), exponent=exponent)
 
 
-def _drawn(
-    document: Int64[np.ndarray, " piece"], keys: Sequence[str], n_docs: int, seed: int
-) -> Int64[np.ndarray, " piece"]:
+def _drawn(document: PieceColumn, keys: Sequence[str], n_docs: int, seed: int) -> PieceColumn:
     """Order the pieces within each document by a hash of its key and their number."""
     if len(keys) != n_docs:
         raise BadInput(f"expected a key for each of {n_docs:,} documents, got {len(keys):,}")
     number = np.arange(len(document)) - np.searchsorted(document, document)
     names = (f"{n}/{keys[doc]}" for doc, n in zip(document.tolist(), number.tolist(), strict=True))
-    order: Int64[np.ndarray, " piece"] = np.lexsort(
-        (keyed_u64("pieces", seed=seed, keys=names), document)
-    )
+    order: PieceColumn = np.lexsort((keyed_u64("pieces", seed=seed, keys=names), document))
     return order
 
 
-def _starts(
-    document: Int64[np.ndarray, " piece"], exponent: Int8[np.ndarray, " piece"]
-) -> Int64[np.ndarray, " piece"]:
+def _starts(document: PieceColumn, exponent: Int8[np.ndarray, " piece"]) -> PieceColumn:
     before = np.concatenate(
         [[0], np.cumsum(np.left_shift(np.int64(1), exponent.astype(np.int64)))]
     )[:-1]
-    starts: Int64[np.ndarray, " piece"] = (
+    starts: PieceColumn = (
         before - before[np.searchsorted(document, document)] if len(document) else before
     )
     return starts

@@ -17,7 +17,7 @@ documents, some of them several times or not at all. Every method takes one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64, Int64, Integer
@@ -35,8 +35,10 @@ from lc_assets.packing.pieces import (
 )
 from lc_assets.packing.segments import dispatch, interleave
 
+Documents: TypeAlias = Integer[np.ndarray, " document"]
 
-def concatenate(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
+
+def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
     """Put documents end to end, in their order, and cut them at the ends of rows.
 
     Only the last row has padding. A separator is the last token of its document: include it in the
@@ -93,7 +95,7 @@ KEEP_ORDER: Final = ("bestfit", "concat")
 
 
 def pack(
-    lengths: Integer[np.ndarray, " document"],
+    lengths: Documents,
     *,
     method: str,
     shape: Shape,
@@ -128,9 +130,9 @@ def pack(
 
 
 def pack_groups(
-    lengths: Integer[np.ndarray, " document"],
-    group: Integer[np.ndarray, " document"],
-    order_by: Integer[np.ndarray, " document"] | Float64[np.ndarray, " document"],
+    lengths: Documents,
+    group: Documents,
+    order_by: Documents | Float64[np.ndarray, " document"],
     *,
     method: str,
     shape: Shape,

@@ -7,12 +7,15 @@ as columns: 32 bytes per piece, for any number of documents.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int64, Integer
 
 from lc_assets.errors import BadInput
+
+PieceColumn: TypeAlias = Int64[np.ndarray, " piece"]
+Documents: TypeAlias = Integer[np.ndarray, " document"]
 
 MOST_ROW_TOKENS: Final = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
@@ -28,15 +31,15 @@ class Pieces:
         stop: the token after its last.
     """
 
-    document: Int64[np.ndarray, " piece"]
-    start: Int64[np.ndarray, " piece"]
-    stop: Int64[np.ndarray, " piece"]
+    document: PieceColumn
+    start: PieceColumn
+    stop: PieceColumn
 
     def __len__(self) -> int:
         return len(self.document)
 
     @property
-    def lengths(self) -> Int64[np.ndarray, " piece"]:
+    def lengths(self) -> PieceColumn:
         """Tokens of each piece."""
         return np.asarray(self.stop - self.start)
 
@@ -63,13 +66,11 @@ class Packing:
 
     row_tokens: int
     n_rows: int
-    row: Int64[np.ndarray, " piece"]
+    row: PieceColumn
     pieces: Pieces
 
     @classmethod
-    def of(
-        cls, pieces: Pieces, row: Int64[np.ndarray, " piece"], *, row_tokens: int, n_rows: int
-    ) -> Self:
+    def of(cls, pieces: Pieces, row: PieceColumn, *, row_tokens: int, n_rows: int) -> Self:
         """Put pieces into the given rows; within a row they keep their order."""
         order = np.argsort(row, kind="stable")
         return cls(row_tokens=row_tokens, n_rows=n_rows, row=row[order], pieces=pieces.take(order))
@@ -80,7 +81,7 @@ class Packing:
         return np.searchsorted(self.row, np.arange(self.n_rows + 1)).astype(np.int64)
 
     @cached_property
-    def places(self) -> Int64[np.ndarray, " piece"]:
+    def places(self) -> PieceColumn:
         """First token of each piece in its row."""
         begins = np.cumsum(self.pieces.lengths) - self.pieces.lengths
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
@@ -163,7 +164,7 @@ class Balance:
         return self.attention / max(self.rows * self.row_tokens**2, 1)
 
 
-def whole(lengths: Integer[np.ndarray, " document"]) -> Pieces:
+def whole(lengths: Documents) -> Pieces:
     """One piece per document that is not empty."""
     document = np.flatnonzero(lengths)
     return Pieces(document, np.zeros(len(document), np.int64), lengths[document].astype(np.int64))
@@ -198,7 +199,7 @@ def numbered(
     return whose, np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def balance(packing: Packing, lengths: Integer[np.ndarray, " document"]) -> Balance:
+def balance(packing: Packing, lengths: Documents) -> Balance:
     """Count tokens; every document is packed completely, once or several times, or not at all."""
     pieces = packing.pieces
     n_documents = len(lengths)
@@ -222,9 +223,7 @@ def balance(packing: Packing, lengths: Integer[np.ndarray, " document"]) -> Bala
     )
 
 
-def cut_documents(
-    pieces: Pieces, lengths: Integer[np.ndarray, " document"]
-) -> Bool[np.ndarray, " document"]:
+def cut_documents(pieces: Pieces, lengths: Documents) -> Bool[np.ndarray, " document"]:
     """Which documents have a piece that is only a part of them."""
     cut = np.zeros(len(lengths), np.bool_)
     cut[pieces.document[pieces.lengths < lengths[pieces.document]]] = True
@@ -233,8 +232,8 @@ def cut_documents(
 
 def covered_as_often(
     pieces: Pieces,
-    lengths: Integer[np.ndarray, " document"],
-    times: Integer[np.ndarray, " document"],
+    lengths: Documents,
+    times: Documents,
 ) -> bool:
     """Whether every token of every document is in exactly ``times`` pieces, however it is cut.
 
@@ -297,7 +296,7 @@ def require_lengths(lengths: Any) -> Int64[np.ndarray, " document"]:
     return found.astype(np.int64)
 
 
-def _sum_of_squares(lengths: Int64[np.ndarray, " piece"]) -> int:
+def _sum_of_squares(lengths: PieceColumn) -> int:
     """Exact, also beyond 2⁶³."""
     top = int(lengths.max(initial=0))
     if top**2 * len(lengths) < 2**63:

@@ -9,7 +9,8 @@ Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interlea
     is LongSkywork's "chunk interleave".
 """
 
-from typing import Final
+import heapq
+from typing import Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Int64, Integer
@@ -25,6 +26,8 @@ from lc_assets.packing.pieces import (
     require_tokens,
     whole,
 )
+
+SegmentColumn: TypeAlias = Int64[np.ndarray, " segment"]
 
 MOST_TRIES: Final = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
@@ -98,8 +101,8 @@ def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"
 
 
 def _documents_with_long_segments_first(
-    document: Int64[np.ndarray, " segment"], lengths: Int64[np.ndarray, " segment"]
-) -> tuple[Int64[np.ndarray, " segment"], Int64[np.ndarray, " boundary"]]:
+    document: SegmentColumn, lengths: SegmentColumn
+) -> tuple[SegmentColumn, Int64[np.ndarray, " boundary"]]:
     """Order segments by the longest segment of their document, then by length, descending.
 
     Returns:
@@ -117,8 +120,8 @@ def _documents_with_long_segments_first(
 
 
 def _fewest_rows(
-    lengths: Int64[np.ndarray, " segment"], first: Int64[np.ndarray, " boundary"], row_tokens: int
-) -> tuple[Int64[np.ndarray, " segment"], int]:
+    lengths: SegmentColumn, first: Int64[np.ndarray, " boundary"], row_tokens: int
+) -> tuple[SegmentColumn, int]:
     """Deal segments into close to the fewest rows that hold them; see `_deal`.
 
     Rows that fill evenly are full all at once, and then every further segment adds a row of its
@@ -126,7 +129,7 @@ def _fewest_rows(
     in the end, with at most `MOST_TRIES` tries.
     """
 
-    def deal(n_rows: int) -> tuple[Int64[np.ndarray, " segment"], int]:
+    def deal(n_rows: int) -> tuple[SegmentColumn, int]:
         row = np.empty(len(lengths), np.int64)
         return row, int(_deal(lengths, first, n_rows, row_tokens, row))
 
@@ -145,11 +148,11 @@ def _fewest_rows(
 
 @compiled
 def _deal(
-    lengths: Int64[np.ndarray, " segment"],
+    lengths: SegmentColumn,
     first: Int64[np.ndarray, " boundary"],
     n_rows: int,
     row_tokens: int,
-    row: Int64[np.ndarray, " segment"],
+    row: SegmentColumn,
 ) -> int:
     """Write the row of each segment.
 
@@ -164,66 +167,25 @@ def _deal(
     Returns:
         The number of rows in the end.
     """
-    used = np.zeros(n_rows + len(lengths), np.int64)
-    # A heap of row numbers, the emptiest on top. All are empty, so any order is a heap.
-    heap = np.arange(n_rows + len(lengths))
-    n_heap = n_rows
-    taken = np.empty(2 * len(lengths), np.int64)  # rows from the heap, then new ones
+    rows = [(0, number) for number in range(n_rows)]  # a heap: the emptiest first, then by number
     for document in range(len(first) - 1):
         # Take as many of the emptiest rows as there are segments.
-        n_segments = first[document + 1] - first[document]
-        n_waiting = n_all = min(n_segments, n_heap)
-        for place in range(n_waiting):
-            taken[place] = _pop(heap, n_heap, used)
-            n_heap -= 1
+        n_waiting = min(first[document + 1] - first[document], len(rows))
+        taken = [heapq.heappop(rows) for _ in range(n_waiting)]
         # Give each segment the next of them, or a new row.
-        n_taken = 0
+        at = 0
         for segment in range(first[document], first[document + 1]):
-            if n_taken < n_waiting and used[taken[n_taken]] + lengths[segment] <= row_tokens:
-                chosen = taken[n_taken]
-                n_taken += 1
+            length = lengths[segment]
+            if at < n_waiting and taken[at][0] + length <= row_tokens:
+                used, chosen = taken[at]
+                taken[at] = (used + length, chosen)
+                at += 1
             else:
                 chosen = n_rows
-                taken[n_all] = chosen
-                n_all += 1
+                taken.append((length, chosen))
                 n_rows += 1
             row[segment] = chosen
-            used[chosen] += lengths[segment]
         # Put all of them back.
-        for place in range(n_all):
-            _push(heap, n_heap, used, taken[place])
-            n_heap += 1
+        for each in taken:
+            heapq.heappush(rows, each)
     return n_rows
-
-
-@compiled
-def _before(used: Int64[np.ndarray, " row"], one: int, other: int) -> bool:
-    """Whether one row is emptier than another, or as empty with a smaller number."""
-    return bool(used[one] < used[other] or (used[one] == used[other] and one < other))
-
-
-@compiled
-def _pop(heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"]) -> int:
-    top, moved = heap[0], heap[n_heap - 1]
-    place, n_left = 0, n_heap - 1
-    while 2 * place + 1 < n_left:
-        below = 2 * place + 1
-        if below + 1 < n_left and _before(used, heap[below + 1], heap[below]):
-            below += 1
-        if not _before(used, heap[below], moved):
-            break
-        heap[place] = heap[below]
-        place = below
-    heap[place] = moved
-    return int(top)
-
-
-@compiled
-def _push(
-    heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"], row: int
-) -> None:
-    place = n_heap
-    while place and _before(used, row, heap[(place - 1) // 2]):
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = row

@@ -27,15 +27,17 @@ Source: Staniszewski et al. 2023 (SPLiCe, "Structured packing"); Shi et al. 2023
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Int16, Int32, Int64
+from jaxtyping import Int64
 
 from lc_assets.errors import BadInput
 from lc_assets.packing.similarity_kernels import fill_postings, place_similar
 from lc_assets.packing.term_vectors import UNIT, TermVectors
 from lc_assets.randomness import keyed_u64
+
+PageColumn: TypeAlias = Int64[np.ndarray, " page"]
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
@@ -88,14 +90,14 @@ class SimilarPacks:
         first: int64, ``(packs + 1,)``: where in ``order`` each pack begins.
     """
 
-    order: Int64[np.ndarray, " page"]
-    parents: Int64[np.ndarray, " page"]
+    order: PageColumn
+    parents: PageColumn
     first: Int64[np.ndarray, " boundary"]
 
     def __len__(self) -> int:
         return len(self.first) - 1
 
-    def depths(self) -> Int64[np.ndarray, " page"]:
+    def depths(self) -> PageColumn:
         """Parallel to ``order``: distance from the first page of the pack."""
         depth = dict[int, int]()
         for page, parent in zip(self.order.tolist(), self.parents.tolist(), strict=True):
@@ -109,7 +111,7 @@ class SimilarPacks:
 
 def similar_packs(
     vectors: TermVectors,
-    lengths: Int64[np.ndarray, " page"],
+    lengths: PageColumn,
     keys: Sequence[str],
     *,
     max_tokens: int,
@@ -151,15 +153,20 @@ def similar_packs(
 
 def _placed(
     vectors: TermVectors,
-    lengths: Int64[np.ndarray, " page"],
+    lengths: PageColumn,
     max_tokens: int,
     similarity: Similarity,
 ) -> SimilarPacks:
     """Put pages into packs; they are given in the order in which they begin packs."""
     n_pages = len(lengths)
-    begins, ends, pages, weights = _postings(vectors)
+    # An inverted index: where each term's pages begin and end; the pages and their weights.
+    sizes = np.bincount(vectors.terms)
+    begins = np.cumsum(sizes) - sizes
+    ends = begins.copy()
+    pages = np.empty(len(vectors.terms), np.int32)
+    weights = np.empty(len(vectors.terms), np.int16)
     fill_postings(vectors.begins, vectors.terms, vectors.weights, ends, pages, weights)
-    common = _too_common(begins, ends, n_pages)
+    common = _too_common(sizes, n_pages)
     ends[common] = begins[common]
     order, parents, first = (
         np.empty(n_pages, np.int64),
@@ -173,32 +180,8 @@ def _placed(
     return SimilarPacks(order=order, parents=parents, first=first[: n_packs + 1].copy())
 
 
-def _postings(
-    vectors: TermVectors,
-) -> tuple[
-    Int64[np.ndarray, " term"],
-    Int64[np.ndarray, " term"],
-    Int32[np.ndarray, " entry"],
-    Int16[np.ndarray, " entry"],
-]:
-    """An empty inverted index: where each term's pages begin and end, and arrays for pages and
-    their weights.
-    """
-    sizes = np.bincount(vectors.terms)
-    begins = np.cumsum(sizes) - sizes
-    return (
-        begins,
-        begins.copy(),
-        np.empty(len(vectors.terms), np.int32),
-        np.empty(len(vectors.terms), np.int16),
-    )
-
-
-def _too_common(
-    begins: Int64[np.ndarray, " term"], ends: Int64[np.ndarray, " term"], n_pages: int
-) -> Int64[np.ndarray, " term"]:
+def _too_common(sizes: Int64[np.ndarray, " term"], n_pages: int) -> Int64[np.ndarray, " term"]:
     """The most common terms, which are ignored to keep within `EFFORT`."""
-    sizes = ends - begins
     by_size = np.bincount(sizes)
     looks = np.cumsum(by_size * np.arange(len(by_size)) ** 2)
     most = int(np.searchsorted(looks, EFFORT * max(n_pages, 1), side="right")) - 1
@@ -206,7 +189,7 @@ def _too_common(
     return common
 
 
-def _sorted_by_key(ranks: np.ndarray, keys: Sequence[str]) -> Int64[np.ndarray, " page"]:
+def _sorted_by_key(ranks: np.ndarray, keys: Sequence[str]) -> PageColumn:
     if len(set(keys)) < len(keys):
         raise BadInput("two pages have the same key: give every page a unique one")
     return np.array(
@@ -215,7 +198,7 @@ def _sorted_by_key(ranks: np.ndarray, keys: Sequence[str]) -> Int64[np.ndarray, 
 
 
 def _require_sensible(
-    vectors: TermVectors, lengths: Int64[np.ndarray, " page"], keys: Sequence[str], max_tokens: int
+    vectors: TermVectors, lengths: PageColumn, keys: Sequence[str], max_tokens: int
 ) -> None:
     if not len(vectors) == len(lengths) == len(keys):
         raise BadInput(

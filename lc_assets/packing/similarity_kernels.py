@@ -2,20 +2,29 @@
 `lc_assets.packing.similarity`.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from jaxtyping import Bool, Int16, Int32, Int64
 
 from lc_assets.compiling import compiled
 
+Boundaries: TypeAlias = Int64[np.ndarray, " boundary"]
+Terms: TypeAlias = Int32[np.ndarray, " entry"]
+Weights: TypeAlias = Int16[np.ndarray, " entry"]
+TermColumn: TypeAlias = Int64[np.ndarray, " term"]
+Lengths: TypeAlias = Int64[np.ndarray, " page"]
+Pages: TypeAlias = Int32[np.ndarray, " page"]
+
 
 @compiled
 def fill_postings(
-    begins: Int64[np.ndarray, " boundary"],
-    terms: Int32[np.ndarray, " entry"],
-    weights: Int16[np.ndarray, " entry"],
-    ends: Int64[np.ndarray, " term"],
-    pages: Int32[np.ndarray, " entry"],
-    page_weights: Int16[np.ndarray, " entry"],
+    begins: Boundaries,
+    terms: Terms,
+    weights: Weights,
+    ends: TermColumn,
+    pages: Terms,
+    page_weights: Weights,
 ) -> None:
     """Write the inverted index: the pages with each term, ascending, and their weights.
 
@@ -35,20 +44,20 @@ def fill_postings(
 @compiled
 def _nearest(
     page: int,
-    begins: Int64[np.ndarray, " boundary"],
-    terms: Int32[np.ndarray, " entry"],
-    weights: Int16[np.ndarray, " entry"],
-    term_begins: Int64[np.ndarray, " term"],
-    term_ends: Int64[np.ndarray, " term"],
-    pages: Int32[np.ndarray, " entry"],
-    page_weights: Int16[np.ndarray, " entry"],
+    begins: Boundaries,
+    terms: Terms,
+    weights: Weights,
+    term_begins: TermColumn,
+    term_ends: TermColumn,
+    pages: Terms,
+    page_weights: Weights,
     used: Bool[np.ndarray, " page"],
-    lengths: Int64[np.ndarray, " page"],
+    lengths: Lengths,
     room: int,
     least: int,
     most: int,
-    scores: Int32[np.ndarray, " page"],
-    touched: Int32[np.ndarray, " page"],
+    scores: Pages,
+    touched: Pages,
     found: Int32[np.ndarray, " neighbour"],
 ) -> int:
     """Find the most similar pages that are unused and fit; used pages are removed from the index.
@@ -110,22 +119,22 @@ def _nearest(
 
 @compiled
 def place_similar(
-    begins: Int64[np.ndarray, " boundary"],
-    terms: Int32[np.ndarray, " entry"],
-    weights: Int16[np.ndarray, " entry"],
-    term_begins: Int64[np.ndarray, " term"],
-    term_ends: Int64[np.ndarray, " term"],
-    pages: Int32[np.ndarray, " entry"],
-    page_weights: Int16[np.ndarray, " entry"],
-    lengths: Int64[np.ndarray, " page"],
+    begins: Boundaries,
+    terms: Terms,
+    weights: Weights,
+    term_begins: TermColumn,
+    term_ends: TermColumn,
+    pages: Terms,
+    page_weights: Weights,
+    lengths: Lengths,
     max_tokens: int,
     n_neighbours: int,
     path: bool,
     least: int,
     most: int,
-    order: Int64[np.ndarray, " page"],
-    parents: Int64[np.ndarray, " page"],
-    first: Int64[np.ndarray, " boundary"],
+    order: Lengths,
+    parents: Lengths,
+    first: Boundaries,
 ) -> int:
     """Place every page in a pack.
 
@@ -146,8 +155,8 @@ def place_similar(
     """
     n_pages = len(lengths)
     used: Bool[np.ndarray, " page"] = np.zeros(n_pages, np.bool_)
-    scores: Int32[np.ndarray, " page"] = np.zeros(n_pages, np.int32)
-    touched: Int32[np.ndarray, " page"] = np.empty(n_pages, np.int32)
+    scores: Pages = np.zeros(n_pages, np.int32)
+    touched: Pages = np.empty(n_pages, np.int32)
     found: Int32[np.ndarray, " neighbour"] = np.empty(n_neighbours, np.int32)
     shortest = lengths.min() if n_pages else 0
     n_placed, n_packs, next_root = 0, 0, 0

@@ -9,12 +9,14 @@ Source: flash-attention's ``flash_attn_varlen_func`` (``cu_seqlens`` is int32, `
     would have to predict the beginning of the next).
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int32, Integer
 
 from lc_assets.errors import BadInput
+
+SpanColumn: TypeAlias = Int32[np.ndarray, " span"]
 
 PADDING: Final = -1
 """Owner of a span of padding."""
@@ -29,7 +31,7 @@ def covering(
     *,
     left: int,
     width: int,
-) -> tuple[Int32[np.ndarray, " span"], Int32[np.ndarray, " span"]]:
+) -> tuple[SpanColumn, SpanColumn]:
     """Lengths and owners of the spans that cover some rows, or the same columns of each, including
     padding.
 
@@ -62,7 +64,7 @@ def covering(
     return lengths[kept].astype(np.int32), owners[kept]
 
 
-def cumulative(lengths: Int32[np.ndarray, " span"]) -> Int32[np.ndarray, " boundary"]:
+def cumulative(lengths: SpanColumn) -> Int32[np.ndarray, " boundary"]:
     """``cu_seqlens``: the first token of each span in the flattened batch; then the number of
     tokens.
 
@@ -74,9 +76,7 @@ def cumulative(lengths: Int32[np.ndarray, " span"]) -> Int32[np.ndarray, " bound
     return edges
 
 
-def positions(
-    lengths: Int32[np.ndarray, " span"], shape: tuple[int, int]
-) -> Int32[np.ndarray, "row token"]:
+def positions(lengths: SpanColumn, shape: tuple[int, int]) -> Int32[np.ndarray, "row token"]:
     """Position of each token in its span, from 0.
 
     >>> positions(np.array([3, 2, 3], np.int32), (1, 8)).tolist()
@@ -88,14 +88,14 @@ def positions(
 
 
 def owners_of_tokens(
-    lengths: Int32[np.ndarray, " span"], owners: Int32[np.ndarray, " span"], shape: tuple[int, int]
+    lengths: SpanColumn, owners: SpanColumn, shape: tuple[int, int]
 ) -> Int32[np.ndarray, "row token"]:
     """Document of each token; `PADDING` for padding."""
     return np.repeat(owners, lengths).reshape(shape)
 
 
 def loss_mask(
-    lengths: Int32[np.ndarray, " span"], owners: Int32[np.ndarray, " span"], shape: tuple[int, int]
+    lengths: SpanColumn, owners: SpanColumn, shape: tuple[int, int]
 ) -> Bool[np.ndarray, "row token"]:
     """Loss mask: no padding, and no first token of a span, which another document precedes.
 

@@ -14,7 +14,7 @@ Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keep
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from jaxtyping import Int16, Int32, Int64
@@ -57,8 +57,8 @@ class TermCounts:
         found = list(pages)
         return cls(
             begins=np.cumsum([0, *(len(terms) for terms, _ in found)], dtype=np.int64),
-            terms=np.concatenate([np.zeros(0, np.int32), *(terms for terms, _ in found)]),
-            counts=np.concatenate([np.zeros(0, np.int32), *(counts for _, counts in found)]),
+            terms=_joined((terms for terms, _ in found), np.int32),
+            counts=_joined((counts for _, counts in found), np.int32),
         )
 
     def pages_with(self) -> Int64[np.ndarray, " term"]:
@@ -89,14 +89,9 @@ class TermVectors:
         found = list(parts)
         lengths = [np.diff(part.begins) for part in found]
         return cls(
-            begins=np.concatenate(
-                [
-                    np.zeros(1, np.int64),
-                    np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]), dtype=np.int64),
-                ]
-            ),
-            terms=np.concatenate([np.zeros(0, np.int32), *(part.terms for part in found)]),
-            weights=np.concatenate([np.zeros(0, np.int16), *(part.weights for part in found)]),
+            begins=np.cumsum(_joined(lengths, np.int64, 1), dtype=np.int64),
+            terms=_joined((part.terms for part in found), np.int32),
+            weights=_joined((part.weights for part in found), np.int16),
         )
 
     def pages(self, order: Int64[np.ndarray, " page"]) -> "TermVectors":
@@ -142,9 +137,14 @@ def term_vectors(
     ]
     return TermVectors(
         begins=np.cumsum([0, *(len(terms) for terms, _ in parts)], dtype=np.int64),
-        terms=np.concatenate([np.zeros(0, np.int32), *(terms for terms, _ in parts)]),
-        weights=np.concatenate([np.zeros(0, np.int16), *(weights for _, weights in parts)]),
+        terms=_joined((terms for terms, _ in parts), np.int32),
+        weights=_joined((weights for _, weights in parts), np.int16),
     )
+
+
+def _joined(parts: Iterable[np.ndarray], dtype: type[np.integer[Any]], n_zeros: int = 0) -> Any:
+    """Concatenate parts, of which there may be none, after some zeros."""
+    return np.concatenate([np.zeros(n_zeros, dtype), *parts])
 
 
 def _vector(

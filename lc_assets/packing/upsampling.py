@@ -22,6 +22,7 @@ Source: Fu et al. 2024, "Data engineering for scaling language models to 128K co
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -29,9 +30,12 @@ from jaxtyping import Bool, Int64
 from lc_assets.errors import BadInput
 from lc_assets.randomness import keyed_u64
 
+DocColumn: TypeAlias = Int64[np.ndarray, " doc"]
+DocMask: TypeAlias = Bool[np.ndarray, " doc"]
+
 
 def upsampled(
-    lengths: Int64[np.ndarray, " doc"],
+    lengths: DocColumn,
     sources: Sequence[str] | None,
     keys: Sequence[str],
     *,
@@ -39,7 +43,7 @@ def upsampled(
     keep_short: float,
     budget_tokens: int,
     seed: int,
-) -> Int64[np.ndarray, " doc"]:
+) -> DocColumn:
     """Number of times that each document is taken.
 
     Args:
@@ -80,15 +84,15 @@ def upsampled(
 
 
 def _kept(
-    lengths: Int64[np.ndarray, " doc"],
-    codes: Int64[np.ndarray, " doc"],
+    lengths: DocColumn,
+    codes: DocColumn,
     n_sources: int,
     keys: Sequence[str],
     *,
     threshold: int,
     keep_short: float,
     seed: int,
-) -> Bool[np.ndarray, " doc"]:
+) -> DocMask:
     whole = _repeatable(lengths, codes, n_sources, threshold)
     short = np.flatnonzero(~whole & (lengths > 0))
     drawn = keyed_u64("keep short", seed=seed, keys=(keys[doc] for doc in short.tolist()))
@@ -97,27 +101,27 @@ def _kept(
 
 
 def _repeatable(
-    lengths: Int64[np.ndarray, " doc"],
-    codes: Int64[np.ndarray, " doc"],
+    lengths: DocColumn,
+    codes: DocColumn,
     n_sources: int,
     threshold: int,
-) -> Bool[np.ndarray, " doc"]:
+) -> DocMask:
     """Long documents; in a source without any, all documents that are not empty."""
     is_long = lengths >= threshold
     has_long = np.bincount(codes[is_long], minlength=n_sources) > 0
-    found: Bool[np.ndarray, " doc"] = is_long | (~has_long[codes] & (lengths > 0))
+    found: DocMask = is_long | (~has_long[codes] & (lengths > 0))
     return found
 
 
 def _filled(
-    lengths: Int64[np.ndarray, " doc"],
-    kept: Bool[np.ndarray, " doc"],
-    repeated: Bool[np.ndarray, " doc"],
+    lengths: DocColumn,
+    kept: DocMask,
+    repeated: DocMask,
     budget: int,
-) -> Int64[np.ndarray, " doc"]:
+) -> DocColumn:
     """Take documents from the front of one source's queue; the arrays are in its order."""
     first = _front(np.where(kept, lengths, 0), budget) & kept
-    taken: Int64[np.ndarray, " doc"] = first.astype(np.int64)
+    taken: DocColumn = first.astype(np.int64)
     round_tokens = int(lengths[repeated].sum())
     if not first[kept].all() or not round_tokens:
         return taken
@@ -127,14 +131,14 @@ def _filled(
     return taken
 
 
-def _front(lengths: Int64[np.ndarray, " doc"], budget: int) -> Bool[np.ndarray, " doc"]:
-    fits: Bool[np.ndarray, " doc"] = np.cumsum(lengths) <= budget
+def _front(lengths: DocColumn, budget: int) -> DocMask:
+    fits: DocMask = np.cumsum(lengths) <= budget
     return fits
 
 
 def _budgets(
-    lengths: Int64[np.ndarray, " doc"],
-    codes: Int64[np.ndarray, " doc"],
+    lengths: DocColumn,
+    codes: DocColumn,
     n_sources: int,
     budget_tokens: int,
 ) -> list[int]:
@@ -144,16 +148,14 @@ def _budgets(
     return [budget_tokens * n // total for n in own.tolist()]
 
 
-def _by_source(
-    codes: Int64[np.ndarray, " doc"], order: Int64[np.ndarray, " doc"], n_sources: int
-) -> list[Int64[np.ndarray, " doc"]]:
-    by_source: Int64[np.ndarray, " doc"] = order[np.argsort(codes[order], kind="stable")]
+def _by_source(codes: DocColumn, order: DocColumn, n_sources: int) -> list[DocColumn]:
+    by_source: DocColumn = order[np.argsort(codes[order], kind="stable")]
     return np.split(by_source, np.cumsum(np.bincount(codes, minlength=n_sources)))[:n_sources]
 
 
-def _queue(keys: Sequence[str], seed: int) -> Int64[np.ndarray, " doc"]:
+def _queue(keys: Sequence[str], seed: int) -> DocColumn:
     ranks = keyed_u64("upsampling order", seed=seed, keys=keys)
-    order: Int64[np.ndarray, " doc"] = np.argsort(ranks, kind="stable")
+    order: DocColumn = np.argsort(ranks, kind="stable")
     if not (ranks[order[1:]] == ranks[order[:-1]]).any():
         return order
     if len(set(keys)) < len(keys):
@@ -164,8 +166,8 @@ def _queue(keys: Sequence[str], seed: int) -> Int64[np.ndarray, " doc"]:
 
 
 def _codes(
-    sources: Sequence[str] | None, lengths: Int64[np.ndarray, " doc"], keys: Sequence[object]
-) -> tuple[Int64[np.ndarray, " doc"], int]:
+    sources: Sequence[str] | None, lengths: DocColumn, keys: Sequence[object]
+) -> tuple[DocColumn, int]:
     n_docs = len(lengths)
     if len(keys) != n_docs or (sources is not None and len(sources) != n_docs):
         n_named = "no" if sources is None else f"{len(sources):,}"
@@ -180,7 +182,7 @@ def _codes(
 
 
 def _require_sensible(
-    lengths: Int64[np.ndarray, " doc"], threshold: int, keep_short: float, budget_tokens: int
+    lengths: DocColumn, threshold: int, keep_short: float, budget_tokens: int
 ) -> None:
     if (lengths < 0).any():
         raise BadInput(
