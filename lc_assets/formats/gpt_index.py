@@ -123,7 +123,7 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
         return {}
     except UNDECODABLE as error:
         raise CorruptFile(
-            f"{path}: cannot be read: {error}; remove it, and the cache is built anew"
+            f"{path}: cannot be read: {error}; remove it, and the cache is rebuilt"
         ) from error
 
 

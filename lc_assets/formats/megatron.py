@@ -172,7 +172,7 @@ class MegatronWriter:
         boundaries = data.index.document_boundaries
         if not 0 <= start <= stop < len(boundaries):
             raise BadInput(
-                f"{data.prefix}: has {len(boundaries) - 1:,} documents; asked for {start:,} to "
+                f"{data.prefix}: has {len(boundaries) - 1:,} documents; requested {start:,} to "
                 f"{stop:,}"
             )
         first, last = int(boundaries[start]), int(boundaries[stop])
@@ -317,7 +317,7 @@ class MegatronReader:
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
             raise BadInput(
-                f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; asked for "
+                f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; requested "
                 f"{start:,} to {stop:,}"
             )
         first = int(self._offsets[document]) // self.dtype.itemsize
@@ -334,7 +334,7 @@ class MegatronReader:
     def _known(self, document: int) -> int:
         if not 0 <= document < len(self):
             raise BadInput(
-                f"{self.prefix}: document {document:,} asked for; it has {len(self):,}, counted "
+                f"{self.prefix}: there is no document {document:,}; it has {len(self):,}, counted "
                 "from 0"
             )
         return document

@@ -49,7 +49,7 @@ def _first_of(reader: MegatronReader, document: int, start: int, n_wanted: int) 
     """Where a stretch begins among the ids of all documents."""
     n_tokens = int(reader.lengths[document]) if 0 <= document < len(reader) else 0
     if not 0 <= start <= start + n_wanted <= n_tokens:
-        asked = f"asked for {start:,} to {start + n_wanted:,} of document {document:,}"
+        asked = f"requested {start:,} to {start + n_wanted:,} of document {document:,}"
         raise BadInput(
             f"{reader.prefix}: {asked}, of {len(reader):,}, which has {n_tokens:,} tokens"
         )

@@ -221,8 +221,8 @@ def _words(table: Mapping[str, Any], signal: str, where: str) -> str:
     if not allowed:
         if "words" in table:
             raise BadInput(
-                f"{where}: words is not allowed with {signal}, which says itself what a word is "
-                "or does not depend on it"
+                f"{where}: words is not allowed with {signal}, which defines words itself or does "
+                "not depend on them"
             )
         return ""
     if table.get("words") not in allowed:

@@ -72,8 +72,8 @@ class Withdrawal:
         """
         if len(cells) != len(COLUMNS):
             raise BadInput(
-                f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; a cell that "
-                "holds a comma stands in quotes"
+                f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; put a cell "
+                "with a comma in quotes"
             )
         named, value, reason, date = cells
         kind = next((known for known in KINDS if known == named), None)
@@ -114,8 +114,8 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
             raise BadInput(f"{at}: {error}") from error
         if entry.sought in lines:
             raise BadInput(
-                f"{at}: says of {entry.kind} {entry.value} what line {lines[entry.sought]} says "
-                "already; keep one of them"
+                f"{at}: repeats {entry.kind} {entry.value} of line {lines[entry.sought]}; "
+                "keep one of them"
             )
         lines[entry.sought] = number
         found.append(entry)
@@ -133,7 +133,7 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
         raise BadInput(f"{path}: no such list of withdrawals")
     if path.stat().st_size > MAX_LIST_BYTES:
         raise BadInput(
-            f"{path}: larger than {MAX_LIST_BYTES:,} bytes; spread the list over several files"
+            f"{path}: larger than {MAX_LIST_BYTES:,} bytes; split the list into several files"
         )
     content = path.read_bytes()
     try:
@@ -206,10 +206,10 @@ def _require_header(cells: Sequence[str], at: str) -> None:
 def _require_plain(name: str, cell: str) -> None:
     if not cell or cell != cell.strip():
         raise BadInput(
-            f"{name} is {'empty' if not cell.strip() else 'set off by spaces'}: {cell!r}"
+            f"{name} is {'empty' if not cell.strip() else 'surrounded by spaces'}: {cell!r}"
         )
     if not cell.isprintable():
-        raise BadInput(f"{name} holds what cannot be printed: {cell!r}")
+        raise BadInput(f"{name} contains unprintable characters: {cell!r}")
 
 
 def _is_a_day(date: str) -> bool:
@@ -245,6 +245,6 @@ def _require_domain(value: str) -> None:
         raise BadInput(f"not a domain: {value!r}; wanted such as example.org")
     if is_public_suffix(host):
         raise BadInput(
-            f"{value!r} is a public suffix: what lies below it belongs to many; name the domains "
-            "that are meant"
+            f"{value!r} is a public suffix: the domains below it have many owners; name the "
+            "domains to withdraw"
         )

@@ -6,13 +6,13 @@ Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.loaders.arrays import CachedRows, RowSource, TokenArray
-from lc_assets.loaders.stepping import Batch, SteppedLoader
+from lc_assets.loaders.stepping import Batch, Step, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
@@ -22,8 +22,31 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
-class GridLoader(SteppedLoader[Batch]):
-    """Batches of a data set, by step and in order; see `loaders.stepping.SteppedLoader`.
+class WalkOptions(TypedDict, total=False):
+    """Further arguments of loaders that walk over rows.
+
+    Attributes:
+        first_token: first token of each row of inputs; by default the end of text that the data set
+            states, as LongCrawl64 recommends.
+        lanes: parts of the rows that are walked in parallel (see `loaders.walk`); 1, the default,
+            is the article's order.
+        rank: number of this loader among those that share every batch equally; the state of one
+            rank is that of all, and of any other number of ranks.
+        n_ranks: number of loaders that share the batches.
+        prefetch: batches to read ahead when iterating; 0 by default.
+        threads: threads that read them; 1 by default.
+    """
+
+    first_token: int | None
+    lanes: int
+    rank: int
+    n_ranks: int
+    prefetch: int
+    threads: int
+
+
+class WalkingLoader(SteppedLoader[Step]):
+    """What loaders that walk over rows share.
 
     Attributes:
         walk: the order of the rectangles.
@@ -52,15 +75,7 @@ class GridLoader(SteppedLoader[Batch]):
             rows: the data set.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
-            first_token: first token of each row of inputs; by default the end of text that the
-                data set states, as LongCrawl64 recommends.
-            lanes: parts of the rows that are walked in parallel (see `loaders.walk`); 1 is the
-                article's order.
-            rank: number of this loader among those that share every batch equally; the state of one
-                rank is that of all, and of any other number of ranks.
-            n_ranks: number of loaders that share the batches.
-            prefetch: batches to read ahead when iterating.
-            threads: threads that read them.
+            first_token, lanes, rank, n_ranks, prefetch, threads: see `WalkOptions`.
 
         Raises:
             BadInput: if the data set has no rows or fewer than a batch, ``context_tokens`` does not
@@ -94,22 +109,6 @@ class GridLoader(SteppedLoader[Batch]):
     def __len__(self) -> int:
         return self.walk.n_steps
 
-    def __getitem__(self, step: int) -> Batch:
-        left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        height, width = self._part_rows, self.walk.context_tokens
-        if self._cached is None:
-            read = [
-                self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops
-            ]
-            targets = read[0] if len(read) == 1 else np.concatenate(read)
-            return Batch(shifted_right(targets, self.first_token), targets)
-        text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
-        for part, top in enumerate(tops):
-            self._cached.read_into(targets[part * height : (part + 1) * height], top, left)
-        text[:, 0] = self.first_token
-        text[:, 1:] = targets[:, :-1]
-        return Batch(text, targets)
-
     @property
     def dropped_rows(self) -> int:
         """Rows at the end that fill no batch."""
@@ -129,6 +128,39 @@ class GridLoader(SteppedLoader[Batch]):
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
 
+    def identity(self) -> dict[str, Any]:
+        """Data set, shape and order; without the lanes if there is one, the article's order."""
+        return {
+            "data": self.rows.identity,
+            "batch_rows": self.walk.batch_rows,
+            "context_tokens": self.walk.context_tokens,
+            "first_token": self.first_token,
+            **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
+        }
+
+    def _read(self, step: int) -> Batch:
+        left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        height, width = self._part_rows, self.walk.context_tokens
+        if self._cached is None:
+            read = [
+                self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops
+            ]
+            targets = read[0] if len(read) == 1 else np.concatenate(read)
+            return Batch(shifted_right(targets, self.first_token), targets)
+        text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
+        for part, top in enumerate(tops):
+            self._cached.read_into(targets[part * height : (part + 1) * height], top, left)
+        text[:, 0] = self.first_token
+        text[:, 1:] = targets[:, :-1]
+        return Batch(text, targets)
+
+
+class GridLoader(WalkingLoader[Batch]):
+    """Batches of a data set, by step and in order; see `loaders.stepping.SteppedLoader`."""
+
+    def __getitem__(self, step: int) -> Batch:
+        return self._read(step)
+
     def provenance(self, step: int) -> "list[RowDocument]":
         """The document of each row of a step: snapshot, version, row, id, address.
 
@@ -140,16 +172,6 @@ class GridLoader(SteppedLoader[Batch]):
         from lc_assets.loaders.provenance import documents_of  # noqa: PLC0415
 
         return documents_of(self.rows, self.rows_of(step))
-
-    def identity(self) -> dict[str, Any]:
-        """Data set, shape and order; without the lanes if there is one, the article's order."""
-        return {
-            "data": self.rows.identity,
-            "batch_rows": self.walk.batch_rows,
-            "context_tokens": self.walk.context_tokens,
-            "first_token": self.first_token,
-            **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
-        }
 
 
 def _end_of_text(rows: RowSource) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
-from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.grid import WalkingLoader, WalkOptions
 from lc_assets.loaders.published import version_at
 from lc_assets.loaders.rows import RemoteFiles, fetch, open_rows
-from lc_assets.loaders.stepping import SteppedLoader
 from lc_assets.packing import spans as columns
 
 if TYPE_CHECKING:
@@ -162,14 +161,12 @@ def open_packed(
     return PackedRows(rows, spans)
 
 
-class PackedLoader(SteppedLoader[PackedBatch]):
+class PackedLoader(WalkingLoader[PackedBatch]):
     """Batches of packed rows, by step and in order; see `loaders.stepping.SteppedLoader`.
 
     Attributes:
         packed: rows and spans.
-        walk: the order of the rectangles.
-        rank: number of this loader among those that share every batch.
-        n_ranks: number of loaders that share the batches.
+        walk, first_token, rank, n_ranks: see `WalkingLoader`.
     """
 
     def __init__(
@@ -178,55 +175,34 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         *,
         batch_rows: int,
         context_tokens: int | None = None,
-        first_token: int | None = None,
-        lanes: int = 1,
-        rank: int = 0,
-        n_ranks: int = 1,
-        prefetch: int = 0,
-        threads: int = 1,
+        **options: Unpack[WalkOptions],
     ) -> None:
-        """Walk over packed rows; other arguments are those of `GridLoader`.
+        """Walk over packed rows.
 
         Args:
             packed: rows and spans.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows; by default whole rows. A shorter context cuts
                 spans at its end: the rest is a span of its own in the next column.
-            first_token: first token of each span of inputs; by default the end of text that the
-                rows state.
-            lanes, rank, n_ranks, prefetch, threads: as for `GridLoader`.
+            options: see `WalkOptions`; ``first_token`` is that of each span.
 
         Raises:
             BadInput: as `GridLoader`, or if a batch has more tokens than an int32 can count.
         """
-        super().__init__(prefetch=prefetch, threads=threads)
         context = packed.rows.row_tokens if context_tokens is None else context_tokens
-        self._grid = GridLoader(
-            packed.rows,
-            batch_rows=batch_rows,
-            context_tokens=context,
-            first_token=first_token,
-            lanes=lanes,
-            rank=rank,
-            n_ranks=n_ranks,
-            prefetch=prefetch,
-            threads=threads,
-        )
+        super().__init__(packed.rows, batch_rows=batch_rows, context_tokens=context, **options)
         if batch_rows * context >= 2**31:
             raise BadInput(
                 f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 can count: "
                 "use fewer rows"
             )
-        self.packed, self.walk, self.rank, self.n_ranks = packed, self._grid.walk, rank, n_ranks
-
-    def __len__(self) -> int:
-        return len(self._grid)
+        self.packed = packed
 
     def __getitem__(self, step: int) -> PackedBatch:
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        text, targets = self._grid[step]
+        text, targets = self._read(step)
         lengths, owners = self._tiled([part.rows for part in parts], parts[0].tokens)
-        text.reshape(-1)[columns.cumulative(lengths)[:-1]] = self._grid.first_token
+        text.reshape(-1)[columns.cumulative(lengths)[:-1]] = self.first_token
         return PackedBatch(text, targets, lengths, owners)
 
     def _tiled(
@@ -241,24 +217,6 @@ class PackedLoader(SteppedLoader[PackedBatch]):
             np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document)
         )
         return columns.covering(first, stop, owner, left=tokens.start, width=len(tokens))
-
-    @property
-    def first_token(self) -> int:
-        """First token of each span of inputs."""
-        return self._grid.first_token
-
-    @property
-    def dropped_rows(self) -> int:
-        """Rows at the end that fill no batch."""
-        return self.walk.dropped_rows
-
-    def rows_of(self, step: int) -> Sequence[int]:
-        """Numbers of a step's rows.
-
-        Raises:
-            IndexError: if there is no such step.
-        """
-        return self._grid.rows_of(step)
 
     def provenance(self, step: int) -> "list[PackedPiece]":
         """The pieces of a step's rows with their documents, in the order of the rows.
@@ -280,4 +238,4 @@ class PackedLoader(SteppedLoader[PackedBatch]):
 
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order, as for `GridLoader`."""
-        return self._grid.identity() | {"data": self.packed.identity}
+        return super().identity() | {"data": self.packed.identity}

@@ -67,9 +67,7 @@ def test_appending_leaves_what_stands(tmp_path):
     entry = Withdrawal(kind="domain", value="other.example", reason="asked for", date="2026-04-01")
     append_withdrawal(path, entry)
     assert path.read_text() == GOOD + line_of(entry) + "\n"
-    with pytest.raises(
-        BadInput, match="line 10: says of domain OTHER.example what line 9 says already"
-    ):
+    with pytest.raises(BadInput, match="line 10: repeats domain OTHER.example of line 9"):
         append_withdrawal(
             path,
             Withdrawal(kind="domain", value="OTHER.example", reason="again", date="2026-04-02"),

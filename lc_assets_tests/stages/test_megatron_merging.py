@@ -169,6 +169,6 @@ def test_another_dtype_is_not_copied(tmp_path):
         writer.copy(MegatronReader(GOLDEN / "uint16"), 0, 1)
     with (
         MegatronWriter.publishing(tmp_path / "a", UINT16) as writer,
-        pytest.raises(BadInput, match="has 3 documents; asked for 1 to 4"),
+        pytest.raises(BadInput, match="has 3 documents; requested 1 to 4"),
     ):
         writer.copy(MegatronReader(GOLDEN / "uint16"), 1, 4)

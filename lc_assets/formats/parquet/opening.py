@@ -67,8 +67,8 @@ class Bounded:
         self._left -= n_bytes
         if self._left < 0:
             raise CorruptFile(
-                f"{self._where}: unpacks to more than {MOST_TIMES:,} times its size; it is made "
-                "to fill memory or time"
+                f"{self._where}: unpacks to more than {MOST_TIMES:,} times its size; it may be "
+                "made to exhaust memory or time"
             )
 
 
@@ -201,7 +201,7 @@ def _rows_of(pages: list[Pages], most_rows: int) -> int:
 def _too_much(chunk: Chunk, where: str) -> CorruptFile:
     return CorruptFile(
         f"{where}: {chunk.leaf.name} may unpack to more than {MOST_BATCH_BYTES:,} bytes in a few "
-        "rows; write it anew, in smaller row groups"
+        "rows; rewrite it with smaller row groups"
     )
 
 

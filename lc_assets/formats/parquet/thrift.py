@@ -95,7 +95,7 @@ def _value(  # noqa: PLR0911
         return None, _within(content, at + 8)
     if kind == _MAP:
         return _map(content, at, depth + 1)
-    raise CorruptFile(f"metadata hold a value of type {kind}, which is none")
+    raise CorruptFile(f"metadata contains a value of unknown type {kind}")
 
 
 def _list(content: bytes, at: int, shape: Shape, depth: int) -> tuple[list[Any], int]:
@@ -128,7 +128,7 @@ def _count(content: bytes, at: int) -> tuple[int, int]:
     """
     size, at = _varint(content, at)
     if size > len(content) - at:
-        raise CorruptFile(f"metadata promise {size:,} bytes or items and end before them")
+        raise CorruptFile(f"metadata states {size:,} bytes or items and ends before them")
     return size, at
 
 
@@ -156,7 +156,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 63:
-            raise CorruptFile("metadata hold a number of more than 64 bits")
+            raise CorruptFile("metadata contains a number of more than 64 bits")
     if number >> 64:
-        raise CorruptFile("metadata hold a number of more than 64 bits")
+        raise CorruptFile("metadata contains a number of more than 64 bits")
     return number, at
