@@ -34,7 +34,7 @@ def read_blocklist(source: Path, categories: Collection[str] | None = None) -> B
         categories: of a folder, which to read; all of them by default.
 
     Raises:
-        BadInput: when the source is not there, has no such category or no entry, or is not UTF-8;
+        BadInput: when the source does not exist, has no such category or no entry, or is not UTF-8;
             names file and line.
         CorruptFile: when a compressed file is damaged.
     """
@@ -66,7 +66,7 @@ def _files(source: Path, categories: Collection[str] | None) -> list[tuple[str, 
         return [(source.name.split(".")[0], source)]
     if not source.is_dir():
         raise BadInput(
-            f"{source}: is not there; give a text file of domains, or a folder of category/domains"
+            f"{source}: does not exist; give a text file of domains, or a folder of category/domains"
         )
     found = sorted(
         (path.parent.name, path)

@@ -24,7 +24,7 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, plain_bytes
 from lc_assets.formats.corpora.parquet import parquet_rows
-from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 from lc_assets.text.grams import Item
@@ -65,12 +65,8 @@ _ARRAY: Final = msgspec.json.Decoder(list[dict[str, Any]])
 
 
 def evaluation_files(sources: Iterable[Path]) -> list[Path]:
-    """The files of some evaluation sets: those named, and those below the folders named, sorted.
-
-    Raises:
-        BadInput: when a source is not there or holds no file of a known kind.
-    """
-    return sorted({file for source in sources for file in _files_of(source)})
+    """The files of evaluation sets; see `lc_assets.formats.corpora.reading.corpus_files`."""
+    return corpus_files(sources, suffixes=KNOWN)
 
 
 def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
@@ -102,23 +98,6 @@ def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
                     "end"
                 )
             yield Item(id=f"{path.name}#{document.id}", parts=(document.text,))
-
-
-def _files_of(source: Path) -> list[Path]:
-    if source.is_file():
-        return [source]
-    found = [
-        path
-        for path in source.rglob("*")
-        if path.name.endswith(KNOWN) and not path.name.startswith(".")
-    ]
-    if not found:
-        raise BadInput(
-            f"{source}: holds no file that ends in {', '.join(KNOWN)}"
-            if source.is_dir()
-            else f"{source}: is not there"
-        )
-    return found
 
 
 def _lines(path: Path) -> Iterator[Item]:

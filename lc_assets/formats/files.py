@@ -4,14 +4,16 @@ Not here: what the bytes mean (`formats.grid`, `formats.flat`), servers and buck
 (`lc_assets.loaders.rows`).
 """
 
+import bisect
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 
@@ -21,12 +23,48 @@ MOST_METADATA_BYTES: Final = 2**24
 _NUMBERED: Final = re.compile(r"(0|[1-9][0-9]{0,18})(\.(0|[1-9][0-9]{0,18}))?")
 
 
+Content = TypeVar("Content", bytes, bytes | None)
+
+
 class Piece(NamedTuple):
     """Bytes ``start`` to ``stop`` of the file at ``path``, relative to an array's folder."""
 
     path: str
     start: int
     stop: int
+
+
+NEAR_BYTES: Final = 64 * 2**10
+"""Pieces of one file that lie no further apart are one request: a request costs about as much as
+these bytes.
+"""
+
+
+def coalesced(pieces: Iterable[Piece]) -> list[Piece]:
+    """Join pieces of one file that touch, overlap or lie near each other.
+
+    >>> coalesced([Piece("a", 200, 300), Piece("b", 0, 9), Piece("a", 0, 100)])
+    [Piece(path='a', start=0, stop=300), Piece(path='b', start=0, stop=9)]
+    """
+    joined: list[Piece] = []
+    for piece in sorted(pieces):
+        last = joined[-1] if joined else None
+        if last is not None and last.path == piece.path and piece.start <= last.stop + NEAR_BYTES:
+            joined[-1] = last._replace(stop=max(last.stop, piece.stop))
+        else:
+            joined.append(piece)
+    return joined
+
+
+def cut_out(piece: Piece, joined: Sequence[Piece], contents: Sequence[Content]) -> Content:
+    """A piece's bytes out of those of the joined pieces; None where these have none.
+
+    >>> cut_out(Piece("a", 2, 4), [Piece("a", 0, 8)], [b"abcdefgh"])
+    b'cd'
+    """
+    at = bisect.bisect_right(joined, (piece.path, piece.start, sys.maxsize)) - 1
+    content, start = contents[at], piece.start - joined[at].start
+    return content if content is None else content[start : start + piece.stop - piece.start]
 
 
 class Files(Protocol):
@@ -48,7 +86,7 @@ class Files(Protocol):
         """Read pieces; a piece that reaches beyond the end of its file is cut off there.
 
         Raises:
-            FileNotFoundError: when one of the files is not there.
+            FileNotFoundError: when one of the files does not exist.
         """
         ...
 
@@ -79,7 +117,7 @@ class LocalFiles:
         """Read pieces; a piece that reaches beyond the end of its file is cut off there.
 
         Raises:
-            FileNotFoundError: when one of the files is not there.
+            FileNotFoundError: when one of the files does not exist.
         """
         with _as_missing():
             return [

@@ -17,7 +17,7 @@ import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,10 +95,10 @@ class KeyIndex:
         Raises:
             CorruptFile: when the file is missing, or holds something else.
         """
-        return _read(_path(self.prefix, "key"), np.dtype("<u8"))
+        return np.asarray(read_npy(_path(self.prefix, "key"), row_of=np.dtype("<u8")))
 
     def _places(self, n_keys: int) -> NDArray[np.uint32]:
-        places = _read(_path(self.prefix, "place"), np.dtype("<u4"))
+        places = np.asarray(read_npy(_path(self.prefix, "place"), row_of=np.dtype("<u4")))
         if len(places) != n_keys:
             raise CorruptFile(
                 f"{_path(self.prefix, 'place')}: {len(places):,} places for {n_keys:,} keys"
@@ -176,16 +176,6 @@ def _first_at_least(stream: BinaryIO, n_keys: int, key: int, *, near: int | None
 def _keys_at(stream: BinaryIO, begin: int, end: int) -> NDArray[np.uint64]:
     content = os.pread(stream.fileno(), (end - begin) * KEY_BYTES, HEADER_BYTES + begin * KEY_BYTES)
     return np.frombuffer(content, "<u8")
-
-
-def _read(path: Path, dtype: "np.dtype[Any]") -> NDArray[Any]:
-    array = read_npy(path)
-    if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(
-            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
-            f"{dtype.name}"
-        )
-    return np.asarray(array)
 
 
 def _path(prefix: Path, part: str) -> Path:

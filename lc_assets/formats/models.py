@@ -70,7 +70,7 @@ def open_language_model(path: Path | None = None) -> LineModel:
     as ``__label__en``.
 
     Raises:
-        BadInput: when the package is not installed, or the file is not there.
+        BadInput: when the package is not installed, or the file does not exist.
         CorruptFile: when the file is not the one that it must be, or no model.
     """
     return open_line_model(path) if path else open_line_model(_packaged(), must_be=SHA256)
@@ -85,11 +85,11 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
         must_be: SHA-256 that it must have.
 
     Raises:
-        BadInput: when the file is not there.
+        BadInput: when the file does not exist.
         CorruptFile: when it has another digest, or is no supervised model.
     """
     if not path.is_file():
-        raise BadInput(f"{path}: is not there; give the path of a fastText model (.ftz or .bin)")
+        raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)
@@ -152,7 +152,7 @@ def open_models(
         quality: paths by name.
 
     Raises:
-        BadInput: when a file is not there, a list cannot be meant, or there is no model of quality
+        BadInput: when a file does not exist, a list cannot be meant, or there is no model of quality
             of that name.
         CorruptFile: when a file is no model, or damaged.
     """
@@ -206,7 +206,7 @@ def open_quality_models(paths: Mapping[str, Path]) -> dict[str, LineModel]:
         By signal: the models that were given and no others.
 
     Raises:
-        BadInput: when a name is none of the above, or a file is not there.
+        BadInput: when a name is none of the above, or a file does not exist.
         CorruptFile: when a file is no model.
     """
     require_known(paths)
@@ -234,7 +234,7 @@ def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer
         pieces: SentencePiece model that cuts lines into the model's words.
 
     Raises:
-        BadInput: when a file is not there, or the library for it is not installed.
+        BadInput: when a file does not exist, or the library for it is not installed.
         CorruptFile: when KenLM or SentencePiece does not take it.
     """
     known = _opened("kenlm", "Model", model)
@@ -251,7 +251,7 @@ def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer
 def _opened(library: str, kind: str, path: Path) -> Any:
     if not path.is_file():
         raise BadInput(
-            f"{path}: is not there; give the path of a model, or use the published perplexity"
+            f"{path}: does not exist; give the path of a model, or use the published perplexity"
         )
     try:
         module = importlib.import_module(library)

@@ -1,7 +1,7 @@
-"""NumPy's ``.npy``, version 1.0, one array a file, never pickled.
+"""NumPy's ``.npy``, version 1.0: one array per file, never pickled.
 
 Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index arrays from such
-    files.
+files.
 """
 
 import io
@@ -25,8 +25,8 @@ _DAMAGE = (
     tokenize.TokenError,
     Warning,
 )
-"""What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python
-cannot read.
+"""What NumPy raises, or warns of, for a file that is cut short, is no array, or has a header that
+Python cannot parse.
 """
 
 
@@ -37,20 +37,33 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-def read_npy(path: Path, *, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
-    """Map an array into memory, read-only; ``c``: a page is copied when it is written to, and the
-    file stays.
+def read_npy(
+    path: Path, *, mode: Literal["r", "c"] = "r", row_of: np.dtype[Any] | None = None
+) -> NDArray[Any]:
+    """Map an array into memory.
+
+    Args:
+        path: the file.
+        mode: ``r``: read-only; ``c``: writing to the array copies a page and leaves the file alone.
+        row_of: dtype of the one-dimensional array that the file must hold; by default, any array.
 
     Raises:
-        CorruptFile: when the file is missing, cut short, or holds Python objects.
+        CorruptFile: when the file is missing, cut short, holds Python objects, or another array than
+            ``row_of`` says.
     """
     try:
-        # Not numpy.load: that would open a zip archive too, and leave it open when it is none.
-        return np.lib.format.open_memmap(path, mode=mode)
+        # numpy.load would open a zip archive too, and leave it open when it is none.
+        array = np.lib.format.open_memmap(path, mode=mode)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
     except _DAMAGE as error:
         raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error
+    if row_of is not None and (array.dtype != row_of or array.ndim != 1):
+        raise CorruptFile(
+            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
+            f"{row_of.name}"
+        )
+    return array
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:

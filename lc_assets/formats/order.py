@@ -244,10 +244,4 @@ def _paths(folder: Path, split: str) -> tuple[Path, Path]:
 def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.is_file():
         raise NotPublished(f"{path}: this file of the global order is missing")
-    array = read_npy(path)
-    if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(
-            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
-            f"{dtype.name}"
-        )
-    return array
+    return read_npy(path, row_of=dtype)

@@ -162,10 +162,4 @@ def span_files(folder: Path, split: str) -> tuple[Path, Path, Path]:
 def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.is_file():
         raise NotPublished(f"{path}: is missing: rows that were packed lie beside such a file")
-    array = read_npy(path)
-    if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(
-            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
-            f"{dtype.name}"
-        )
-    return array
+    return read_npy(path, row_of=dtype)

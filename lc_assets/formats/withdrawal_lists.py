@@ -145,7 +145,7 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
-    """Append an entry to a list, which is made when it is not there; what stands in it stays, byte
+    """Append an entry to a list, which is made when it does not exist; what stands in it stays, byte
     by byte.
 
     Raises:

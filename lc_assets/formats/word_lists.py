@@ -62,7 +62,7 @@ def read_word_lists(
     """Read the lists that are given.
 
     Raises:
-        BadInput: when a list is not there, holds nothing, is not UTF-8, or is not as above; names
+        BadInput: when a list does not exist, holds nothing, is not UTF-8, or is not as above; names
             the file.
     """
     digests: dict[str, str] = {}

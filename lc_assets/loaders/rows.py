@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lc_assets.errors import NotPublished
-from lc_assets.formats.files import Piece
+from lc_assets.formats.files import Piece, coalesced, cut_out
 from lc_assets.formats.order import require_split
 from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
-
-NEAR_BYTES: Final = 64 * 2**10
-"""Pieces of one file no further apart than this are one request, which costs about as much."""
 
 
 def open_rows(
@@ -130,8 +127,8 @@ class RemoteFiles:
             BadInput: if the server cannot send ranges.
         """
         requests = coalesced(pieces)
-        answers = dict(zip(requests, self._retried(self._upstream.ranges, requests), strict=True))
-        return [_cut(piece, answers) for piece in pieces]
+        answers = self._retried(self._upstream.ranges, requests)
+        return [cut_out(piece, requests, answers) for piece in pieces]
 
     def holds(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -155,30 +152,3 @@ def fetch(files: RemoteFiles, folder: Path, *paths: str) -> None:
             raise NotPublished(f"{files.where(path)}: is missing") from error
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
-
-
-def coalesced(pieces: Sequence[Piece]) -> list[Piece]:
-    """Join pieces of one file that overlap, touch or are near each other.
-
-    >>> coalesced([Piece("a", 200, 300), Piece("b", 0, 9), Piece("a", 0, 100)])
-    [Piece(path='a', start=0, stop=300), Piece(path='b', start=0, stop=9)]
-    """
-    joined: list[Piece] = []
-    for piece in sorted(pieces):
-        last = joined[-1] if joined else None
-        if last is not None and last.path == piece.path and piece.start <= last.stop + NEAR_BYTES:
-            joined[-1] = last._replace(stop=max(last.stop, piece.stop))
-        else:
-            joined.append(piece)
-    return joined
-
-
-def _cut(piece: Piece, answers: dict[Piece, bytes]) -> bytes:
-    for request, answer in answers.items():
-        if (
-            request.path == piece.path
-            and request.start <= piece.start
-            and piece.stop <= request.stop
-        ):
-            return answer[piece.start - request.start : piece.stop - request.start]
-    raise KeyError(piece)

@@ -46,7 +46,7 @@ def test_the_summary_balances_and_names_the_worst(lc, place):
         (["--threshold", "0"], "not a setting of DecontaminationSettings"),
         (["--threshold", "nan"], "not a setting of DecontaminationSettings"),
         (["--field", "none"], "name others with --field"),
-        (["--against", "nowhere"], "is not there"),
+        (["--against", "nowhere"], "does not exist"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence_and_2(lc, place, words, complaint):

@@ -87,7 +87,7 @@ def test_paragraphs_are_removed_after_documents(lc, searched):
         (["in", "out", "--memory", "1MB"], "wanted at least"),
         (["in", "out", "--from-evidence", "x"], "--from-evidence reads no documents"),
         (["out", "--from-evidence", "nowhere"], "no search for duplicates was finished there"),
-        (["nowhere", "out"], "nowhere: is not there"),
+        (["nowhere", "out"], "nowhere: does not exist"),
         (["in", "out", "--signatures", "nowhere"], "nowhere: holds no *.minhash.parquet"),
         (
             ["in", "out", "--signatures", "nowhere", "--by", "text"],

@@ -38,4 +38,4 @@ def test_without_the_option_it_is_redpajamas_scheme(tmp_path, lc):
 def test_what_is_not_there_is_said(tmp_path, lc):
     said = lc("minhash", tmp_path / "none", tmp_path / "out")
     assert said.code == 2
-    assert "is not there" in said.err
+    assert "does not exist" in said.err

@@ -89,7 +89,7 @@ def test_lists_that_are_none_are_refused(tmp_path, content, message):
 
 
 def test_sources_that_are_none_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         read_blocklist(tmp_path / "nowhere")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"good.example\n" * 1000)[:-9])
     with pytest.raises(CorruptFile, match="cut short"):

@@ -393,7 +393,7 @@ def test_files_that_hold_nothing_are_corpora_without_documents(tmp_path):
 
 
 def test_sources_that_cannot_be_meant(tmp_path):
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         corpus_files([tmp_path / "nowhere"])
     with pytest.raises(BadInput, match="holds no file"):
         corpus_files([tmp_path])

@@ -88,7 +88,7 @@ def test_what_is_not_sound_is_refused(tmp_path, name, content, words):
 
 
 def test_sources_that_hold_nothing(tmp_path):
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         evaluation_files([tmp_path / "none"])
     with pytest.raises(BadInput, match="holds no file"):
         evaluation_files([tmp_path])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
-from lc_assets.formats.files import Piece
+from lc_assets.formats.files import Piece, coalesced
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.rows import RemoteFiles, coalesced, open_rows
+from lc_assets.loaders.rows import RemoteFiles, open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, write_grid, write_lake
 from lc_assets_tests.loaders.range_server import served
 

@@ -232,7 +232,7 @@ def test_only_what_rules_need_is_opened(tmp_path, monkeypatch):
     ]
     assert models_of(settings, ["rps_doc_word_count"]) is NO_MODELS
     for column in ("language_is", "perplexity", "rps_doc_ml_palm_score"):
-        with pytest.raises(BadInput, match="nowhere: is not there"):
+        with pytest.raises(BadInput, match="nowhere: does not exist"):
             models_of(settings, [column])
 
 

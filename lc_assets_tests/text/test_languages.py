@@ -100,7 +100,7 @@ def packaged():
 
 
 def test_models_that_are_none_are_told(tmp_path, monkeypatch):
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         open_language_model(tmp_path / "nowhere.ftz")
     (tmp_path / "page.html").write_bytes(b"<html>404</html>")
     with pytest.raises(CorruptFile, match="begins with b'<htm'"):

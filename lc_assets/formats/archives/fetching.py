@@ -1,16 +1,14 @@
 """Single records of archives, by range requests: from a folder, a web server or a bucket.
 
-A record is named by the archive's path, its offset and its length, as an index of a crawl has them.
-What such a line says is not believed: a path that leads out of the crawl, a negative offset, a
-length beyond all pages, bytes that are no record, or a record that is cut, are `Unread` like any
-other page that is not there. Only when nobody answers there is an error
-(`lc_assets.errors.Unreachable`).
+A record is named by the archive's path, its offset and its length, as the index of a crawl states
+them. These are not trusted: a path that leads out of the crawl, a negative offset, a length beyond
+any page, bytes that are no record, and a record that is cut short are `Unread`, like any other page
+that is missing. Only a server that does not answer is an error (`lc_assets.errors.Unreachable`).
 
-Records are asked for some at a time, those that lie side by side as one, so places that are sorted
-by archive and offset cost fewest requests.
+Records are requested in batches, adjacent ones together, so places sorted by archive and offset cost
+the fewest requests.
 """
 
-import bisect
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -20,23 +18,19 @@ from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, RESPONSES, HtmlPage
 from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import Block, Kinds, Members, Plain, blocks, opened
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.files import Piece, coalesced, cut_out
 
 Found = TypeVar("Found")
 
 RECORDS_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 32 << 20
-"""Records that are asked for together hold no more than these bytes, or are one."""
-
-NEAR_BYTES: Final = 64 << 10
-"""Records of one archive that lie no further apart are one request: a request costs about what
-these bytes do.
-"""
+"""Most bytes that are requested together, unless one record has more."""
 
 HEAD_BYTES: Final = 1 << 20
-"""A record may take so much more than the page in it."""
+"""How much larger than its page a record may be."""
 
 PIECES_BEHIND: Final = 4
-"""Of a member that goes on behind its record, no more is read."""
+"""Pieces read of a member that continues after its record."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PLAIN: Final = b"WARC/"
@@ -55,9 +49,14 @@ class Spot(NamedTuple):
     offset: int
     length: int
 
+    @property
+    def piece(self) -> Piece:
+        """The bytes of the member."""
+        return Piece(self.filename, self.offset, self.offset + self.length)
+
 
 class Ranges(Protocol):
-    """What answers range requests; `lc_assets.lake.upstream.Upstream` does."""
+    """Serves range requests, as `lc_assets.lake.upstream.Upstream` does."""
 
     def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
         """Bytes ``start`` to ``stop`` of files; `FileNotFoundError` when one of the files is not
@@ -82,10 +81,10 @@ def page_at(
 def pages_at(
     upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = MAX_PAGE_BYTES
 ) -> Iterator[HtmlPage | Unread]:
-    """Yield the page of each record, in the order of the spots; in place of one that cannot be
-    read, say why.
+    """Yield the page of each record, in the order of the spots, or an `Unread` for one that cannot be
+    read.
 
-    Beside the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a path
+    In addition to the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a path
     outside, a negative offset, an impossible length), ``archive missing``, ``no record there`` and
     ``record damaged``.
 
@@ -95,7 +94,7 @@ def pages_at(
         max_page_bytes: longest page that is read.
 
     Raises:
-        Unreachable: when bytes do not come; says nothing about the records.
+        Unreachable: when the server does not deliver; says nothing about the records.
     """
 
     def read(block: Block, spot: Spot, where: str) -> HtmlPage | Unread:
@@ -117,19 +116,19 @@ def fetched(
     kinds: Kinds,
     most_bytes: int,
 ) -> Iterator[Found | Unread]:
-    """Yield what ``read`` makes of each record, in the order of the spots; in place of one that is
-    not there, say why.
+    """Yield what ``read`` returns for each record, in the order of the spots, or an `Unread` for one
+    that is missing.
 
     Args:
         upstream: where the archives lie.
         spots: which records.
-        read: is given a record, its spot, and words for people where that is.
+        read: called with a record, its spot, and its place in words.
         kinds: of records whose content is wanted.
-        most_bytes: no more of a block is held, nor unpacked.
+        most_bytes: bytes of a block that are held, or decompressed, at most.
     """
     most_packed = most_bytes + HEAD_BYTES
     for batch in _batches(spots, most_packed):
-        packed = _asked(upstream, [spot for spot in batch if _is_sound(spot, most_packed)])
+        packed = _read_all(upstream, [spot for spot in batch if _is_sound(spot, most_packed)])
         for spot in batch:
             where = f"{spot.filename} at byte {spot.offset:,}"
             try:
@@ -164,53 +163,22 @@ def _is_sound(spot: Spot, most_packed: int) -> bool:
     )
 
 
-def _asked(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:
+def _read_all(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:
     """Bytes of each record; None where the archive is missing."""
-    requests = _joined(spots)
-    answers = _answers(upstream, requests)
-    starts = [(request.filename, request.offset) for request in requests]
-    found: dict[Spot, bytes | None] = {}
-    for spot in spots:
-        place = bisect.bisect_right(starts, (spot.filename, spot.offset)) - 1
-        start, answer = spot.offset - requests[place].offset, answers[place]
-        found[spot] = None if answer is None else answer[start : start + spot.length]
-    return found
-
-
-def _answers(upstream: Ranges, requests: Sequence[Spot]) -> Sequence[bytes | None]:
-    pieces = [(spot.filename, spot.offset, spot.offset + spot.length) for spot in requests]
+    requests = coalesced(spot.piece for spot in spots)
+    contents: Sequence[bytes | None]
     try:
-        return upstream.ranges(pieces)
+        contents = upstream.ranges(requests)
     except FileNotFoundError:  # one of them, or several
-        return [_answer(upstream, piece) for piece in pieces]
+        contents = [_read_one(upstream, request) for request in requests]
+    return {spot: cut_out(spot.piece, requests, contents) for spot in spots}
 
 
-def _answer(upstream: Ranges, piece: tuple[str, int, int]) -> bytes | None:
+def _read_one(upstream: Ranges, piece: Piece) -> bytes | None:
     try:
         return upstream.ranges([piece])[0]
     except FileNotFoundError:
         return None
-
-
-def _joined(spots: Sequence[Spot]) -> list[Spot]:
-    """Join records of one archive that touch, overlap or lie near each other.
-
-    >>> _joined([Spot("a", 200, 100), Spot("b", 0, 9), Spot("a", 0, 100)])
-    [Spot(filename='a', offset=0, length=300), Spot(filename='b', offset=0, length=9)]
-    """
-    joined: list[Spot] = []
-    for spot in sorted(spots):
-        last = joined[-1] if joined else None
-        stop = spot.offset + spot.length
-        if (
-            last is not None
-            and last.filename == spot.filename
-            and spot.offset <= last.offset + last.length + NEAR_BYTES
-        ):
-            joined[-1] = last._replace(length=max(last.length, stop - last.offset))
-        else:
-            joined.append(spot)
-    return joined
 
 
 def _block(spot: Spot, packed: Mapping[Spot, bytes | None], kinds: Kinds, most_bytes: int) -> Block:
@@ -241,9 +209,7 @@ def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:
 
 
 def _check_the_end(stream: Members | Plain) -> None:
-    """Read on to the checksum of the record's member, which is not far; of what lies behind it
-    nothing matters.
-    """
+    """Read on to the checksum of the record's member, which is close; what follows does not matter."""
     for _ in range(PIECES_BEHIND):
         if stream.n_packed or not stream.read():
             return

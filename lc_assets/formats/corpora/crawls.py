@@ -15,7 +15,7 @@ header                        becomes
 ============================  =============
 
 Angle brackets around the first two are left out. Other kinds of records (``warcinfo``, ``request``,
-``metadata``) are no documents; a ``revisit`` is one that is not there, and is `Unread`.
+``metadata``) are no documents; a ``revisit`` is one that does not exist, and is `Unread`.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 

@@ -23,14 +23,14 @@ from lc_assets.formats.corpora.parquet import read_parquet
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 
-def corpus_files(sources: Iterable[Path]) -> list[Path]:
-    """The files of a corpus: those named, and those below the folders named, sorted; hidden ones
-    are left out.
+def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
+    """The files of a corpus: those named, and those with one of the suffixes in the folders named
+    and below them, sorted; hidden files are left out.
 
     Raises:
-        BadInput: when a source is not there, or a folder holds no file of a known kind.
+        BadInput: when a source does not exist, or a folder holds no such file.
     """
-    return sorted({file for source in sources for file in _files_of(source)})
+    return sorted({file for source in sources for file in _files_of(source, suffixes)})
 
 
 def read_corpus(
@@ -82,19 +82,19 @@ def read_corpus(
     raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 
-def _files_of(source: Path) -> list[Path]:
+def _files_of(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if source.is_file():
         return [source]
     found = [
         path
         for path in source.rglob("*")
-        if path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+        if path.name.endswith(suffixes) and not path.name.startswith(".")
     ]
     if not found:
         raise BadInput(
-            f"{source}: holds no file that ends in {', '.join(SUFFIXES)}"
+            f"{source}: holds no file that ends in {', '.join(suffixes)}"
             if source.is_dir()
-            else f"{source}: is not there"
+            else f"{source}: does not exist"
         )
     return found
 
