@@ -1,4 +1,4 @@
-"""Reading lists of domains and addresses that are not wanted.
+"""Lists of unwanted domains and addresses.
 
 ==============================  =================================================================================
 source                          is
@@ -8,8 +8,8 @@ a text file                     an entry per line; one with a path (``example.or
                                 domain; the category is the file's name without its end
 ==============================  =================================================================================
 
-UTF-8, or ``.gz`` of it. Blank lines and ``#`` comments are passed over. An entry of two categories
-has the first by name. A million domains take less than 200 MB.
+UTF-8, or ``.gz`` of it. Blank lines and ``#`` comments are skipped. An entry in two categories
+counts for the first by name. A million domains take less than 200 MB.
 Source: dsi.ut-capitole.fr/blacklists.
 """
 
@@ -111,7 +111,7 @@ def _entries(path: Path, digest: "hashlib._Hash") -> Iterator[str]:
 
 
 def _normal(host: str) -> str:
-    """A host as `host_of` gives it; the common case needs no parser."""
+    """A host as `host_of` returns it; the common case needs no parser."""
     plain = (
         host.isascii()
         and host.replace(".", "").replace("-", "").isalnum()

@@ -18,7 +18,7 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.files import Files, LocalFiles
 
 TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
-"""Token ids, uint16 or uint32."""
+"""Token ids: uint16 or uint32."""
 
 Name = TypeVar("Name")
 

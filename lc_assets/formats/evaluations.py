@@ -1,18 +1,19 @@
 """Evaluation sets as files: their examples as items whose n-grams can be looked for.
 
-=========================================  =======================================================================
+=========================================  =========================================================
 file                                       an item is
-=========================================  =======================================================================
-``.jsonl``, ``.json``, ``.gz``, ``.zst``   a line that is an object; a ``.json`` that is one array: its objects
+=========================================  =========================================================
+``.jsonl``, ``.json``, ``.gz``, ``.zst``   a line with an object; in a ``.json`` that is one array,
+                                           an object of it
 ``.parquet``                               a row
 ``.txt``                                   a line that is not blank
 any other corpus                           a document (`lc_assets.formats.corpora`)
-=========================================  =======================================================================
+=========================================  =========================================================
 
-Of an object the fields that hold what is asked and answered are taken: all of `FIELDS` that it has,
-or those that one names; lists and objects in them by the strings that they hold. An evaluation set
-must be sound: a line that cannot be read is refused, for what is not in the index is not found. A
-held-out corpus is an evaluation set like any other.
+The fields of an object that hold questions and answers are taken: all of `FIELDS` that it has, or
+those that the caller names; lists and objects in them by the strings that they hold. A line that
+cannot be read is an error, because what is not in the index is not found. A held-out corpus is an
+evaluation set like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,8 +54,8 @@ FIELDS: Final = (
     "target",
     "completion",
 )
-"""What evaluation sets call what is asked and answered. Passages (``context``, ``passage``) are
-public texts; name them if meant.
+"""Names of questions and answers in evaluation sets. Passages (``context``, ``passage``) are public
+texts, and are taken only when named.
 """
 TEXT: Final = (".txt",)
 KNOWN: Final = (*SUFFIXES, *TEXT)
@@ -70,14 +71,14 @@ def evaluation_files(sources: Iterable[Path]) -> list[Path]:
 
 
 def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
-    """Yield the items of one file in order; one that has none of the fields comes without parts.
+    """Yield the items of one file in order; one that has none of the fields has no parts.
 
     Args:
         path: the file.
         fields: which fields are taken; by default all of `FIELDS` that a record has.
 
     Raises:
-        BadInput: when a line is not what the file's name promises; says which.
+        BadInput: when a line is not what the file's suffix promises; says which.
     """
     if path.name.endswith(TEXT):
         yield from _lines(path)
@@ -147,7 +148,7 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """The strings in a value, in order, however deep; numbers and names of fields are no text."""
+    """The strings in a value, in order, at any depth; numbers and field names are no text."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

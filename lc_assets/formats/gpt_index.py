@@ -64,7 +64,7 @@ SEQUENCES = "per_dataset_sequences.json"
 
 
 class PrefixFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a data set was when its indices were built.
+    """Facts of a data set when its indices were built.
 
     Attributes:
         digest: of its ``.idx``, on which all indices depend, and of the size of its ``.bin``.

@@ -1,7 +1,5 @@
-"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and held in memory
-once.
-
-``index.json`` comes last and holds what is no array; without it there is no index. See
+"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and in memory once.
+``index.json`` holds the rest and is written last; without it there is no index. See
 docs/contamination.md.
 """
 
@@ -36,7 +34,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "gram_lengths": np.dtype("u1"),
     "vocabulary": np.dtype("<u4"),
 }
-"""Of each array, one file."""
+"""By array; each is one file."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,9 @@
-"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the
-process and the machine.
+"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the process
+and the machine.
 
-zlib-ng writes. isal, with which this package reads, is twice as fast at it, but not the same twice:
-of one record of 121 bytes it made 128 bytes in most processes and 130 in others. The standard
-library's zlib is whatever the system has.
-
-Not here: reading, and publishing whole files (`lc_assets.publishing`).
+zlib-ng writes. isal, which this package reads with, is twice as fast but not deterministic: of one
+record of 121 bytes it made 128 bytes in most processes and 130 in others. The standard library's
+zlib differs between systems.
 """
 
 import contextlib
@@ -25,7 +23,7 @@ _GZIP_MEMBER: Final = 16 + zlib_ng.MAX_WBITS
 
 @contextlib.contextmanager
 def gzipped(path: Path) -> Iterator[BinaryIO]:
-    """A gzip file to write to."""
+    """Open a gzip file for writing."""
     with (
         path.open("wb") as file,
         gzip_ng.GzipNGFile(
@@ -36,7 +34,7 @@ def gzipped(path: Path) -> Iterator[BinaryIO]:
 
 
 def gzip_member(content: bytes) -> bytes:
-    """One gzip member, with no name and no time.
+    """One gzip member without name and time.
 
     >>> import gzip
     >>> gzip.decompress(gzip_member(b"one") + gzip_member(b"two"))

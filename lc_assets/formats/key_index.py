@@ -1,16 +1,15 @@
-"""A key index on disk: from 64-bit keys to places in a table, by binary search in two mapped
-arrays.
+"""A key index on disk: from 64-bit keys to lines of a table, by binary search in two mapped arrays.
 
-===================  ==========================================================================
+===================  ===============================================================================
 file                 array
-===================  ==========================================================================
-``{name}_key.npy``   uint64, ascending; a key may stand several times
+===================  ===============================================================================
+``{name}_key.npy``   uint64, ascending; a key may occur several times
 ``{name}_place.npy`` uint32, one per key: a line of the table, from 0; ascending within one key
-===================  ==========================================================================
+===================  ===============================================================================
 
-Keys are hashes, so they lie evenly: where one must stand is known to a few hundred places, and a
-look-up reads 8 KiB of the first file, whatever its length, and of the second only where the key
-stands. What the keys are of, their maker knows (`lc_assets.text.lookup_keys`).
+Keys are hashes and evenly distributed: the position of one is known to within a few hundred, and a
+look-up reads 8 KiB of the first file, whatever its length, and of the second only when it finds the
+key. What the keys are made of: `lc_assets.text.lookup_keys`.
 """
 
 import functools
@@ -29,8 +28,8 @@ HEADER_BYTES: Final = 128
 """Of a ``.npy`` file of version 1.0 of one dimension."""
 KEY_BYTES: Final = 8
 STRETCH: Final = 1024
-"""Keys that are read at first: of 400,000 keys, where one stands is off by 300 at most two times in
-three.
+"""Keys that are read at first: among 400,000 keys, the expected position is off by at most 300 two
+times in three.
 """
 
 
@@ -42,14 +41,14 @@ def write_key_index(prefix: Path, keys: NDArray[np.uint64], places: NDArray[np.u
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """An index on disk; ``prefix`` is what its files' names begin with. Nothing is held open
-    between two questions.
+    """An index on disk; its files' names begin with ``prefix``. No file stays open between
+    look-ups.
     """
 
     prefix: Path
 
     def places(self, key: int) -> list[int]:
-        """Places of one key, ascending; none when it does not stand here.
+        """Places of one key, ascending; none when the index lacks it.
 
         Raises:
             CorruptFile: when the index is missing or damaged.
@@ -67,8 +66,8 @@ class KeyIndex:
     def places_of_all(
         self, wanted: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places of many keys at once: which key of ``wanted``, and where; both int64, of one
-        length, in the order of ``wanted``.
+        """Places of many keys at once: index into ``wanted``, and place; both int64, of one length,
+        in the order of ``wanted``.
 
         Raises:
             CorruptFile: when the index is missing or damaged.
@@ -125,7 +124,7 @@ class KeyIndex:
 
 
 def _count(stream: BinaryIO, path: Path) -> int:
-    """How many keys a file holds, by its size; its header must be that of so many."""
+    """Number of keys in a file, by its size; its header must state the same."""
     n_keys, rest = divmod(os.fstat(stream.fileno()).st_size - HEADER_BYTES, KEY_BYTES)
     if rest or n_keys < 0 or os.pread(stream.fileno(), HEADER_BYTES, 0) != _header(n_keys):
         raise CorruptFile(
@@ -142,9 +141,7 @@ def _header(n_keys: int) -> bytes:
 
 
 def _span_of(stream: BinaryIO, n_keys: int, key: int) -> tuple[int, int]:
-    """First place of a key, and the place behind its last; the same place when it does not stand
-    there.
-    """
+    """First position of a key, and the position after its last; the same twice when there is none."""
     first = _first_at_least(stream, n_keys, key)
     if first == n_keys or int(_keys_at(stream, first, first + 1)[0]) != key:
         return first, first
@@ -152,7 +149,7 @@ def _span_of(stream: BinaryIO, n_keys: int, key: int) -> tuple[int, int]:
 
 
 def _first_at_least(stream: BinaryIO, n_keys: int, key: int, *, near: int | None = None) -> int:
-    """The first place whose key is not below ``key``: sought from where it should stand, in
+    """The first position whose key is not below ``key``: searched from its expected position, in
     stretches that double.
     """
     if key >> 64:

@@ -1,13 +1,12 @@
-"""Launch arguments of Megatron: the words of a command line in a file, and what they say of the
-data.
+"""Launch arguments of Megatron in a file, and what they say about the data.
 
-The file holds the words as a shell would read them, over as many lines as one likes, with ``#``
-comments; arguments that do not concern the data are passed over. Those that would give other
-indices than are known here are refused.
+The file holds the arguments as a shell would read them, over any number of lines, with ``#``
+comments. Arguments that do not concern the data are ignored. Those that would give other indices than
+this package builds are refused.
 
-Here: files of words to a `Launch`. Not here: what follows from it (`lc_assets.mixing.cache_names`).
+Not here: what follows from them (`lc_assets.mixing.cache_names`).
 Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``
-    (``get_blend_and_blend_per_split``).
+(``get_blend_and_blend_per_split``).
 """
 
 import argparse
@@ -24,7 +23,7 @@ from lc_assets.mixing.blending import SURPLUS
 from lc_assets.mixing.launch import SPLITS, Launch, Sources, samples_per_split, sources_of
 
 SPLIT_BY_DEFAULT = "969, 30, 1"
-"""What Megatron takes for ``--data-path`` without ``--split``."""
+"""Megatron's default for ``--data-path`` without ``--split``."""
 
 REFUSED = (
     "--mock-data",
@@ -34,7 +33,7 @@ REFUSED = (
     "--phase-transition-iterations",
     "--step-batch-size-schedule",
 )
-"""Arguments under which Megatron builds other data sets, or counts samples otherwise."""
+"""Arguments with which Megatron builds other data sets, or counts samples differently."""
 
 
 class _Words(argparse.ArgumentParser):
@@ -46,7 +45,7 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
     """Read a file of launch arguments.
 
     Returns:
-        What they ask of the data, and ``--data-cache-path`` where it is given.
+        What they say about the data, and ``--data-cache-path`` if given.
 
     Raises:
         BadInput: when the file cannot be read, a number is missing, or an argument is not known
@@ -60,7 +59,7 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
 
 
 def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | None]:
-    """As `read_launch`; files that the words name lie where Megatron would look, or in
+    """As `read_launch`; files named in the arguments are where Megatron would look, or in
     ``folder``.
     """
     if strange := [word for word in words if word.partition("=")[0] in REFUSED]:
@@ -91,8 +90,8 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
 
 
 def read_identities(path: Path) -> dict[str, dict[str, Any]]:
-    """Read what identifies a tokenizer: one JSON object as Megatron prints it, or several by the
-    names of their versions.
+    """Read the identity of a tokenizer: one JSON object as Megatron prints it, or several by
+    version.
 
     Raises:
         BadInput: when it is no such thing.

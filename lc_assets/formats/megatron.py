@@ -11,9 +11,8 @@ this package writes one sequence per document. Megatron itself checks neither th
 ``.bin`` nor the offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``;
 here the first three are checked, and the fourth is never written.
 
-Here: writing, reading and checking both files. Not here: the dtype rules
-    (`lc_assets.tokens.dtypes`), Megatron's
-sample order (`lc_assets.mixing.gpt_index`).
+Here: writing, reading and checking both files. Not here: the rules for dtypes
+    (`lc_assets.tokens.dtypes`), Megatron's sample order (`lc_assets.mixing.gpt_index`).
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py``;
     ``lc_assets_tests/golden/megatron`` holds files that
 megatron-core 0.16.1 wrote.
@@ -46,12 +45,12 @@ COPIED_BYTES: Final = 4 << 20
 
 
 def bin_path(prefix: Path) -> Path:
-    """``{prefix}.bin``; a prefix may hold dots."""
+    """``{prefix}.bin``; a prefix may contain dots."""
     return prefix.with_name(f"{prefix.name}.bin")
 
 
 def idx_path(prefix: Path) -> Path:
-    """``{prefix}.idx``; a prefix may hold dots."""
+    """``{prefix}.idx``; a prefix may contain dots."""
     return prefix.with_name(f"{prefix.name}.idx")
 
 
@@ -76,12 +75,10 @@ class MegatronWriter:
     @classmethod
     @contextlib.contextmanager
     def publishing(cls, prefix: Path, dtype: np.dtype[Any]) -> Iterator["MegatronWriter"]:
-        """Hand out a writer; when the block ends well, put both files in their places, the ``.idx``
-        last.
+        """Yield a writer; when the block succeeds, publish both files, the ``.idx`` last.
 
         When no document was added, no file is left or replaced: Megatron could not open an empty
-        data set. When the block fails, nothing is left behind, and files that stood there before
-        still stand.
+        data set. When the block fails, nothing is left behind, and earlier files are untouched.
 
         Raises:
             StorageFull: when the disk is full.
@@ -129,7 +126,7 @@ class MegatronWriter:
         """Append several documents whose ids are ``parts``, one after the other.
 
         Args:
-            parts: rows of integers; where one ends and the next begins means nothing.
+            parts: rows of integers; their boundaries have no meaning.
             lengths: ids of each document, at least 1; their sum is that of the parts.
 
         Raises:
@@ -187,7 +184,7 @@ class MegatronWriter:
         self._n_tokens += len(ids)
 
     def _note_boundaries(self, boundaries: Array) -> None:
-        """Remember the ends of documents that are appended; `_lengths` does not hold them yet."""
+        """Record the ends of documents that are appended, before their lengths are."""
         if self._boundaries is None and is_plain(boundaries):
             return
         if self._boundaries is None:
@@ -219,12 +216,12 @@ class MegatronWriter:
         )
 
     def close(self) -> None:
-        """Close the ``.bin``; harmless when it is closed."""
+        """Close the ``.bin``; does nothing when it is closed."""
         self._stream.close()
 
 
 def read_index(prefix: Path) -> MegatronIndex:
-    """The ``.idx`` alone, mapped: lengths and documents, whether or not the ``.bin`` is at hand.
+    """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
 
     Raises:
         CorruptFile: when it is missing or not what its format promises.
@@ -233,12 +230,12 @@ def read_index(prefix: Path) -> MegatronIndex:
 
 
 class MegatronReader:
-    """Reads a data set by mapping it into memory; arrays that it hands out are read-only views and
+    """Reads a data set by mapping it into memory; the arrays it returns are read-only views and
     stay valid.
 
-    It gives the answers of Megatron's ``IndexedDataset``: ``data[3]``, ``data[2:5]``, `get`,
-    `sequence_lengths`, `document_indices`, and its length. Where Megatron would read into a
-    neighbour, or crash, this raises.
+    It returns what Megatron's ``IndexedDataset`` returns: ``data[3]``, ``data[2:5]``, `get`,
+    `sequence_lengths`, `document_indices`, and its length. Where Megatron would read into the next
+    document, or crash, this raises.
 
     Args:
         prefix: path of both files without ``.bin`` and ``.idx``.
@@ -293,7 +290,7 @@ class MegatronReader:
 
     @property
     def ids(self) -> Array:
-        """Ids of all documents, one behind the other: a read-only view of the mapped file."""
+        """Ids of all documents, one after another: a read-only view of the mapped file."""
         return self._ids
 
     @property
@@ -361,7 +358,7 @@ def _mapped(path: Path) -> Array:
 
 
 def put_in_place(draft: Path, prefix: Path) -> None:
-    """Give a whole data set another name in the same file system, in place of what stood there."""
+    """Rename a whole data set within a file system, replacing what is there."""
     for path in (bin_path, idx_path):
         flush(path(draft))
     idx_path(prefix).unlink(

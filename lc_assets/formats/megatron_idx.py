@@ -60,7 +60,7 @@ class MegatronIndex:
         dtype: of the ids in the ``.bin``.
         lengths: int32, tokens of each sequence.
         document_boundaries: int64, first sequence of each document, then the number of sequences.
-        stated_offsets: int64, byte offsets as they stand in the file, found right; None when no
+        stated_offsets: int64, byte offsets as they are in the file, found correct; None when no
             file was read.
     """
 
@@ -97,7 +97,7 @@ def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) 
     82
 
     Raises:
-        BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
+        BadInput: when the dtype has no code, or lengths or boundaries are invalid.
     """
     return b"".join(idx_blocks(lengths, document_boundaries, dtype))
 
@@ -105,7 +105,7 @@ def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) 
 def idx_blocks(
     lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]
 ) -> Iterator[bytes]:
-    """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it cannot be meant.
+    """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it is invalid.
 
     Args:
         lengths: integers, tokens of each sequence.
@@ -206,7 +206,7 @@ def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any
 
 
 def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
-    """Say what cannot be meant, or None."""
+    """Say what is invalid, or None."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
         return (
             f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
@@ -252,7 +252,7 @@ def _offset_blocks(lengths: Array, dtype: np.dtype[Any]) -> Iterator[tuple[int, 
 
 
 def code_of(dtype: np.dtype[Any]) -> int:
-    """Code that stands for ``dtype`` in the header.
+    """Code of ``dtype`` in the header.
 
     Raises:
         BadInput: when there is none.

@@ -1,8 +1,6 @@
-"""Stretches of a Megatron data set, read off the file into arrays that are there already.
-
-Here: reading without the map, so that what is read is never this process's memory twice. Not here:
-    the files' format
-(`lc_assets.formats.megatron`), where the ids are wanted (`lc_assets.stages.rows.gathering`).
+"""Stretches of a Megatron data set, read from the file into existing arrays. Reading without a
+memory map keeps ids from occupying this process's memory twice. Not here: the files' format
+(`formats.megatron`), where the ids are wanted (`lc_assets.stages.rows.gathering`).
 """
 
 import os

@@ -71,7 +71,7 @@ def open_language_model(path: Path | None = None) -> LineModel:
 
     Raises:
         BadInput: when the package is not installed, or the file does not exist.
-        CorruptFile: when the file is not the one that it must be, or no model.
+        CorruptFile: when the file is not the expected one, or no model.
     """
     return open_line_model(path) if path else open_line_model(_packaged(), must_be=SHA256)
 
@@ -80,9 +80,9 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
     """Open any supervised fastText model.
 
     Args:
-        path: a ``.ftz`` or ``.bin`` file. It is trusted as a program is: fastText believes the
-            sizes that it states.
-        must_be: SHA-256 that it must have.
+        path: a ``.ftz`` or ``.bin`` file. It must be trusted like a program: fastText does not
+            check the sizes that it states.
+        must_be: required SHA-256.
 
     Raises:
         BadInput: when the file does not exist.
@@ -142,18 +142,18 @@ def open_models(
     perplexity: Path | None = None,
     quality: Mapping[str, Path] | None = None,
 ) -> Models:
-    """Open what is needed and given, and nothing else.
+    """Open the models that are both needed and given.
 
     Args:
-        needs: names as above, such as `lc_assets.text.models.needs_of` gives them.
+        needs: names as above, as `lc_assets.text.models.needs_of` returns them.
         language: path; None for the packaged model.
         blocklist: path; None: there is none.
         perplexity: path; None: there is none, and the published perplexity is taken.
         quality: paths by name.
 
     Raises:
-        BadInput: when a file does not exist, a list cannot be meant, or there is no model of quality
-            of that name.
+        BadInput: when a file does not exist, a list is invalid, or there is no model of quality of
+            that name.
         CorruptFile: when a file is no model, or damaged.
     """
     require_known(quality or {})
@@ -214,7 +214,7 @@ def open_quality_models(paths: Mapping[str, Path]) -> dict[str, LineModel]:
 
 
 def require_known(names: Collection[str]) -> None:
-    """Refuse names that are none of the above.
+    """Check that all names are known.
 
     Raises:
         BadInput: names them.

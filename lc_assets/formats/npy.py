@@ -31,7 +31,7 @@ Python cannot parse.
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """An array as the bytes of a file, as `numpy.save` writes it."""
+    """The bytes of a file as `numpy.save` writes it."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
     return stream.getvalue()

@@ -1,23 +1,21 @@
-"""The global order: in which order the rows of several snapshots' grids are visited, as if they
+"""The global order: the sequence in which the rows of several snapshots' grids are visited, as if they
 were one array.
 
-Here: three small files and what they mean. Not here: drawing the order (`lc_assets.tokens`),
-    reading rows by
-it (`loaders.rows`).
+Here: three small files. Not here: drawing the order (`lc_assets.tokens`), reading rows in it
+(`formats.riffled`, `loaders.rows`). Within one source the rows come in ascending order, so that a new
+snapshot leaves earlier orders exact.
 
-Source: NumPy's ``.npy`` format 1.0, without pickle; the riffle of house decision "the global
-    shuffle is
-incremental and exact": within one source the rows come in ascending order.
+Source: NumPy's ``.npy`` format 1.0, without pickle.
 
-==========================  =================================================================================
+==========================  ========================================================================
 file                        what
-==========================  =================================================================================
+==========================  ========================================================================
 ``{split}_source.npy``      uint16, one per position: which entry of ``sources``
 ``{split}_row.npy``         uint32, one per position: which row of that source's split
-``sources.json``            ``{"row_tokens", "vocab_size", "sources": [{"snapshot", "version", "digest",
-                            "train_rows", "heldout_rows"}, ...]}``: the versions of the grids, and
-                            their published digests
-==========================  =================================================================================
+``sources.json``            ``{"row_tokens", "vocab_size", "sources": [{"snapshot", "version",
+                            "digest", "train_rows", "heldout_rows"}, ...]}``: the versions of the
+                            grids, and their published digests
+==========================  ========================================================================
 
 A position is an index into the two arrays. An order may leave rows out, but names none twice.
 """
@@ -44,7 +42,7 @@ _VERSION: Final = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
 
 
 class OrderSource(msgspec.Struct, frozen=True, kw_only=True):
-    """One snapshot's grid, as one version of it.
+    """One version of one snapshot's grid.
 
     Attributes:
         snapshot: the snapshot's name.
@@ -96,7 +94,7 @@ def write_sources(
     """Write ``sources.json``.
 
     Args:
-        folder: where the order lies or will lie.
+        folder: the order's folder.
         sources: the grids, in the order of their numbers.
         row_tokens: tokens of a row, in every source.
         vocab_size: ids are below it, in every source.
@@ -116,7 +114,7 @@ def write_order(
     """Write one split's order.
 
     Args:
-        folder: where ``sources.json`` lies or will lie.
+        folder: folder of ``sources.json``.
         split: ``train`` or ``heldout``.
         source: which source, per position.
         row: which row of it, per position.
@@ -167,8 +165,8 @@ class GlobalOrder:
         Args:
             folder: where it lies.
             split: ``train`` or ``heldout``.
-            pass_over: whether to look once at every position, that it names a source; who asks for
-                few of them may look at those.
+            pass_over: whether to check once that every position names a source; a caller that needs
+                few positions may check those instead.
 
         Raises:
             BadInput: when there is no such split.
@@ -199,7 +197,7 @@ class GlobalOrder:
 
     def require_riffle(self) -> None:
         """Check that the order names every row of every source once, ascending within each source;
-        a pass per source.
+        one pass per source.
 
         Raises:
             Mismatch: when it does not; says for which source.

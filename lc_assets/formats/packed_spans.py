@@ -1,18 +1,20 @@
-"""Spans of packed rows: where in each row which document's tokens stand, as three small arrays
+"""Spans of packed rows: where in each row the tokens of which document lie, as three small arrays
 beside the rows.
 
-================================  ====================================================================================
+================================  ==================================================================
 file                              what
-================================  ====================================================================================
-``{split}_first_span.npy``        int64, one per row and one more: the row's first span; then the number of spans
-``{split}_span_stop.npy``         int32, one per span: where in its row it ends. A row's first span begins at 0, each
-                                  other where the one before ends; what is left of the row is
-                                  padding
-``{split}_span_document.npy``     int32, one per span: number of the document among all of the version's. Equal numbers
-                                  are one document, wherever in the rows its pieces stand
-================================  ====================================================================================
+================================  ==================================================================
+``{split}_first_span.npy``        int64, one per row and one more: the row's first span; then the
+                                  number of spans
+``{split}_span_stop.npy``         int32, one per span: where in its row it ends. A row's first span
+                                  begins at 0, each other where the one before ends; the rest of the
+                                  row is padding
+``{split}_span_document.npy``     int32, one per span: number of the document among all of the
+                                  version's. Equal numbers are one document, wherever in the rows
+                                  its pieces lie
+================================  ==================================================================
 
-A training node reads these, and nothing of Parquet; who the documents are, ``spans.parquet`` says
+Training nodes read these and no Parquet; ``spans.parquet`` identifies the documents
 (docs/formats/packed.md).
 
 Source: NumPy's ``.npy`` format 1.0, without pickle.
@@ -62,10 +64,10 @@ class PackedSpans:
         *,
         n_rows: int,
     ) -> Self:
-        """From a line per span, in the rows' order.
+        """From one entry per span, in the rows' order.
 
         Args:
-            row: of each span, never falling.
+            row: of each span, ascending.
             stop: where in its row it ends.
             document: number of its document.
             n_rows: how many rows there are.
@@ -89,7 +91,7 @@ class PackedSpans:
 
     @classmethod
     def open(cls, folder: Path, split: str, *, row_tokens: int) -> Self:
-        """Map the spans of a split into memory; passes over them once.
+        """Map the spans of a split into memory, and check them in one pass.
 
         Raises:
             NotPublished: when a file is missing: the rows there are not packed ones.
@@ -103,7 +105,7 @@ class PackedSpans:
 
     @classmethod
     def map(cls, folder: Path, split: str) -> Self:
-        """The same without passing over them: for whoever asks for a few rows.
+        """The same without checking them, for callers that need few rows.
 
         Raises:
             NotPublished: when a file is missing.
@@ -124,7 +126,7 @@ class PackedSpans:
         return np.asarray(self.stop - begins, np.int64)
 
     def complaint(self, row_tokens: int) -> str:
-        """What cannot be meant about these spans; empty when all is well."""
+        """What is invalid about these spans; empty when nothing is."""
         edges = self.first
         if (
             not len(edges)

@@ -1,8 +1,6 @@
-"""Several grids read in the global order, as if they were one array.
-
-Here: which row stands at which position, and reading rectangles of them. Not here: the order's
-    files
-(`formats.order`), caches (`lc_assets.loaders`).
+"""Several grids read in the global order, as if they were one array. Here: which row is at which
+position, and reading rectangles. Not here: the order's files (`formats.order`), caches
+(`lc_assets.loaders`).
 """
 
 import hashlib
@@ -53,8 +51,8 @@ class RowOrigin(NamedTuple):
 
 
 class RiffledReader:
-    """Rows of several arrays in the global order: row ``p`` is the one that the order names at
-    position ``p``.
+    """Rows of several arrays in the global order: row ``p`` is the one at position ``p`` of the
+    order.
 
     Attributes:
         order: the order.
@@ -69,8 +67,8 @@ class RiffledReader:
             sources: one per entry of ``order.sources``, opened at that split.
 
         Raises:
-            Mismatch: when the arrays are not those the order speaks of: another number, width,
-                vocabulary or row count.
+            Mismatch: when the arrays are not those of the order: another number, width, vocabulary
+                or row count.
         """
         if len(sources) != len(order.sources):
             raise Mismatch(
@@ -102,12 +100,10 @@ class RiffledReader:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the sources' versions and digests and of the order's checksums: it names the
-        rows and their sequence.
-
-        The order itself, 40 MB for LongCrawl64's rows, is taken by CRC-32C, which costs 5 ms where
-        SHA-256 costs 60: a resumed run waits for it. Not proof against forgery; the receipt's
-        digest is.
+        """SHA-256 of the sources' versions and digests and of the order's checksums: it identifies
+        the rows and their sequence. The order itself, 40 MB for LongCrawl64's rows, enters by its
+        CRC-32C, which takes 5 ms where SHA-256 takes 60: a resumed run waits for it. Not proof
+        against forgery; the receipt's digest is.
         """
         checksums = [
             google_crc32c.value(part.tobytes()) for part in (self.order.source, self.order.row)
@@ -144,7 +140,7 @@ class RiffledReader:
         return rectangle
 
     def origin(self, position: int) -> RowOrigin:
-        """Say which row of which grid stands at a position.
+        """Return the row, and its grid, at a position.
 
         Raises:
             BadInput: when there is no such position.

@@ -4,7 +4,7 @@
 
     name = "redpajama-lucie"
 
-    [lines]                                # may be left out: lines are edited before the rules judge
+    [lines] # optional: lines are edited before the rules are applied
     edit = "c4"
 
     [[rule]]
@@ -27,8 +27,8 @@ source    string  no
 lines     table   no; ``edit`` names the editing, other keys are its settings
 ========  ======  ==========================================================
 
-Read strictly: what is not in the table is an error, so a misspelt bound cannot switch a rule off in
-silence. The presets are files of the same kind, in ``lc_assets/presets``.
+Other keys are errors, so that a misspelt bound cannot silently switch a rule off. The presets are
+files of the same kind, in ``lc_assets/presets``.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def read_rules(name_or_path: str) -> RuleSet:
     ()
 
     Raises:
-        BadInput: when there is no such file or it breaks the format; names the file and the rule.
+        BadInput: when there is no such file or it violates the format; names the file and the rule.
     """
     if name_or_path == NO_RULES:
         return RuleSet(NO_RULES, ())
@@ -92,16 +92,16 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
     """Read rules from TOML text.
 
     Raises:
-        BadInput: when it breaks the format; names ``where`` and the rule.
+        BadInput: when it violates the format; names ``where`` and the rule.
     """
-    if _ENDLESS.search(text):  # Python reads such a number, but would not write it into any message
+    if _ENDLESS.search(text):  # Python parses such a number, but refuses to print it
         raise BadInput(f"{where}: holds a number of thousands of digits")
     try:
         table = tomllib.loads(text)
     except (
         ValueError,
         RecursionError,
-    ) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one
+    ) as error:  # TOMLDecodeError is a ValueError; so is the error for a number of 5,000 digits
         raise BadInput(f"{where}: not TOML: {error}") from error
     _check_keys(table, _FILE_KEYS, where)
     name, rules = _string(table, "name", where), table.get("rule")
@@ -118,7 +118,7 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     """The same rules with other bounds: ``{rule name: {"at_least": number or None, "at_most":
     ...}}``.
 
-    A bound that is not mentioned stays; None takes a bound away.
+    A bound that is not mentioned stays; None removes a bound.
 
     >>> relaxed = with_thresholds(read_rules("redpajama-lucie"), {"words": {"at_most": None}})
     >>> relaxed.rules[0].wanted
@@ -143,7 +143,7 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
 
 
 def parse_threshold(text: str) -> tuple[str, str, float]:
-    """Read ``rule.bound=number``, as a command line gives it.
+    """Parse ``rule.bound=number``, as on a command line.
 
     >>> parse_threshold("symbols.at_most=0.2")
     ('symbols', 'at_most', 0.2)
@@ -214,9 +214,7 @@ def _rule(table: Any, where: str) -> Rule:
 
 
 def _words(table: Mapping[str, Any], signal: str, where: str) -> str:
-    """The definition of words: one of those that the signal can be asked of, or none where words do
-    not matter.
-    """
+    """The definition of words: one that the signal supports, or none where words do not matter."""
     allowed = words_allowed(signal)
     if not allowed:
         if "words" in table:

@@ -13,9 +13,8 @@ sentences           sentences; where the pipeline marks none, after full stops
 ==================  ====================================================================================================
 
 A phrase is compared in lower case, without stop words and marks at its ends. Pipelines are given by
-name, as an installed package, or as a folder. spaCy reads a text at 10 to 100 kB a CPU-second, a
-thousandth of the lexical way; it comes with ``pip install 'lc-assets[spacy]'``, a trained pipeline
-does not.
+name, as an installed package, or as a folder. spaCy reads 10 to 100 kB of text per CPU-second, a
+thousandth of the lexical way's speed. The extra ``spacy`` installs it, but no trained pipeline.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ from lc_assets.text.concepts import TOP, LexicalConcepts, Part
 from lc_assets.text.referrals import Mentions
 
 STRETCH: Final = 50_000
-"""Characters that the pipeline is given at once: it needs about a kilobyte of memory for each."""
+"""Characters given to the pipeline at once: each takes about a kilobyte of memory."""
 
 
 def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "SpacyConcepts":
@@ -87,7 +86,7 @@ class SpacyConcepts:
 
 
 def stretches(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int, int]]:
-    """Cut a text where its parts begin, and into `STRETCH` characters at most, after a blank line,
+    """Cut a text where its parts begin, and into at most `STRETCH` characters, after a blank line,
     a line or a space.
 
     Yields:
@@ -110,7 +109,7 @@ def _cut(text: str, start: int, stop: int) -> int:
 
 
 class _Reading:
-    """What was found so far: phrases with the sentences that they are in."""
+    """Phrases found so far, with their sentences."""
 
     def __init__(self, special: SpecialWords) -> None:
         self.n_sentences = 0
@@ -120,7 +119,7 @@ class _Reading:
         self._names: set[str] = set()
 
     def read(self, document: Any) -> None:
-        """Add what a pipeline made of a stretch."""
+        """Add what a pipeline found in a stretch."""
         sentence_of: dict[int, int] = {}
         for number, sentence in enumerate(document.sents, self.n_sentences):
             sentence_of |= dict.fromkeys(range(sentence.start, sentence.end), number)
@@ -161,7 +160,9 @@ class _Reading:
             yield from ((chunk, False) for chunk in document.noun_chunks)
 
     def _phrase(self, span: Iterable[Any]) -> tuple[str, int]:
-        """A span as it is compared, and its first word's place; empty when it says nothing."""
+        """A span in the form that is compared, and its first word's place; empty when only dull
+        words are left.
+        """
         words = [
             (token.lower_.strip(".,;:!?\"'()[]"), token.i)
             for token in span
@@ -182,7 +183,7 @@ class _Reading:
     def _referring(
         self, document: Any, names: list[tuple[int, str]], sentence_of: dict[int, int]
     ) -> Iterator[tuple[int, str]]:
-        """Places that mention a phrase without holding it."""
+        """Places that refer to a phrase without containing it."""
         if document.has_extension("coref_chains"):
             yield from self._of_chains(document)
             return

@@ -1,7 +1,7 @@
-r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file that
-stands under version control.
+r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file kept under
+version control.
 
-UTF-8, one entry a line, as RFC 4180 writes them; the first line that is no comment names the
+UTF-8, one entry per line, in the CSV of RFC 4180; the first line that is no comment names the
 columns::
 
     # taken down at the owner's request
@@ -20,9 +20,9 @@ column        what
 ``date``      of the entry, YYYY-MM-DD
 ============  =====================================================================================================
 
-Blank lines and lines that begin with ``#`` are passed over. An entry stands on one line, and no two
-have one kind and value. Whatever else there is, is an error that names the line: an entry that is
-passed over in silence would be served on.
+Blank lines and lines that begin with ``#`` are skipped. An entry is one line, and no two have the
+same kind and value. Anything else is an error that names the line: an entry that was silently
+skipped would still be served.
 """
 
 import csv
@@ -83,7 +83,7 @@ class Withdrawal:
 
     @property
     def sought(self) -> tuple[Kind, str]:
-        """Kind and value, as they are looked up by."""
+        """Kind and value in the form that is looked up."""
         return self.kind, normal(self.kind, self.value)
 
     @property
@@ -93,10 +93,10 @@ class Withdrawal:
 
 
 def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
-    """The entries of a list, in their order; ``where`` names it in errors.
+    """The entries of a list, in order; ``where`` names it in errors.
 
     Raises:
-        BadInput: for anything that is not such a list; names the line.
+        BadInput: when it is no such list; names the line.
     """
     found: list[Withdrawal] = []
     lines: dict[tuple[Kind, str], int] = {}
@@ -123,7 +123,7 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
 
 
 def read_withdrawals(path: Path) -> list[Withdrawal]:
-    """The entries of a list's file, in their order.
+    """The entries of a list's file, in order.
 
     Raises:
         BadInput: when there is no such file, it is too large, not UTF-8, or no such list; names the
@@ -145,8 +145,8 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
-    """Append an entry to a list, which is made when it does not exist; what stands in it stays, byte
-    by byte.
+    """Append an entry to a list, which is created if it does not exist; its present bytes stay as
+    they are.
 
     Raises:
         BadInput: when the list cannot be read, or has this kind and value already.
@@ -176,7 +176,7 @@ def _quoted(cell: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, with their numbers from 1."""
+    """Lines that are neither blank nor comments, with their numbers from 1."""
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         bare = line.removesuffix("\r")
         if bare.strip() and not bare.lstrip().startswith("#"):

@@ -10,8 +10,8 @@ lists them.
         "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
 
 Lines are sorted by their bytes. The key is `lc_assets.text.surt`'s. A file is plain or gzip; Common
-Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one behind the other. What a line
-says is not believed: see `refusal`.
+Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The values of a
+line are not trusted: see `refusal`.
 
 ==================  =====================================================================================================
 way                 for
@@ -53,8 +53,8 @@ class Capture(msgspec.Struct, frozen=True):
         url: its address, as the crawler fetched it.
         timestamp: when, in UTC: 14 digits, year to second.
         is_page: whether the server answered with status 200 and HTML.
-        digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when nobody says.
-        filename: path of the archive, as whoever says it knows it.
+        digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when unknown.
+        filename: path of the archive, as its source names it.
         offset: where in the archive its record begins.
         length: how many bytes of the archive the record takes.
     """
@@ -69,8 +69,8 @@ class Capture(msgspec.Struct, frozen=True):
 
 
 def timestamp_of(date: str) -> str:
-    """A date of ISO 8601 as 14 digits; what it leaves out is the earliest that it can be. Empty
-    when it has no year.
+    """An ISO 8601 date as 14 digits; missing parts are the earliest possible. Empty when it has no
+    year.
 
     >>> timestamp_of("2024-05-18T01:58:10Z"), timestamp_of("2024-05-18T01:58:10.123456Z"), timestamp_of("2024-05"), timestamp_of("?")
     ('20240518015810', '20240518015810', '20240501000000', '')
@@ -80,7 +80,7 @@ def timestamp_of(date: str) -> str:
 
 
 def digest_of_sha1(digest: str) -> str:
-    """A digest with its algorithm in front, as archives write it; indexes leave that out.
+    """A digest with its algorithm, as archives write it; indexes leave the algorithm out.
 
     >>> digest_of_sha1("RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU"), digest_of_sha1("sha1:RY7P"), digest_of_sha1("")
     ('sha1:RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU', 'sha1:RY7P', '')
@@ -89,13 +89,12 @@ def digest_of_sha1(digest: str) -> str:
 
 
 def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
-    """Yield the captures of a WARC file in its order: every response, whether it is a page or not;
-    in place of other records, why not.
+    """Yield the captures of a WARC file in its order: every response, whether it is a page or not,
+    and an `Unread` for each other record.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; its end, ``.gz``, says whether it is
-            gzipped.
+        filename: its name in captures and messages; it is gzipped when that ends in ``.gz``.
 
     Raises:
         CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
@@ -112,9 +111,7 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
 def heads_in(
     source: Path | BinaryIO, *, filename: str, kinds: Kinds
 ) -> Iterator[tuple[str, Block]]:
-    """The records of an archive with the beginning of their content, and for people where they
-    are.
-    """
+    """The records of an archive with the beginning of their content, each with its place in words."""
     with opened(source, where=filename) as stream:
         found = placed_blocks(stream, where=filename, most_bytes=MAX_HEAD_BYTES, kinds=kinds)
         for number, block in enumerate(found):
@@ -136,10 +133,10 @@ def _capture(block: Block, filename: str) -> Capture:
 
 
 MAX_LINE_BYTES: Final = 1 << 20
-"""A longer line is that of no index."""
+"""A longer line belongs to no index."""
 
 BLOCK_BYTES: Final = 1 << 20
-"""Bytes of lines that are looked at together."""
+"""Bytes of lines that are compared together."""
 
 _UNKNOWN: Final = ("-", "unk")
 
@@ -159,7 +156,7 @@ _SAID: Final = msgspec.json.Decoder(_Said)
 
 
 def capture_of(line: bytes) -> Capture | str:
-    """The capture that a line of an index tells of, or why it is refused.
+    """The capture that a line of an index describes, or why it is refused.
 
     >>> capture_of(b'a)/ 20240518015810 {"url": "http://a/", "status": "200", "mime": "text/html", "length": "5", "offset": "7", '
     ...            b'"filename": "x.warc.gz", "digest": "ABC"}')
@@ -192,8 +189,8 @@ def capture_of(line: bytes) -> Capture | str:
 
 
 def refusal(filename: str, offset: int, length: int) -> str:
-    """Why the place that an index names cannot be one: a path outside, a negative offset, no
-    length; empty when it can.
+    """Why the place that an index names is impossible: a path outside, a negative offset, no
+    length; empty when it is not.
 
     >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
     ('path outside', 'impossible place', '')

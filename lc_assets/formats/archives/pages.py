@@ -1,21 +1,21 @@
 """Pages of a crawl: HTML as it was fetched, with the record that holds it.
 
-A page is a ``response`` record with status 200 and HTML. In place of every other record stands an
-`Unread` with one of these reasons, so that what is seen can be counted and adds up:
+A page is a ``response`` record with status 200 and HTML. Every other record is an `Unread` with one
+of these reasons, so that all records can be counted:
 
-=======================  ==============================================================================
+=======================  ===========================================================================
 reason                   when
-=======================  ==============================================================================
-``warcinfo record``, …   records of other kinds: ``request``, ``metadata``, ``revisit``, ``resource``, …
+=======================  ===========================================================================
+``warcinfo record``, …   records of other kinds: ``request``, ``metadata``, ``revisit``,
+                         ``resource``, …
 ``status not 200``       a redirect, an error, or no HTTP at all
 ``not HTML``             by its type
-``cut short``            the crawler says so (``WARC-Truncated``)
+``cut short``            the crawler marked it (``WARC-Truncated``)
 ``record too long``      as sent or as decoded
-``undecodable HTTP``     chunked or compressed otherwise than it says
-=======================  ==============================================================================
+``undecodable HTTP``     chunked or compressed otherwise than it states
+=======================  ===========================================================================
 
-What HTTP says of its content's length is not believed: crawlers decode bodies and leave that header
-as it was.
+HTTP's Content-Length is ignored: crawlers decode bodies and leave that header as it was.
 """
 
 from collections.abc import Iterator
@@ -30,8 +30,7 @@ from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.records import Unread
 
 MAX_PAGE_BYTES: Final = 16 << 20
-"""A longer page is not read, unless one says so. Common Crawl cuts pages at 1 MiB, since 2025 at 5
-MiB.
+"""A longer page is not read by default. Common Crawl cuts pages at 1 MiB, since 2025 at 5 MiB.
 """
 
 RESPONSES: Final = (WarcRecordType.response,)
@@ -66,12 +65,12 @@ class HtmlPage(msgspec.Struct, frozen=True):
 def html_pages(
     source: Path | BinaryIO, *, filename: str | None = None, max_page_bytes: int = MAX_PAGE_BYTES
 ) -> Iterator[HtmlPage | Unread]:
-    """Yield the pages of a WARC file in its order; in place of what is no page, say why.
+    """Yield the pages of a WARC file in its order, and an `Unread` for each other record.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; needed for an open file, where its
-            end, ``.gz``, says whether it is gzipped.
+        filename: its name in pages and messages; required for an open file, which is gzipped when
+            the name ends in ``.gz``.
         max_page_bytes: longest page that is read, in bytes, as sent and as decoded.
 
     Raises:
@@ -92,7 +91,7 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
     Args:
         block: the record, read to ``max_page_bytes``.
         filename: of its archive.
-        where: which record it is, for people.
+        where: which record it is, in words.
         max_page_bytes: longest page that is read.
     """
     try:
@@ -107,7 +106,7 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
 
 
 def kind_of_record(block: Block) -> str:
-    """What kind of record is no page, as a reason: ``request record``."""
+    """The kind of a record that is no page, as a reason: ``request record``."""
     kind = block.header("WARC-Type").lower()
     return f"{kind if kind in _OTHER_KINDS else 'unknown'} record"
 

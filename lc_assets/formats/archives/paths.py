@@ -1,5 +1,4 @@
-"""Paths of a crawl's files: which kinds there are, lists of them, and which paths stay inside the
-crawl.
+"""Paths of a crawl's files: their kinds, lists of them, and which paths stay inside the crawl.
 
 ====================  =============================================  ========================================
 kind                  name ends in                                   Common Crawl's list of them
@@ -10,8 +9,8 @@ kind                  name ends in                                   Common Craw
 ``columnar``          ``.parquet``                                   ``cc-index-table.paths.gz``
 ====================  =============================================  ========================================
 
-Lists hold a path a line, relative to the root of all crawls. Of the columnar index only
-``subset=warc`` counts: the other subsets are answers that are no pages.
+Lists hold a path per line, relative to the root of all crawls. Of the columnar index only
+``subset=warc`` counts: the responses in other subsets are no pages.
 """
 
 import io
@@ -37,8 +36,8 @@ LISTS: Final[dict[Kind, str]] = {
 }
 MAX_PATH_CHARS: Final = 1024
 MOST_ARCHIVE_BYTES: Final = 1 << 43
-"""No archive is larger: buckets take objects of 5 TiB. Who asks for bytes behind that is answered
-that the place is broken.
+"""No archive is larger: buckets take objects of 5 TiB. Servers report an error for bytes beyond
+that.
 """
 
 MAX_LIST_BYTES: Final = 256 << 20
@@ -51,7 +50,7 @@ _OUTSIDE: Final = re.compile(
 
 
 def kind_of(path: str) -> Kind | None:
-    """Kind of a crawl's file; None for what is none.
+    """Kind of a crawl's file; None for any other file.
 
     >>> [kind_of(path) for path in ("a/b.warc.gz", "b.warc.wat.gz", "indexes/cdx-00003.gz", "b.warc.wet.gz", "cluster.idx")]
     ['warc', 'wat', 'cdxj', None, None]

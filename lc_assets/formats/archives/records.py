@@ -27,14 +27,14 @@ from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 _DAMAGE: Final = cast("type[Exception]", igzip_lib.IsalError)
 
 PIECE_BYTES: Final = 1 << 17
-"""Packed bytes that are read at once."""
+"""Compressed bytes that are read at once."""
 
 NO_PLACE: Final = -1
 """The offset of a record that does not begin a gzip member, so that it cannot be fetched alone."""
 
 
 class Plain:
-    """An archive that is not compressed: every byte of it is a place."""
+    """An archive that is not compressed: every byte can be fetched."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -59,8 +59,7 @@ class Members:
     """The plain bytes of a gzip file.
 
     Attributes:
-        n_packed: bytes of the file that were unpacked so far; all of them, once there is nothing
-            more to read.
+        n_packed: bytes of the file decompressed so far; at the end, all of them.
 
     >>> import gzip, io
     >>> members = Members(io.BytesIO(gzip.compress(b"one") + gzip.compress(b"two")), where="a.gz")
@@ -102,7 +101,7 @@ class Members:
         """Where in the file the member lies that begins at ``position`` of the plain bytes;
         `NO_PLACE` when none does.
 
-        Positions must be asked for in ascending order: earlier ones are forgotten.
+        Positions must be given in ascending order: earlier ones are forgotten.
         """
         while self._starts and self._starts[0][0] < position:
             self._starts.popleft()
@@ -148,17 +147,17 @@ class Members:
 
 
 MAX_HEADER_BYTES: Final = 1 << 20
-"""A longer head is that of no record."""
+"""A longer header belongs to no record."""
 
 Kinds = tuple[WarcRecordType, ...]
 
 
 class Block(NamedTuple):
-    """A record and what is in it.
+    """A record and its content.
 
     Attributes:
         record: its headers.
-        content: as much of its block as was asked for.
+        content: as much of its block as was requested.
         n_bytes: length of the whole block.
         offset: where in the file it begins; `NO_PLACE` when it does not begin a gzip member.
         length: how many bytes of the file it takes, up to the next record; 0 when it has no place.
@@ -181,7 +180,7 @@ class Block(NamedTuple):
 
 
 class Bytes(Protocol):
-    """What records are read from: bytes in their order that know how many they were."""
+    """A sequential stream that counts its bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Up to ``size`` bytes; none at the end."""
@@ -194,8 +193,8 @@ class Bytes(Protocol):
 
 @contextlib.contextmanager
 def opened(source: Path | BinaryIO, *, where: str) -> Iterator[Members | Plain]:
-    """Bytes of an archive by its path, or of one that is open already; gzipped when the name
-    ``where`` ends in ``.gz``.
+    """Bytes of an archive by its path, or of an open one; gzipped when the name ``where`` ends in
+    ``.gz``.
     """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
@@ -219,18 +218,18 @@ def placed_blocks(
 def blocks(
     source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_end: bool = True
 ) -> Iterator[Block]:
-    """Yield every record of an archive, in its order; of other kinds than ``kinds`` without
-    content, but they must be whole.
+    """Yield every record of an archive, in its order; those of other kinds than ``kinds`` come
+    without content, but must be whole.
 
-    A file that was cut between two gzip members, or whose lengths lie, looks sound otherwise.
+    Otherwise a file cut between two gzip members, or with wrong lengths, would look sound.
 
     Args:
         source: the archive's bytes, from its beginning.
         where: its name, for messages.
         most_bytes: no more of a block is held.
         kinds: records whose content is wanted.
-        to_the_end: whether to read records to their end that are longer than ``most_bytes``; what
-            comes behind them is not found else.
+        to_the_end: whether to read records longer than ``most_bytes`` to their end; if not, the
+            records after them are not found.
 
     Raises:
         CorruptFile: when the archive is damaged or cut short, or a record is not as long as it

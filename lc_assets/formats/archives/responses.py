@@ -273,4 +273,4 @@ UNDOING: Final[dict[str, Callable[[bytes, int], bytes]]] = {
     "br": _without_brotli,
     "zstd": _without_zstd,
 }
-"""What undoes a coding; each unpacks no more than it is told to."""
+"""Decoders by coding; each gives no more than its limit."""

@@ -1,7 +1,7 @@
-"""Lists of links that a crawl made of its pages (WAT): what pages point at, without any HTML.
+"""Lists of links that a crawl extracted from its pages (WAT), which save parsing HTML.
 
-A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Of these,
-the ones about responses with HTML are read::
+A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Those about
+responses with HTML are read::
 
     {"Container": {"Filename", "Offset", "Gzip-Metadata": {"Deflate-Length"}},
      "Envelope": {"WARC-Header-Metadata": {"WARC-Target-URI", "WARC-Date", …},
@@ -10,18 +10,17 @@ the ones about responses with HTML are read::
                       "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url",
                       "text", "rel", "title"}, …]}}}}}
 
-Links are those of ``<a href>`` alone, and not resolved. In place of every other record stands an
-`Unread`:
+Only links of ``<a href>`` are read; they are not resolved. Every other record is an `Unread`:
 
 =====================  ===========================================================================
 reason                 when
 =====================  ===========================================================================
 ``warcinfo record``…   it is no ``metadata`` record
-``not of a response``  it is about a request, or about what a crawler noted
+``not of a response``  it is about a request, or the crawler's notes
 ``status not 200``     the server answered otherwise
 ``not HTML``           by its type
-``not JSON``           its block is none, or not of this kind
-``record too long``    it has more bytes than one says
+``not JSON``           its block is not JSON, or not of this kind
+``record too long``    it has more bytes than the limit
 =====================  ===========================================================================
 
 Source: ia-web-commons, whose output Common Crawl publishes.
@@ -48,14 +47,14 @@ from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.records import Unread
 
 MAX_LINKS_BYTES: Final = 64 << 20
-"""A longer list of links is not read, unless one says so."""
+"""A longer list of links is not read by default."""
 
 A_HREF: Final = "A@/href"
 _METADATA: Final = (WarcRecordType.metadata,)
 
 
 class WatLink(msgspec.Struct, frozen=True):
-    """One link of a page: its address as written, and what the page says of it."""
+    """One link of a page: its address as written, its text and attributes."""
 
     href: str
     text: str = ""
@@ -64,17 +63,17 @@ class WatLink(msgspec.Struct, frozen=True):
 
 
 class WatPage(msgspec.Struct, frozen=True):
-    """The links of a page, by the crawl's own list.
+    """The links of a page from the crawl's own list.
 
     Attributes:
         url: the page's address.
         links: of ``<a href>``, in their order.
-        base: what the page's ``<base>`` says links are relative to; empty without.
+        base: the page's ``<base>``, which links are relative to; empty without.
         date: when it was fetched, ISO 8601 text.
         filename: of the WAT file, as it was given.
         offset: where in the WAT file the record begins; -1 when it cannot be fetched alone.
         length: how many bytes of the WAT file the record takes.
-        digest: SHA-1 of what the server sent; empty when it is not told.
+        digest: SHA-1 of what the server sent; empty when unknown.
         n_others: links of other elements, which are left out.
     """
 
@@ -143,13 +142,13 @@ _RECORD: Final = msgspec.json.Decoder(_Record)
 def wat_pages(
     source: Path | BinaryIO, *, filename: str | None = None, max_links_bytes: int = MAX_LINKS_BYTES
 ) -> Iterator[WatPage | Unread]:
-    """Yield the pages of a WAT file with their links, in its order; in place of what is none, say
-    why.
+    """Yield the pages of a WAT file with their links, in its order, and an `Unread` for each other
+    record.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; needed for an open file, where its
-            end, ``.gz``, says whether it is gzipped.
+        filename: its name in pages and messages; required for an open file, which is gzipped when
+            the name ends in ``.gz``.
         max_links_bytes: longest record that is read.
 
     Raises:
@@ -171,7 +170,7 @@ def wat_pages_at(
     `lc_assets.formats.archives.fetching.pages_at`.
 
     Raises:
-        Unreachable: when bytes do not come; says nothing about the records.
+        Unreachable: when the server does not deliver; says nothing about the records.
     """
 
     def read(block: Block, spot: Spot, where: str) -> WatPage | Unread:
@@ -181,8 +180,7 @@ def wat_pages_at(
 
 
 def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
-    """Yield the captures that a WAT file knows, in its order: each with the place of its list of
-    links.
+    """Yield the captures in a WAT file, in its order: each with the place of its list of links.
 
     Raises:
         CorruptFile: as `wat_pages`.
@@ -246,7 +244,7 @@ def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
 
 
 def _type_of(response: _Response) -> str:
-    """Type of the content without parameters, by the header, whatever the case of its name."""
+    """Type of the content without parameters, by the header in any case."""
     said = next(
         (value for name, value in response.headers.items() if name.lower() == "content-type"), ""
     )

@@ -1,32 +1,30 @@
-"""Plain corpora: files of documents as anybody has them, in whatever container.
+"""Plain corpora: files of documents in any common container.
 
-=====================================  ================================================================================
+=====================================  =============================================================
 container, by the end of its name      a document is
-=====================================  ================================================================================
-``.jsonl`` ``.json`` (``.gz .zst``)    a line: an object with its text under ``raw_content``, ``text`` or ``content``,
-                                       or where one says
+=====================================  =============================================================
+``.jsonl`` ``.json`` (``.gz .zst``)    a line: an object with its text under ``raw_content``,
+                                       ``text`` or ``content``, or a field that the caller names
 ``.parquet``                           a row, with the same columns
-``.wet`` (``.gz``)                     a conversion record: text that Common Crawl took out of a page
-``.warc`` (``.gz``)                    a response record that holds HTML; its text is taken out here
-``.txt``                               the file, where it is named; a folder's are passed over
-=====================================  ================================================================================
+``.wet`` (``.gz``)                     a conversion record: text that Common Crawl took out of a
+                                       page
+``.warc`` (``.gz``)                    a response record with HTML; its text is extracted here
+``.txt``                               the file, where it is named; those in a folder are skipped
+=====================================  =============================================================
 
-Here: one kind of document out of all of them, and writing JSON lines. What cannot be read is handed
-    out as `Unread`, in
-its place, so that whoever counts can count it; damage to the container is a
+Here: one kind of document out of all of them, and writing JSON lines. A document that cannot be read
+is an `Unread` in its place, so that the caller can count it; damage to the container is a
 `lc_assets.errors.CorruptFile`. Not here: RedPajama-V2's own files with their joins
 (`lc_assets.formats.redpajama`).
 
-===============  ======================================================
-module           holds
-===============  ======================================================
+===============  ===================================================================================
+module           contents
+===============  ===================================================================================
 ``records``      `CorpusDocument` and `Unread`
-``containers``   which names are which kind; bytes out of gzip and zstd
+``containers``   which names are which kind; bytes out of gzip and zstd; writing JSON lines
 ``json_lines``   lines
 ``parquet``      rows
 ``crawls``       WET and WARC records
-``plain_text``   a text file
-``reading``      the door: `corpus_files` and `read_corpus`
-``writing``      JSON lines of documents
-===============  ======================================================
+``reading``      `corpus_files` and `read_corpus`, for all of them
+===============  ===================================================================================
 """

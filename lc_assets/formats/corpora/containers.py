@@ -29,16 +29,16 @@ WET: Final = (".wet.gz", ".wet")
 WARC: Final = (".warc.gz", ".warc")
 SUFFIXES: Final = (*JSON_LINES, *PARQUET, *WET, *WARC)
 TEXT: Final = (".txt",)
-"""Read where a file is named; below a folder such files are passed over."""
+"""Read where a file is named; those in a folder are skipped."""
 
 MAX_DOCUMENT_BYTES: Final = 256 << 20
-"""A longer document is not read, unless one says so."""
+"""A longer document is not read by default."""
 
 _READ_BYTES: Final = 1 << 18
 
 
 def without_suffix(name: str) -> str:
-    """A file's name without the end that says its kind.
+    """A file's name without the suffix of its kind.
 
     >>> without_suffix("a/CC-MAIN-00064.warc.wet.gz"), without_suffix("b.jsonl.zst"), without_suffix("README")
     ('a/CC-MAIN-00064.warc', 'b', 'README')
@@ -48,8 +48,8 @@ def without_suffix(name: str) -> str:
 
 
 def name_of_places(path: Path) -> str:
-    """What, with ``/number`` behind it, is the id of a document that brings none: RedPajama-V2's,
-    where the file lies in its layout.
+    """Prefix of the ids, ``{prefix}/{number}``, of documents that have none of their own:
+    RedPajama-V2's, where the file lies in its layout.
 
     >>> name_of_places(Path("documents/2023-06/0000/en_head.json.gz")), name_of_places(Path("mine/part-1.parquet"))
     ('2023-06/0000/en_head.json.gz', 'part-1.parquet')
@@ -63,8 +63,7 @@ def name_of_places(path: Path) -> str:
 
 @contextlib.contextmanager
 def plain_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading what is in it, decompressed when its name ends in ``.gz`` or
-    ``.zst``.
+    """Open a file for reading, decompressed when its name ends in ``.gz`` or ``.zst``.
 
     Raises:
         CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while
@@ -83,7 +82,7 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
         if path.name.endswith(".gz"):
             yield cast("BinaryIO", stack.enter_context(igzip.IGzipFile(fileobj=file, mode="rb")))
         else:
-            # Arrow's reader says when a stream is cut short, which zstandard's own does not.
+            # Arrow's reader reports a stream that is cut short; zstandard's does not.
             inner = stack.enter_context(
                 pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
             )
@@ -110,7 +109,7 @@ def json_line(document: CorpusDocument) -> bytes:
 
 
 def write_corpus(path: Path, documents: Iterable[CorpusDocument]) -> int:
-    """Write documents to a ``.jsonl.gz`` file whose folder is there; returns how many."""
+    """Write documents to a ``.jsonl.gz`` file in an existing folder; return how many."""
     n_docs = 0
     with gzipped(path) as out:
         for document in documents:

@@ -1,7 +1,7 @@
 """Documents out of JSON lines, plain or compressed.
 
-A line is taken apart once, into its fields as they stand; only the text and the few fields that
-everybody needs are decoded. Memory is bounded by one document.
+A line is split once into its fields, which stay undecoded except the text and the few that every
+caller needs. Memory is bounded by one document.
 """
 
 import re
@@ -20,8 +20,8 @@ TEXT_FIELDS: Final = ("raw_content", "text", "content")
 ID_FIELDS: Final = ("id", "doc_id")
 
 MAX_NESTED: Final = 256
-"""Lists and objects within each other; a record with more is not read, for whoever decodes it later
-may have less room left.
+"""Most lists and objects within each other. Records with more are not read, because a later decoder
+may have less stack.
 """
 
 _STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
@@ -62,7 +62,7 @@ def document_of(
     rest: msgspec.Raw,
     id_field: str | None = None,
 ) -> CorpusDocument:
-    """Put a document together from a record's decoded fields; 0 is an id, an empty string is not.
+    """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
 
     >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
     '7'
@@ -116,9 +116,7 @@ def _document(
         if _is_deep(rest):
             return "nested too deeply"
         if _FAR.search(rest):
-            _VALUES.decode(
-                rest
-            )  # a number beyond all float64s is one that nobody behind could decode
+            _VALUES.decode(rest)  # later decoders could not read a number beyond float64
         rest.decode(
             "utf-8"
         )  # what is skipped is not looked at; nothing that is not text must be written back

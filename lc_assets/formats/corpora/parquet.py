@@ -1,10 +1,10 @@
 """Documents out of Parquet files.
 
-Rows are read in batches of about `BATCH_BYTES` by the file's own word, of `BATCH_ROWS` at most, and
-of fewer where the headers of its pages promise long ones
-(`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay places in a dictionary until
-the size of each row is known, so a row whose list names one long string a million times is told
-from the others. Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed
+Rows are read in batches of about `BATCH_BYTES` by the file's metadata, of `BATCH_ROWS` at most, and
+of fewer where the headers of its pages state long ones
+(`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay dictionary indices until the
+size of each row is known, so that a row whose list names one long string a million times is found.
+Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed
 column chunks of one row group.
 """
 
@@ -31,7 +31,7 @@ from lc_assets.formats.parquet.opening import Bounded, weighed
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
 VALUE_BYTES: Final = 32
-"""What a number or an item of a list takes at least, as an object of Python's."""
+"""Least memory of a number or an item of a list as a Python object."""
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -66,7 +66,7 @@ def read_parquet(
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
-    """Yield each row of a file; in place of one that cannot be read, say why.
+    """Yield each row of a file, or the reason why it cannot be read.
 
     Raises:
         CorruptFile: when it is no Parquet, or damaged.
@@ -180,7 +180,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
         OverflowError,
         ValueError,
         KeyError,
-    ) as error:  # the last for a time zone that nobody knows
+    ) as error:  # the last for an unknown time zone
         if batch.num_rows == 1:
             return [
                 "not UTF-8"

@@ -41,7 +41,7 @@ def read_corpus(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     main_content: bool = True,
 ) -> Iterator[CorpusDocument | Unread]:
-    """Yield the documents of one file in order; in place of one that cannot be read, say why.
+    """Yield the documents of one file in order, or an `Unread` for one that cannot be read.
 
     Args:
         path: the file.
@@ -73,7 +73,7 @@ def read_corpus(
     if path.name.endswith(TEXT):
         return read_plain_text(path, max_document_bytes=max_document_bytes)
     if path.name.endswith((*WET, *WARC)):
-        # The libraries of crawls take a while to import, and most corpora hold none.
+        # Slow imports that most corpora do not need.
         from lc_assets.formats.corpora.crawls import read_warc, read_wet  # noqa: PLC0415
 
         if path.name.endswith(WET):

@@ -1,4 +1,4 @@
-"""A document of any corpus, and what takes its place when it cannot be read."""
+"""A document of any corpus, and its replacement when it cannot be read."""
 
 import sys
 
@@ -12,7 +12,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
         id: the record's own ``id`` or ``doc_id``, or ``WARC-Record-ID``; else
             `lc_assets.vocabulary.Shard.document_id` where the file lies in RedPajama-V2's layout;
             else ``file name/number`` from 0.
-        text: what is judged.
+        text: of the document.
         url: of the page, or empty.
         language: as the record has it (two letters, or ``eng,deu`` in a crawl), or empty.
         source_domain: host of the page, or empty.
@@ -37,12 +37,12 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in a corpus where a document should be.
+    """Yielded in place of a document that cannot be read.
 
     Attributes:
         id: what the document's id would have been.
-        where: file and line, row or record, for people.
-        why: one of a few short reasons, to be counted by; such as ``not JSON``, ``no text``, ``line
+        where: file and line, row or record, for messages.
+        why: one of a few short reasons, for counts; such as ``not JSON``, ``no text``, ``line
             too long``.
     """
 
@@ -52,7 +52,7 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_float(value: object) -> float | None:
-    """A number that a record holds, as float64; None for what is none, or beyond all float64s.
+    """A number of a record as float64; None for anything else, and for numbers beyond float64.
 
     >>> as_float(7), as_float(True), as_float("7"), as_float(10**400)
     (7.0, None, None, None)

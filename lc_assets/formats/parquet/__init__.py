@@ -1,10 +1,10 @@
-"""Parquet from outside, held against bounds before Arrow sees it.
+"""Parquet files from outside, checked against limits before Arrow decodes them.
 
-Arrow takes what a file states: a page is allocated at the size that its header promises, a string
-that stands once in a dictionary is copied for every row that names it, a list may have as many
-items as a run of levels says, and a schema may be nested deeper than the stack. Here: the footer
-(`footer`), the headers of pages (`pages`), and files that are read through both (`opening`). Not
-here: what the columns mean.
+Arrow trusts a file: it allocates a page at the size that the page's header states, copies a string
+of a dictionary for every row that names it, lets a list have as many items as a run of levels
+states, and follows a schema nested deeper than the stack. Here: the footer (`footer`), the headers of
+pages (`pages`), and opening files that are checked against both (`opening`). Not here: what the
+columns mean.
 
 Source: the ``parquet.thrift`` of apache/parquet-format; Thrift's compact protocol.
 """

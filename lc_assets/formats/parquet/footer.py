@@ -1,13 +1,12 @@
-"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and
-whether that can be.
+"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and whether
+that is possible.
 
-Here: reading the footer and bounding what it promises. Not here: pages
-    (`lc_assets.formats.parquet.pages`).
+Here: reading the footer and checking it against limits. Not here: pages (`formats.parquet.pages`).
 
 Refused are footers that lie outside their file, are longer than `MOST_FOOTER_BYTES`, name chunks
-that overlap, lie outside or in other files, schemas nested deeper than `MOST_NESTED`, more rows
-than `most_values` of the file's bytes, and a list that could hold more items than its chunk has
-bytes and than `MOST_ITEMS`.
+that overlap or lie outside or in other files, schemas nested deeper than `MOST_NESTED`, more rows
+than the file's bytes allow (`VALUES_OF_A_BYTE`), and a list that could hold more items than its chunk
+has bytes and than `MOST_ITEMS`.
 """
 
 import os
@@ -21,8 +20,8 @@ from lc_assets.formats.parquet.thrift import Shape, read_struct
 
 MAGIC: Final = b"PAR1"
 TAIL_BYTES: Final = 64 << 10
-"""Read at once from a file's end: most footers are in it, and so is all of a small file, which a
-server may send only as a whole.
+"""Read at once from a file's end. It covers most footers, and all of a small file, which a server
+may send only as a whole.
 """
 
 MOST_FOOTER_BYTES: Final = 16 << 20
@@ -33,7 +32,7 @@ MOST_ITEMS: Final = 1 << 24
 """Items that a row of a small chunk may hold, and rows that a small file may have."""
 
 VALUES_OF_A_BYTE: Final = 8
-"""Rows that a large file may have for each of its bytes: flags take a bit."""
+"""Rows that a large file may have per byte: a flag takes a bit."""
 
 BYTE_ARRAY: Final = 6
 FIXED_BYTE_ARRAY: Final = 7
@@ -72,8 +71,8 @@ class Leaf(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The pages of one leaf in one row group: ``n_bytes`` from ``start`` on, which promise
-    ``n_values``, nulls counted.
+    """The pages of one leaf in one row group: ``n_bytes`` from ``start`` on, which hold
+    ``n_values``, nulls included.
     """
 
     leaf: Leaf
@@ -94,10 +93,10 @@ class Footer(NamedTuple):
 
 
 def read_footer(file: BinaryIO) -> Footer:
-    """Read and judge a file's footer; leaves the file's place where it is.
+    """Read and check a file's footer; the file's position stays where it is.
 
     Raises:
-        CorruptFile: when there is none, or it promises what cannot be; does not name the file.
+        CorruptFile: when there is none, or it states something impossible; does not name the file.
     """
     place = file.tell()
     try:
@@ -137,8 +136,8 @@ def _last(file: BinaryIO, n_bytes: int, wanted: int) -> bytes:
 
 
 def _leaves(elements: list[Any]) -> Iterator[Leaf]:
-    """Walk the schema, which is a tree laid out in order: an element says how many of those behind
-    it are its children.
+    """Walk the schema, a tree in depth-first order: an element states how many of the following are
+    its children.
     """
     open_groups: list[list[Any]] = []  # children to come, whether repeated, whether optional, name
     for place, element in enumerate(_structs(elements)):

@@ -1,13 +1,12 @@
-"""Opening Parquet from outside: through a file that looks at every column chunk that passes by,
-before Arrow decodes it.
+"""Opening Parquet from outside, through a file object that checks every column chunk before Arrow
+decodes it.
 
-Nothing is read twice: Arrow asks for a column chunk as a whole, and its pages' headers are walked
-in the bytes that it is about to get. So columns that are not read cost nothing, and a file in a
-bucket is fetched once.
+Nothing is read twice: Arrow reads a column chunk as a whole, and the headers of its pages are walked
+in the bytes that it is about to get. Columns that are not read cost nothing, and a file in a bucket
+is fetched once.
 
-Here: `guarded`, for readers with a fixed number of rows at once; `weighed` for one that can choose.
-    Not here: the bounds' arithmetic
-(`lc_assets.formats.parquet.pages`), turning what Arrow raises into our errors.
+Here: `guarded`, for readers with a fixed number of rows at once, and `weighed` for one that can
+choose. Not here: the arithmetic of the limits (`formats.parquet.pages`), translating Arrow's errors.
 """
 
 import contextlib
@@ -23,21 +22,21 @@ from lc_assets.formats.parquet.footer import Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
-"""How many times its own size a file may come to once it is decoded; deflate does not go much
-beyond that. Small ones may have `FREELY`.
+"""Largest ratio of a decoded file to its size; deflate does not go much beyond that. A decoded file
+may always have `FREELY` bytes.
 """
 
 FREELY: Final = 4 << 30
 
 MOST_BATCH_BYTES: Final = 1 << 30
-"""What the rows of one batch may take in one column, once they are decoded."""
+"""Most bytes that the rows of one batch may take in one column, decoded."""
 
 SOME_BYTES: Final = 256 << 20
-"""What rows are chosen to take in all columns together, where their number can be chosen."""
+"""Bytes that rows may take in all columns together where their number can be chosen."""
 
 
 class Bounded:
-    """A file that was opened, and what its rows may still come to.
+    """An open file, and how many bytes its rows may still take.
 
     Attributes:
         file: Arrow's.
@@ -62,7 +61,7 @@ class Bounded:
         """Count what was decoded.
 
         Raises:
-            CorruptFile: when it is `MOST_TIMES` what the file has, and more than `FREELY`.
+            CorruptFile: when it exceeds `MOST_TIMES` the file's size, and `FREELY`.
         """
         self._left -= n_bytes
         if self._left < 0:
@@ -74,16 +73,16 @@ class Bounded:
 
 @contextlib.contextmanager
 def guarded(source: BinaryIO | Path, *, where: str, rows_at_once: int) -> Iterator[Bounded]:
-    """Open a file whose columns are held against bounds when they are read; it is closed behind.
+    """Open a file whose columns are checked against limits as they are read; closed on exit.
 
     Args:
         source: the file; a stream must be able to seek.
         where: its name, for messages.
-        rows_at_once: how many rows its reader will have decoded at a time.
+        rows_at_once: how many rows the caller decodes at a time.
 
     Raises:
-        CorruptFile: when its footer, or a column that is read, promises more than can be or than is
-            read; names ``where``.
+        CorruptFile: when its footer, or a column that is read, states something impossible or
+            beyond the limits; names ``where``.
     """
     with _opened(source) as file:
         footer = judged(file, where=where)
@@ -94,7 +93,7 @@ def guarded(source: BinaryIO | Path, *, where: str, rows_at_once: int) -> Iterat
 
 
 def judged(file: BinaryIO, *, where: str) -> Footer:
-    """The footer of a file, after it was held against bounds.
+    """The footer of a file, checked against limits.
 
     Raises:
         CorruptFile: see `guarded`.
@@ -106,8 +105,7 @@ def judged(file: BinaryIO, *, where: str) -> Footer:
 
 
 def require_sound_footer(path: Path) -> None:
-    """Hold the footer of a file against bounds, and nothing else: for files whose bytes have a
-    checksum elsewhere.
+    """Check the footer of a file against limits, and nothing else: for files whose digest is known.
 
     Raises:
         CorruptFile: see `guarded`.
@@ -118,11 +116,11 @@ def require_sound_footer(path: Path) -> None:
 
 @contextlib.contextmanager
 def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]]:
-    """Open a file; say for each row group how many rows may be read at once, so that they take no
-    more than `SOME_BYTES`; 1 at least.
+    """Open a file, with the number of rows of each row group that may be read at once so that they
+    take no more than `SOME_BYTES`; at least 1.
 
-    All columns are looked at. Strings in lists are read as places in a dictionary, for a row may
-    name one of them any number of times.
+    All columns are checked. Strings in lists are read as dictionary indices, because a row may name
+    one of them any number of times.
 
     Raises:
         CorruptFile: see `guarded`.
@@ -143,7 +141,7 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
     ]
     if (
         len({leaf.name for leaf in footer.leaves}) < len(footer.leaves) and named
-    ):  # Arrow tells them by name
+    ):  # Arrow addresses columns by name
         raise CorruptFile(f"{path}: has two columns of one name, and lists; rename them")
     _require_bounded_lists(
         [each for group in groups for each in group], named, most_rows, str(path)
@@ -172,14 +170,14 @@ def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> l
 
 
 def _most_longest(chunk: Chunk, n_rows: int) -> int:
-    """How long a string may be that each value of some rows names."""
+    """Longest string that each value of some rows may name."""
     return MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + min(n_rows, chunk.n_rows), 1)
 
 
 def _require_bounded_lists(
     pages: list[Pages], named: list[str], most_rows: int, where: str
 ) -> None:
-    """One row may be all that a chunk has, but for what stays in a dictionary."""
+    """One row may hold all values of a chunk, except those that stay in a dictionary."""
     for each in pages:
         taken = (
             sum(n_bytes for _, n_bytes in each.sizes)
@@ -206,9 +204,7 @@ def _too_much(chunk: Chunk, where: str) -> CorruptFile:
 
 
 class _Watched:
-    """A file that walks each column chunk when it is asked for; Arrow's reader calls what a file of
-    Python's has.
-    """
+    """A file object for Arrow that walks the pages of each column chunk when it is read."""
 
     def __init__(self, file: BinaryIO, footer: Footer, where: str, rows_at_once: int) -> None:
         self._file = file
@@ -268,7 +264,7 @@ class _Watched:
         """Nothing is written."""
 
     def close(self) -> None:
-        """Leave the file to who opened it."""
+        """Leave the file open: its opener closes it."""
         self.closed = True
 
 
@@ -276,7 +272,7 @@ class _Watched:
 def _opened(source: Any) -> Iterator[BinaryIO]:
     if isinstance(
         source, Path
-    ):  # into Arrow's own memory: as bytes of Python's the reading alone cost a sixth more
+    ):  # Arrow's own memory: through Python's bytes, reading costs a sixth more
         with source.open("rb"), pa.OSFile(str(source)) as file:
             yield file
     else:

@@ -26,7 +26,7 @@ DELTA_STRINGS: Final = 7
 
 
 def require_lengths(values: bytes, encoding: int, n_values: int) -> None:
-    """Hold the numbers of lengths that a page states against its number of values.
+    """Check that a page states no more lengths than it has values.
 
     Args:
         values: the page, unpacked, from where its levels end.
@@ -45,9 +45,7 @@ def require_lengths(values: bytes, encoding: int, n_values: int) -> None:
 
 
 def _stream(content: bytes, at: int, n_values: int) -> int:
-    """Where a stream of numbers that are stored by their differences ends; it may have as many as
-    there are values.
-    """
+    """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
     block, at = _varint(content, at)
     n_parts, at = _varint(content, at)
     count, at = _varint(content, at)
@@ -83,8 +81,8 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 MOST_PAGE_BYTES: Final = 256 << 20
-"""Writers end a page at a megabyte and the value that goes beyond it; the longest document that is
-read has as many bytes.
+"""Writers end a page after the value that exceeds a megabyte. The longest document that is read has
+this size.
 """
 
 MOST_HEADER_BYTES: Final = 1 << 16
@@ -93,7 +91,7 @@ _FIRST_BYTES: Final = 256
 
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
 _NAMED: Final = (2, 8)
-"""Encodings by which values name entries of a dictionary."""
+"""Encodings whose values are indices into a dictionary."""
 
 _CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 _PAGE: Final[Shape] = {
@@ -110,14 +108,14 @@ ReadAt = Callable[[int, int], bytes]
 
 
 class Pages(NamedTuple):
-    """What the headers of a chunk promise.
+    """What the headers of a chunk state.
 
     Attributes:
         chunk: whose they are.
         sizes: ``(values, bytes)`` of each page whose values are stored one by one.
-        longest: bytes that a value may have which another one shares: named in a dictionary, or
-            spelled by what it adds to the value before; 0 where there is none.
-        has_lengths: whether strings of a page are stored behind their lengths, which Arrow does not
+        longest: most bytes of a value that shares them with another: by naming a dictionary entry,
+            or by storing the difference from the value before; 0 where there is none.
+        has_lengths: whether strings of a page are stored after their lengths, which Arrow does not
             read as a dictionary.
     """
 
@@ -127,26 +125,25 @@ class Pages(NamedTuple):
     has_lengths: bool
 
     def bytes_of(self, n_rows: int) -> int:
-        """What ``n_rows`` rows behind each other may take at most, in bytes.
-
-        A row that may hold several values is taken to hold all that can be.
+        """Most bytes that ``n_rows`` consecutive rows may take. A row that may hold several values
+        is assumed to hold all of them.
         """
         several = self.chunk.n_values - self.chunk.n_rows if self.chunk.leaf.is_repeated else 0
         return (n_rows + several) * self.longest + _widest(self.sizes, n_rows + several)
 
 
 def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
-    """Look at the header of each page of a chunk.
+    """Read the header of each page of a chunk.
 
     Args:
         read_at: gives bytes of the file.
         chunk: the column chunk.
-        most_longest: a dictionary of strings that could hold a longer one is unpacked to see; else
-            one is taken to be as long as can be.
+        most_longest: a dictionary that could hold a longer string is decompressed to find out;
+            otherwise its longest string is assumed.
 
     Raises:
-        CorruptFile: when a header is none, or promises more bytes than `MOST_PAGE_BYTES`, than the
-            chunk has, or more values; does not name the file.
+        CorruptFile: when a header is invalid, or states more bytes than `MOST_PAGE_BYTES` or than
+            the chunk has, or more values; does not name the file.
     """
     at, end, left = chunk.start, chunk.start + chunk.n_bytes, chunk.n_values
     sizes: list[tuple[int, int]] = []
@@ -189,8 +186,8 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
 
 
 def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
-    """The header of a page and where it ends; read in a small piece first, for statistics may make
-    it long.
+    """The header of a page and where it ends. A small piece is read first; statistics may make it
+    long.
     """
     for most in (_FIRST_BYTES, MOST_HEADER_BYTES):
         content = read_at(at, min(most, end - at))
@@ -220,7 +217,7 @@ def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]
 
 
 def _values(content: bytes, header: dict[int, Any], chunk: Chunk) -> bytes:
-    """The values of a page, behind its levels."""
+    """The values of a page, after its levels."""
     unpacked = _number(header, 2)
     if header[1] == _DATA_2:
         said = header[8]
@@ -241,9 +238,7 @@ def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
 
 
 def _longest(content: bytes, codec: int, unpacked: int) -> int:
-    """Length of the longest string of a dictionary; what cannot be unpacked here may be as long as
-    all of it.
-    """
+    """Length of the longest string of a dictionary; all of it where it cannot be decompressed here."""
     if codec not in _CODECS and codec:
         return unpacked
     plain = _plain(content, codec, unpacked)
@@ -256,7 +251,7 @@ def _longest(content: bytes, codec: int, unpacked: int) -> int:
 
 
 def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
-    """The most bytes that lie in pages which ``n_values`` values behind each other touch.
+    """Most bytes of the pages that ``n_values`` consecutive values can touch.
 
     >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 3)
     112
@@ -267,7 +262,7 @@ def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
     for place, (count, n_bytes) in enumerate(sizes):
         now += n_bytes
         inner += count
-        # Pages between the first and the last must be filled by all but two of the values.
+        # All but two of the values fill the pages between the first and the last.
         while first < place and inner - sizes[first][0] - count > n_values - 2:
             now -= sizes[first][1]
             inner -= sizes[first][0]

@@ -1,9 +1,8 @@
 """Thrift's compact protocol, as far as Parquet's footers and page headers need it: structs to
 dictionaries by field number.
 
-Nothing is believed: a length or a count that reaches beyond the bytes is damage, and so is nesting
-beyond `MOST_DEPTH`. Time and memory are linear in the bytes. Here: reading. Not here: what the
-fields are called.
+Nothing is trusted: a length or a count that reaches beyond the bytes is damage, and so is nesting
+beyond `MOST_DEPTH`. Time and memory are linear in the bytes. Not here: what the fields mean.
 
 Source: ``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
 """
@@ -17,7 +16,7 @@ MOST_DEPTH: Final = 12
 """Parquet's own structs are nested seven deep."""
 
 Shape: TypeAlias = Mapping[int, Any]
-"""Which fields of a struct are kept: by number, and of structs and lists of structs which of
+"""The fields of a struct that are kept, by number: of structs and lists of structs, which of
 theirs; None for plain values.
 """
 
@@ -53,7 +52,7 @@ def read_struct(
             kind = head & 15
             if (
                 kind in _INTEGERS
-            ):  # nine fields of ten are integers and short strings, so they are read here
+            ):  # nine fields in ten are integers and short strings: no call for them
                 value: Any = content[at]
                 at += 1
                 if value < 0x80:
@@ -87,7 +86,7 @@ def _value(  # noqa: PLR0911
         return read_struct(content, at, shape, depth + 1)
     if kind in {_LIST, _SET}:
         return _list(content, at, shape, depth + 1)
-    if kind in {_TRUE, _FALSE}:  # of a field the type is the value; an item has a byte for it
+    if kind in {_TRUE, _FALSE}:  # a field's type is its value; an item of a list has a byte
         return (content[at] == _TRUE, at + 1) if is_item else (kind == _TRUE, at)
     if kind == _BYTE:
         return content[at], at + 1
@@ -123,9 +122,7 @@ def _map(content: bytes, at: int, depth: int) -> tuple[None, int]:
 
 
 def _count(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes or items follow: each takes a byte at least, so there are no more than
-    bytes.
-    """
+    """How many bytes or items follow. Each takes at least a byte, so there are no more than bytes."""
     size, at = _varint(content, at)
     if size > len(content) - at:
         raise CorruptFile(f"metadata states {size:,} bytes or items and ends before them")

@@ -1,4 +1,4 @@
-r"""RedPajama-Data-V2 as published: documents, quality signals and duplicates of one shard, and the
+"""RedPajama-Data-V2 as published: documents, quality signals and duplicates of one shard, and the
 listings of shards.
 
 ::
@@ -10,12 +10,11 @@ listings of shards.
     minhash/{tag}.minhash.parquet                             head and middle only
 
 A **document** has no id of its own: it is ``{tag}.json.gz/{line}``, the 0-based line of its
-documents file.
-Fields (UTF-8, not ASCII-escaped): ``url``, ``date_download``, ``digest`` (``sha1:`` and 32 base32
-    digits, of the
-whole WET record), ``length`` (characters of ``raw_content``), ``nlines``, ``source_domain``,
-``title``, ``raw_content``, ``cc_segment``, ``original_nlines``, ``original_length`` (*bytes*, title
-included), ``line_ids``, ``language``, ``language_score``, ``perplexity``, ``bucket``.
+documents file. Fields (UTF-8, not ASCII-escaped): ``url``, ``date_download``, ``digest`` (``sha1:``
+and 32 base32 digits, of the whole WET record), ``length`` (characters of ``raw_content``),
+``nlines``, ``source_domain``, ``title``, ``raw_content``, ``cc_segment``, ``original_nlines``,
+``original_length`` (*bytes*, title included), ``line_ids``, ``language``, ``language_score``,
+``perplexity``, ``bucket``.
 
 A **signals** record::
 
@@ -30,19 +29,18 @@ A **duplicates** file has three columns of strings: ``shard_id`` (``{tag}.json.g
 A **minhash** file holds four sets of bands of MinHash signatures
 (`lc_assets.formats.redpajama.minhash`).
 
-Traps:
+Pitfalls:
 
 * Signals are joined by the line number inside ``id``, never by position: the program that made them
   skipped lines it could not decode, so everything after such a line is offset.
 * Signals and duplicates of single shards are missing upstream, and a few hundred documents files
   are cut short.
 * A duplicate is a repeated WET digest, not a repeated text, and one unique document in a hundred is
-  called a duplicate by mistake (a Bloom filter made the list).
+  listed by mistake (the list comes from a Bloom filter).
 
-Here: bytes to values and back, one module per kind of file. Not here: fetching, judging, what to do
-    about a
-missing file.
+Here: bytes to values and back, one module per kind of file. Not here: fetching, filtering, what to
+do about a missing file.
 
 Source: ``app/src`` of togethercomputer/RedPajama-Data (commit 6d2cee9), the data set's card, arXiv
-    2411.12372.
+2411.12372.
 """

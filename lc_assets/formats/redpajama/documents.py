@@ -65,7 +65,7 @@ _DECODER: Final = msgspec.json.Decoder(DocumentRecord)
 
 
 def decode_document(line: bytes, *, where: str) -> DocumentRecord:
-    r"""Read one line of a documents file; fields not named above are passed over.
+    r"""Read one line of a documents file; other fields are ignored.
 
     >>> decode_document(b'{"raw_content": "Hello", "nlines": 1}', where="line 0").raw_content
     'Hello'
@@ -78,7 +78,7 @@ def decode_document(line: bytes, *, where: str) -> DocumentRecord:
 
 
 def write_documents(path: Path, records: Iterable[DocumentRecord]) -> None:
-    """Write a shard's documents, every field of each; its folder must be there."""
+    """Write a shard's documents, every field of each, into an existing folder."""
     write_json_lines(path, records)
 
 

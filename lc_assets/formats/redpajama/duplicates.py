@@ -52,8 +52,8 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
 
 
 def write_duplicates(path: Path, shard: Shard, rows: Iterable[tuple[int, str]]) -> None:
-    """Write a shard's duplicates: ``(line, digest)`` for each; a leading ``sha1:`` is left out. Its
-    folder must be there.
+    """Write a shard's duplicates into an existing folder: ``(line, digest)`` for each; a leading
+    ``sha1:`` is left out.
     """
     rows = list(rows)
     columns = (

@@ -30,7 +30,7 @@ from lc_assets.formats.gzipping import gzipped
 T = TypeVar("T")
 
 SKIPPED_BYTES: Final = 1 << 20
-"""How much of a line that is too long is held while it is passed over."""
+"""How much of a line that is too long is held while it is skipped."""
 
 # isal's type stubs call its exception class an exception.
 _DAMAGE: Final = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
@@ -52,7 +52,7 @@ def read_lines(
     Raises:
         CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how
             many lines came before. Up to some ten kilobytes of sound text just before the damage
-            are not handed out.
+            are not yielded.
     """
     n_lines = 0
     with gunzipped(stream, where, lambda: n_lines) as text:
@@ -65,8 +65,8 @@ def read_lines(
 def gunzipped(
     stream: BinaryIO, where: str, n_lines: Callable[[], int]
 ) -> Iterator[igzip.IGzipFile]:
-    """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message
-    when it is damaged.
+    """Open the content of a gzip stream; ``n_lines`` returns how many lines were read, for the
+    message when it is damaged.
 
     Raises:
         CorruptFile: as `read_lines` does, while it is read.
@@ -88,7 +88,7 @@ def gunzipped(
 
 
 def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]:
-    r"""Yield each line of a stream without its newline, None in place of one of more than
+    r"""Yield each line of a stream without its newline, and None for one of more than
     ``max_line_bytes``.
 
     >>> import io
@@ -136,7 +136,7 @@ def write_json_lines(path: Path, records: Iterable[Any]) -> None:
 
 
 def _decode_slowly(line: bytes, decoder: msgspec.json.Decoder[T], where: str) -> T:
-    """Decode with the standard library, which accepts lone surrogates where msgspec does not."""
+    """Decode with the standard library, which unlike msgspec accepts lone surrogates."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=_reject)
         return msgspec.convert(_without_surrogates(value), decoder.type)
@@ -165,16 +165,16 @@ def _reject(constant: str) -> NoReturn:
 Line: TypeAlias = tuple[int, bytes | None]
 
 BLOCK_BYTES: Final = 1 << 16
-"""Of 16 KiB to 1 MiB no size is more than a twentieth faster."""
+"""No size from 16 KiB to 1 MiB is more than 5 % faster."""
 
 
 @dataclass(slots=True)
 class LineCount:
-    """What a text holds, counted while it is read.
+    """Counts of a text while it is read.
 
     Attributes:
-        n_lines: lines so far, whether handed out or not.
-        n_bytes: their bytes without the newlines, but for lines that are too long.
+        n_lines: lines so far, whether yielded or not.
+        n_bytes: their bytes without newlines, except lines that are too long.
     """
 
     n_lines: int = 0
@@ -184,18 +184,18 @@ class LineCount:
 def read_long_lines(
     stream: BinaryIO, *, where: str, min_bytes: int, max_line_bytes: int, count: LineCount
 ) -> Iterator[Line]:
-    r"""Yield each line of at least ``min_bytes`` of a gzip stream with its 0-based number; None in
-    place of one that is too long.
+    r"""Yield each line of at least ``min_bytes`` of a gzip stream with its 0-based number; None for
+    one that is too long.
 
     Otherwise as `lc_assets.formats.redpajama.lines.read_lines`. A token covers at least one byte,
-    and JSON never shortens a text: a line of fewer bytes than tokens are wanted can be passed over.
+    and JSON never shortens a text: a line with fewer bytes than tokens are wanted can be skipped.
 
     Args:
         stream: the gzipped text.
         where: its name, for messages.
         min_bytes: length of a line, without its newline.
         max_line_bytes: a longer line comes as None, ``min_bytes`` or not.
-        count: what is added to while lines are read, and is whole after the last one.
+        count: updated while lines are read; complete after the last one.
 
     >>> import gzip, io
     >>> text, count = io.BytesIO(gzip.compress(b"one\nthree\ntwo\n")), LineCount()
@@ -222,10 +222,10 @@ def read_other_lines(
     max_line_bytes: int,
     count: LineCount,
 ) -> Iterator[Line]:
-    r"""Yield each line of a gzip stream but those whose 0-based numbers are given; None in place of
-    one that is too long.
+    r"""Yield each line of a gzip stream except those whose 0-based numbers are given; None for one
+    that is too long.
 
-    A line that is too long comes also when its number is one to be passed over.
+    A line that is too long is yielded even when its number is given.
 
     Args:
         stream: the gzipped text.
@@ -252,13 +252,13 @@ def read_other_lines(
 
 
 class _Lines:
-    """Goes through a text block by block.
+    """Reads a text block by block.
 
     Args:
         max_line_bytes: as above.
         count: as above.
         wanted: whether a line of that number and length is wanted.
-        any_wanted: whether any line from one number to before another may be, when all of them lie
+        any_wanted: whether any line in a range of numbers may be wanted, when all of them lie
             within one block.
     """
 
@@ -277,7 +277,7 @@ class _Lines:
         )
         self._held: list[
             bytes
-        ] = []  # the beginning of a line that goes on; nothing of one that is too long
+        ] = []  # the beginning of an unfinished line; empty when it is too long
         self._n_held = 0
 
     def read(self, stream: BinaryIO, where: str) -> Iterator[Line]:
@@ -316,7 +316,9 @@ class _Lines:
             yield number, line
 
     def _inner_lines(self, block: bytes, start: int, stop: int, n_lines: int) -> Iterator[Line]:
-        """The wanted of ``n_lines`` whole lines of a block; ``stop`` is the last one's newline."""
+        """The wanted ones among ``n_lines`` whole lines of a block; ``stop`` is the last
+        newline.
+        """
         number = self._count.n_lines
         if self._max_line_bytes < BLOCK_BYTES or self._any_wanted(number, number + n_lines):
             for line in block[start:stop].split(b"\n"):

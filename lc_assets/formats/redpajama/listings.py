@@ -1,8 +1,6 @@
 """Where the files of a shard are, relative to the root of the data set, and which shards a snapshot
-has.
-
-Every path is made of a parsed `Shard` or `SnapshotId`: nothing read from a listing becomes part of
-a path unchecked.
+has. Every path is made of a parsed `Shard` or `SnapshotId`, so nothing from a listing becomes part
+of a path unchecked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -86,7 +84,7 @@ def parse_listing(content: bytes, *, snapshot: SnapshotId, where: str) -> list[S
 
 
 def write_listing(path: Path, shards: Iterable[Shard]) -> None:
-    """Write a listing, in the order given; its folder must be there."""
+    """Write a listing, in the order given, into an existing folder."""
     path.write_bytes("".join(f"{shard.tag}\n" for shard in shards).encode())
 
 

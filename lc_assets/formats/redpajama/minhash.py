@@ -13,9 +13,8 @@ signature_sim0.7  list of binary  14 bands of 9 numbers
 ================  ==============  ====================================================================
 
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
-from it. Files written here say in their schema's metadata, under ``minhash_scheme``, by which
-scheme of `lc_assets.text.minhash` the signatures were made; published ones say nothing and are
-RedPajama-V2's.
+from it. Files written here state in their schema's metadata, under ``minhash_scheme``, which scheme
+of `lc_assets.text.minhash` made the signatures; published ones state none and are RedPajama-V2's.
 
 Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
 
@@ -41,7 +40,7 @@ from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
 SCHEME_KEY: Final = b"minhash_scheme"
 GROUP_DOCUMENTS: Final = 4096
-"""Documents of a row group that is written, and of a batch that is read: some 10 MB of memory."""
+"""Documents of a row group written, or of a batch read: some 10 MB of memory."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -125,7 +124,7 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
     """Yield a file's documents in order, at most `GROUP_DOCUMENTS` at a time.
 
     Args:
-        source: the file, of our making or as published.
+        source: the file, written here or as published.
         where: its name, for errors.
 
     Raises:
@@ -143,8 +142,7 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
 
 
 def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
-    """By which scheme a file's signatures were made: what it says, or RedPajama-V2's when it says
-    nothing.
+    """The scheme of a file's signatures: the one it states, or else RedPajama-V2's.
 
     Raises:
         CorruptFile: when it is no such file.

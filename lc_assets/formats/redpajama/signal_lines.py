@@ -1,16 +1,13 @@
-"""Lines of signals for documents of any corpus, as RedPajama-V2's own program writes them.
-
-The record is in the package's docstring. Of a document that is not RedPajama-V2's some of it is not
-known: then strings are empty, and the ``ccnet_*`` signals of fields that the record does not have
-    are left out, as are signals that were not
-computed. Nothing is written in their place.
+"""Lines of signals for documents of any corpus, as RedPajama-V2's own program writes them; the
+package's docstring describes the record. For a document from elsewhere some fields are unknown:
+their strings are empty, and ``ccnet_*`` signals of missing fields are left out, like signals that
+were not computed.
 
 Floats are printed as msgspec prints them, which is what wrote the published files: ``1e-8``, not
 ``1e-08``.
 
-Here: one line. Not here: computing signals (`lc_assets.text.signals`), and whole shards of
-    RedPajama-V2
-(`lc_assets.formats.redpajama.signals`).
+Not here: computing signals (`lc_assets.text.signals`), whole shards of RedPajama-V2
+    (`formats.redpajama.signals`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +28,7 @@ SUFFIX: Final = ".signals.json.gz"
 
 
 class _Record(msgspec.Struct):
-    """Fields that CCNet writes; of any type, for a stranger's record may use the names for other
+    """Fields that CCNet writes; of any type, because other records may use the names for other
     things.
     """
 
@@ -84,8 +81,8 @@ def signals_line(
 
 
 def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, float]:
-    """The scores that CCNet measured, of fields that are there and of their types, in the published
-    order.
+    """The scores that CCNet measured, from fields that exist and have the right type, in the
+    published order.
     """
     values = {
         "ccnet_length": record.length,

@@ -4,7 +4,7 @@ The record is in the package's docstring. Here: a table of the values that rules
 documents by the line number in each ``id``; and writing such files. Not here: computing signals
 (`lc_assets.text.signals`).
 
-Nine tenths of such a file are line signals that nobody asked for; only what is wanted is decoded.
+Nine tenths of such a file are line signals that are rarely wanted; only what is wanted is decoded.
 """
 
 from array import array
@@ -37,7 +37,7 @@ class SignalsTable:
     Attributes:
         lines: int64, 0-based line of each row's document in the documents file; ascending, no two
             equal.
-        urls: of each row's document, as the signals file has it; for checking the join.
+        urls: of each row's document, from the signals file; for checking the join.
         columns: float64 values by name; NaN where a value is missing.
         n_undecodable: lines of the signals file that are no signals record.
         n_oversize: lines of the signals file that were too long to read.
@@ -78,7 +78,7 @@ def read_signals(
         shard: whose signals they must be.
         where: the file's name, for messages.
         wanted: names of `lc_assets.text.signal_names.SCALARS`.
-        max_line_bytes: longest line that is read; longer ones are counted and passed over.
+        max_line_bytes: longest line that is read; longer ones are counted and skipped.
 
     Raises:
         BadInput: when a wanted name is no signal.
@@ -106,8 +106,8 @@ def read_signals(
 def write_signals(
     path: Path, shard: Shard, rows: Iterable[tuple[int, DocumentRecord, Signals]]
 ) -> None:
-    """Write a shard's signals: ``(line, record, signals)`` for each document; its folder must be
-    there.
+    """Write a shard's signals into an existing folder: ``(line, record, signals)`` for each
+    document.
 
     The ``ccnet_*`` signals come first and are taken from the record; ``signals`` need not hold
     them.
@@ -131,9 +131,7 @@ def ccnet_signals(record: DocumentRecord) -> dict[str, list[Span]]:
 
 
 class _Rows:
-    """Rows as they are read, packed: what a shard's signals take in memory is a few numbers and a
-    url per document.
-    """
+    """Rows as they are read, packed: a few numbers and a URL per document."""
 
     def __init__(self, n_values: int) -> None:
         self._seen: set[int] = set()
@@ -166,7 +164,9 @@ def _known(wanted: Collection[str]) -> list[str]:
 
 
 def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row | None]:
-    """Make the reader of one line: a row, or None when the line is no signals record."""
+    """Make a function that reads one line: it returns a row, or None for a line that is no
+    signals record.
+    """
     scores = [name for name in names if name != BULLET_LINES]
     bullets = BULLET_LINES in names
     decoder = msgspec.json.Decoder(
@@ -193,7 +193,7 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
 
 
 def _record_type(fields: list[str]) -> type[msgspec.Struct]:
-    """A record with just the fields that are needed: msgspec skips all others without building
+    """A record with only the fields that are needed: msgspec skips all others without building
     them.
     """
     spans = list[tuple[int, int, float | None]] | None
