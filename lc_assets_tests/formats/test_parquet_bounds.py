@@ -308,7 +308,7 @@ def test_rows_that_name_a_long_string_are_read_few_at_a_time(tmp_path, monkeypat
             if is_read:
                 assert sum(batch.num_rows for batch in file.batches(most)) == 300
             else:
-                with pytest.raises(CorruptFile, match="in smaller row groups"):
+                with pytest.raises(CorruptFile, match="with smaller row groups"):
                     list(file.batches(most))
 
 
