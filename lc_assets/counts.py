@@ -1,7 +1,7 @@
-"""Counting what a stage saw, so that nothing is lost in silence.
+"""Counts of what a stage saw, so that nothing is lost unnoticed.
 
-A `Counts` that does not add up cannot be made: ``seen`` equals ``kept`` plus everything dropped, by
-reason.
+``seen`` equals ``kept`` plus everything dropped, by reason; counts that do not add up cannot be
+constructed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         seen: items that arrived.
         kept: items that went on.
-        dropped: items that did not, counted once each by their first reason.
-        failed_rules: how often each reason was found; an item with three reasons counts in three of
-            them.
+        dropped: items that did not, each counted once, by its first reason.
+        failed_rules: how often each reason applied; an item with three reasons counts three
+            times.
         extra: further sums (tokens, bytes, shards, ...) that add up over shards.
     """
 
@@ -48,7 +48,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def total(cls, all_counts: Iterable["Counts"]) -> "Counts":
-        """Add counts up; none at all is empty counts.
+        """The sum of counts; of none, empty counts.
 
         >>> Counts.total([Counts(seen=2, kept=1, dropped={"short": 1}), Counts(seen=1, kept=1)])
         Counts(seen=3, kept=2, dropped={'short': 1}, failed_rules={}, extra={})

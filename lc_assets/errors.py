@@ -3,21 +3,20 @@
 ::
 
     LcError
-    ├── BadInput        what a person gave cannot be meant: a setting, a path, a name
-    ├── CorruptFile     bytes are not what their format promises
-    ├── Mismatch        numbers that must agree do not
-    ├── NotPublished    an artefact is asked for that is not there (yet)
+    ├── BadInput        a setting, path or name is not acceptable
+    ├── CorruptFile     bytes contradict their format
+    ├── Mismatch        numbers that must be equal are not
+    ├── NotPublished    an artefact that is needed is not published (yet)
     ├── CheckFailed     a stage refused to publish what it wrote
     ├── StorageFull     the disk is full; nothing was published
     ├── NotWritable     a folder of the lake cannot be written to; nothing was published
-    ├── Unreachable     upstream does not answer, or stopped half-way; what it holds is not known
+    ├── Unreachable     a source does not answer, or stopped in the middle; its content is unknown
     ├── Busy            another run is building the same partition
-    ├── WorkerDied      a worker process ended without an answer
-    └── WorkerUnfit     a worker elsewhere has other code, another Python, or does not see the lake
+    ├── WorkerDied      a worker process ended without a result
+    └── WorkerUnfit     a cluster's worker has other code, another Python, or does not see the lake
 
-A message says where, what was found, what was expected, and what to do next. What opens doors is
-left out of it (`without_secrets`): messages end up in logs, in an orchestrator's database, and in
-mails to others.
+A message says where, what was found, what was expected, and what to do next. Credentials are removed
+from it (`without_secrets`): messages end up in logs, in an orchestrator's database and in mail.
 """
 
 import re
@@ -26,8 +25,8 @@ from typing import Final
 import msgspec
 
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding JSON of unknown origin raises: it is none, it is no UTF-8, or it is nested too
-deeply. Caught where a file is known.
+"""What decoding foreign JSON raises: it is malformed, not UTF-8, or nested too deeply. Caught where
+the file's name is known.
 """
 
 _USERINFO: Final = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
@@ -38,8 +37,8 @@ _SECRET: Final = re.compile(
 
 
 def without_secrets(words: str) -> str:
-    """Words in which no URL names a user or password, nor gives a token, key, signature or password
-    in its query.
+    """A text without users and passwords in URLs, and without tokens, keys, signatures and passwords
+    in their queries.
 
     >>> without_secrets("cannot reach https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
     'cannot reach https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
@@ -70,7 +69,7 @@ class Mismatch(LcError):
 
 
 class NotPublished(LcError, LookupError):
-    """The artefact asked for has not been published."""
+    """An artefact that is needed has not been published."""
 
 
 class CheckFailed(LcError):
@@ -78,19 +77,17 @@ class CheckFailed(LcError):
 
 
 class StorageFull(LcError, OSError):
-    """The disk ran full while writing; what was published before is untouched."""
+    """The disk is full; what was published before is unchanged."""
 
 
 class NotWritable(LcError, OSError):
-    """A folder or file may not be written, or is not what it must be; what was published before is
-    untouched.
+    """A folder or file cannot be written, or is of the wrong kind; what was published before is
+    unchanged.
     """
 
 
 class Unreachable(LcError):
-    """A server, bucket or disk upstream did not answer, or not to the end. That says nothing about
-    the files there.
-    """
+    """A server, bucket or disk did not answer, or not completely; which files it has is unknown."""
 
 
 class Busy(LcError):
@@ -98,10 +95,10 @@ class Busy(LcError):
 
 
 class WorkerDied(LcError):
-    """A worker process ended without an answer, more than once, on the same task."""
+    """A task ended worker processes, more often than its policy allows."""
 
 
 class WorkerUnfit(LcError):
-    """A worker of a cluster is not like the process that asks: it could publish other bytes, or in
-    another place.
+    """A cluster's worker differs from the submitting process: it could publish other bytes, or
+    elsewhere.
     """

@@ -1,3 +1,1 @@
-"""Where work runs: this machine's processes, or a cluster's. One method; a stage does not know what
-is behind it.
-"""
+"""Running a stage's tasks in this machine's processes or on a cluster, behind one method."""

@@ -1,5 +1,4 @@
-"""Where bytes live: opening what is upstream, publishing what is ours, digests.
+"""Versions of artefacts in a folder or a bucket: receipts, publishing, releases, sources.
 
-Here: files, folders and their digests. Not here: what the bytes mean (`lc_assets.formats`).
-Import the module that defines the thing; this package imports nothing.
+What the bytes mean is in `lc_assets.formats`. Import from the modules; this package imports nothing.
 """

@@ -1,7 +1,7 @@
-"""Digests: what a file or a folder holds, in 64 hexadecimal digits.
+"""SHA-256 digests of files, folders and values, in 64 hexadecimal digits.
 
-All are SHA-256. A folder's digest covers the sorted list of its files' relative paths, sizes and
-digests, so it depends on neither the order of writing nor the place on disk.
+A folder's digest covers the sorted list of its files' relative paths, sizes and digests, so it
+depends on neither the order of writing nor the folder's location.
 """
 
 import hashlib
@@ -16,18 +16,17 @@ import msgspec
 from lc_assets.errors import BadInput
 
 _OUTSIDE = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|\0")
-"""An empty name, ``.`` or ``..`` anywhere in a path, which a root of its own begins with, too."""
+"""An empty name, ``.`` or ``..`` anywhere in a path; an absolute path begins with an empty name."""
 
 SHORT = 12
-"""Hexadecimal digits of a digest that are shown to people and used in folder names (48 bits)."""
-
+"""Hexadecimal digits of a digest in messages and folder names (48 bits)."""
 
 ASIDE = (".sweep.parquet", "shards.jsonl")
-"""Ends of names of files that no stage behind reads: checked like all others, but no part of the
-digest that stages go by.
+"""Suffixes of files that no later stage reads: verified like all others, but not part of the digest
+that makes later stages stale.
 
-A threshold that keeps the same documents has another sweep, and says in another way what its shards
-were made of; nothing behind it need be built again for that.
+Another threshold that keeps the same documents changes the sweep and the shards' fingerprints;
+nothing downstream has to be rebuilt for that.
 """
 
 
@@ -35,7 +34,8 @@ class FileFact(msgspec.Struct, frozen=True, order=True):
     """One file of a published folder: relative path with ``/``, size in bytes, SHA-256.
 
     Raises:
-        BadInput: when the path leads out of the folder: files are fetched to where a receipt says.
+        BadInput: when the path leads out of the folder, since receipts say where files are fetched
+            to.
     """
 
     path: str
@@ -44,11 +44,11 @@ class FileFact(msgspec.Struct, frozen=True, order=True):
 
     def __post_init__(self) -> None:
         if _OUTSIDE.search(self.path):
-            raise BadInput(f"{self.path[:200]!r} is no path of a file within a folder")
+            raise BadInput(f"{self.path[:200]!r} is not a path of a file within a folder")
 
 
 def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a local file, read in blocks: memory does not grow with the file."""
+    """SHA-256 of a local file, read in blocks."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -59,10 +59,10 @@ def file_facts(
     """Facts of every file below ``folder``, sorted by path.
 
     Args:
-        folder: where.
-        leave_out: names of files and folders that do not count.
-        known: facts by path of files that have been read since they were written; those of the size
-            found are not read again.
+        folder: to walk through.
+        leave_out: names of files and folders to ignore.
+        known: facts by path of files that were read after they were written; those of the same
+            size are not read again.
     """
     skipped = set(leave_out)
     relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -71,7 +71,7 @@ def file_facts(
 
 
 def fact_of(folder: Path, path: str) -> FileFact:
-    """Facts of one file, named relative to ``folder``; all of it is read."""
+    """Facts of one file, relative to ``folder``; reads all of it."""
     return _fact(folder, path, None)
 
 
@@ -85,13 +85,13 @@ def _fact(folder: Path, path: str, known: FileFact | None) -> FileFact:
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:
-    """One digest for a list of files, but for those that stand `ASIDE`."""
+    """One digest of a list of files, without those that are `ASIDE`."""
     counted = [fact for fact in sorted(facts) if not fact.path.endswith(ASIDE)]
     return digest_of([[fact.path, fact.n_bytes, fact.sha256] for fact in counted])
 
 
 def digest_of(value: Any) -> str:
-    """Digest of a JSON-like value; dictionaries are sorted, so their order does not matter.
+    """Digest of a JSON-like value; the order of dictionaries does not matter.
 
     >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
     True
@@ -103,11 +103,10 @@ def digest_of(value: Any) -> str:
 
 
 def digest_of_set(marks: Iterable[tuple[str, str]]) -> str:
-    """Digest of names and their marks in whatever order: the sum of each pair's SHA-256. Linear,
-    and nothing is sorted.
+    """Digest of names and their marks in any order: the sum of each pair's SHA-256, in linear time
+    without sorting.
 
-    It tells whether something has changed. It is no proof against who would make up names until a
-    sum comes out.
+    It detects changes, but not attacks: names can be searched for until they give a certain sum.
 
     >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("b", "2"), ("a", "1")])
     True
@@ -122,10 +121,10 @@ def digest_of_set(marks: Iterable[tuple[str, str]]) -> str:
 
 
 def short(digest: str) -> str:
-    """The first digits of a digest, for people."""
+    """The first digits of a digest."""
     return digest[:SHORT]
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Names whose values differ between two flat mappings, or that only one of them has; sorted."""
+    """Names, sorted, whose values differ between two flat mappings or that only one of them has."""
     return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))

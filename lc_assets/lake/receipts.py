@@ -1,8 +1,7 @@
-"""Receipts: what a version is, what determined its bytes, and in words how two of them differ.
-JSON, for people and machines.
+"""Receipts: what a version contains, what determined its bytes, and how two of them differ.
 
-Such a file holds the digest of all that it says, its *seal*: the digests in it find what changes in
-the files, the seal finds what changes in the receipt.
+A receipt is JSON. Its digests detect changes of the version's files, and its *checksum*, the digest
+of its own content, changes of the receipt.
 """
 
 from collections.abc import Mapping
@@ -28,10 +27,10 @@ Checked = TypeVar("Checked", bound=Struct)
 
 RECEIPT: Final = "receipt.json"
 SCRATCH: Final = ".scratch"
-"""A folder beside a version's files that belongs to no digest (`lc_assets.lake.staging`)."""
+"""Folder in a version while it is built; part of no digest (`lc_assets.lake.staging`)."""
 NOT_COUNTED: Final = (RECEIPT, SCRATCH)
 SHOWN_CHARS: Final = 80
-"""Of a setting's value where a difference is said in words."""
+"""Of a setting's value in the description of a difference."""
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stage: the stage's folder in the lake, such as ``filtered``.
         key: the partition, such as ``2023-06``, or ``all``.
-        code_version: the stage's own, raised by hand when its output changes.
+        code_version: the stage's; increased by hand when its output changes.
         params: the stage's settings, as JSON-like values.
         inputs: digest of each input by name, such as ``raw_snapshot/2023-06``.
     """
@@ -57,7 +56,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
         return short(digest_of(self))
 
     def differences(self, newer: "Fingerprint") -> list[str]:
-        """Say in words what changed from this fingerprint to ``newer``; empty when nothing did."""
+        """Describe what changed from this fingerprint to ``newer``; empty when nothing did."""
         words = []
         if self.code_version != newer.code_version:
             words.append(f"code version {self.code_version} → {newer.code_version}")
@@ -66,7 +65,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
             f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)
         ]
         words += (
-            ["settings stand in another order"]
+            ["the settings are in another order"]
             if old == new and self.params != newer.params
             else []
         )
@@ -78,17 +77,17 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a published version is, and how it came to be.
+    """What a published version contains, and how it was made.
 
     Attributes:
         fingerprint: what determined the bytes.
         digest: of ``files``; the asset's data version.
-        files: every file of the version but this receipt.
+        files: every file of the version except this receipt.
         counts: what was seen, kept and dropped.
         randomness: what was drawn, by which algorithm and seed.
         libraries: versions of the libraries that shaped the bytes.
-        measured: seconds, CPU seconds, peak memory; part of no digest but the seal.
-        seal: digest of all the rest; "" in receipts from before there were seals.
+        measured: seconds, CPU seconds, peak memory; part of no digest but the checksum.
+        checksum: digest of all other fields.
     """
 
     fingerprint: Fingerprint
@@ -114,9 +113,7 @@ def receipt_of(
     files: list[FileFact] | None = None,
     **more: Any,
 ) -> Receipt:
-    """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just
-    looked at.
-    """
+    """Make the receipt of the files in ``folder``, or of ``files`` when they are known."""
     files = version_files(folder) if files is None else files
     return with_checksum(
         Receipt(
@@ -130,38 +127,28 @@ def receipt_of(
 
 
 def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
-    """Facts of every file of a version that counts; those that are ``known``, and as large, are not
-    read again.
+    """Facts of every file of a version; those that are ``known`` with the same size are not read
+    again.
     """
     return file_facts(folder, leave_out=NOT_COUNTED, known=known)
 
 
 def encode_json(value: Any) -> bytes:
-    """JSON for people and machines: indented, sorted, with a last newline."""
+    """JSON, indented, sorted, with a final newline."""
     return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
 
 
 def with_checksum(value: Checked) -> Checked:
-    """The same with the digest of all the rest of it as its ``seal``."""
+    """The same value with the digest of all its other fields as its ``checksum``."""
     bare = msgspec.structs.replace(value, checksum="")
     return msgspec.structs.replace(bare, checksum=digest_of(bare))
 
 
 def has_valid_checksum(content: bytes, value: Struct) -> bool:
-    """Whether a file is byte by byte what was written, by the seal of the value that was read from
-    it.
-
-    Of one that was written before there were seals only this is known: whether it has fields that
-    nobody wrote.
+    """Whether a file's bytes are exactly those that were written, by the checksum of the value that
+    was read from it.
     """
-    if getattr(value, "seal", ""):
-        return content == encode_json(value) and with_checksum(value) == value
-    try:
-        return msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys() <= set(
-            value.__struct_fields__
-        )
-    except UNDECODABLE:
-        return False
+    return content == encode_json(value) and with_checksum(value) == value
 
 
 def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:

@@ -70,7 +70,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
-        seal: digest of all the rest; "" in releases from before there were seals.
+        checksum: digest of all other fields.
     """
 
     pins: dict[str, Pin]

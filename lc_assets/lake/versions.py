@@ -188,7 +188,7 @@ class Published:
         return wrong or (
             []
             if has_valid_checksum(self._receipt_bytes(), self.receipt)
-            else [f"{RECEIPT}: its content is not what was sealed"]
+            else [f"{RECEIPT}: its content does not match its checksum"]
         )
 
     def _receipt_bytes(self) -> bytes:

@@ -28,18 +28,35 @@ def a_version(tmp_path, content=b"hello", fingerprint=FINGERPRINT):
 
 def test_a_version_is_not_read_before_it_is_pointed_at(tmp_path):
     """A finished folder alone is not published."""
-    place, version = a_version(tmp_path)
-    assert place.current() is None
+    partition, version = a_version(tmp_path)
+    assert partition.current() is None
     with pytest.raises(NotPublished, match="filtered_documents/2023-06 is not published"):
-        place.require()
-    place.point_at(version)
-    assert place.require() == version
+        partition.require()
+    partition.point_at(version)
+    assert partition.require() == version
 
 
 def test_a_folder_without_receipt_is_no_version(tmp_path):
     """A killed build's folder cannot be opened."""
     with pytest.raises(NotPublished, match="not a finished version"):
         Published.at(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"code_version": "1"', b'"code_version": "1" '), (b'"extra": {}', b'"extra": {"a": 1}')],
+)
+def test_a_changed_receipt_is_damage(tmp_path, old, new):
+    """White space, and a count that no digest of a file covers."""
+    _, version = a_version(tmp_path)
+    assert version.damage() == []
+    path = version.home / RECEIPT
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    assert Published.at(version.home).damage() == [
+        f"{RECEIPT}: its content does not match its checksum"
+    ]
 
 
 def test_the_digest_depends_on_the_files_alone(tmp_path):
@@ -56,15 +73,15 @@ def test_the_digest_depends_on_the_files_alone(tmp_path):
 
 def test_an_older_version_is_found_by_its_bytes(tmp_path):
     """A reader that was made from an older version can still find it."""
-    place, old = a_version(tmp_path)
+    partition, old = a_version(tmp_path)
     newer = Fingerprint(
         stage="filtered_documents", key="2023-06", code_version="2", params={}, inputs={}
     )
     _, new = a_version(tmp_path, b"other", newer)
-    place.point_at(new)
-    assert place.with_digest(old.digest) == old
-    assert place.with_digest(new.digest) == new
-    assert place.with_digest("no such digest") is None
+    partition.point_at(new)
+    assert partition.with_digest(old.digest) == old
+    assert partition.with_digest(new.digest) == new
+    assert partition.with_digest("no such digest") is None
 
 
 @pytest.mark.parametrize(
@@ -95,10 +112,10 @@ def test_a_damaged_receipt_is_named(tmp_path):
 
 def test_the_pointer_cannot_leave_its_place(tmp_path):
     """A version's name with a path in it is refused."""
-    place, _ = a_version(tmp_path)
-    (place.folder / CURRENT).write_text('{"version": "../../etc", "digest": "x"}')
+    partition, _ = a_version(tmp_path)
+    (partition.folder / CURRENT).write_text('{"version": "../../etc", "digest": "x"}')
     with pytest.raises(BadInput, match="is not a version's name"):
-        place.current()
+        partition.current()
 
 
 def test_differences_are_words():

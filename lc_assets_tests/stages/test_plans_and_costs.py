@@ -128,7 +128,7 @@ def test_a_changed_rule_is_said_by_its_name():
     swapped = msgspec.structs.replace(old, params={"rules": {"rules": rules[::-1]}})
     long = msgspec.structs.replace(old, params={"rules": {"rules": rules}, "list": ["word"] * 100})
     assert old.differences(new) == ["rules.rules.short.at_least 3 → 4"]
-    assert old.differences(swapped) == ["settings stand in another order"]
+    assert old.differences(swapped) == ["the settings are in another order"]
     assert len(old.differences(long)[0]) < 200
 
 
