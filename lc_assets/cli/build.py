@@ -157,7 +157,7 @@ def recipe_text(
     }
     lines = [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
     found = f"""\
-# Settings that differ from the default recipe; see docs/recipe.md.
+# Settings that differ from the default recipe; see docs/sources.md.
 [sources.{source_name(source)}]
 {chr(10).join(lines)}
 
@@ -250,7 +250,7 @@ def show_outputs(lake: "Lake") -> None:
             (found.name, f"{found.folder}: {files}") for found in lake.published(stage).values()
         ]
     facts(lines)
-    say(f"Where a row came from: lc trace {lake.root} 0")
+    say(f"Where a row came from: lc trace {lake.root} --row 0")
 
 
 def _toml(value: str) -> str:

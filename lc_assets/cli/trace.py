@@ -52,7 +52,10 @@ def trace(
     ] = None,
     identity: Annotated[
         str | None,
-        typer.Option("--id", help="A document id, such as 2023-06/0000/en_head.json.gz/17."),
+        typer.Option(
+            "--id",
+            help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
+        ),
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
     domain: Annotated[

@@ -1,6 +1,11 @@
-"""A tiny corpus of two sources of files: JSON lines with ids, and Parquet in folders without."""
+"""A tiny corpus of two sources of files: JSON lines with ids, and Parquet in folders without.
+
+``python -m lc_assets_tests.sources.own_documents FOLDER [MEGABYTES]`` writes a corpus of JSON lines
+and Parquet, for the README's commands.
+"""
 
 import json
+import sys
 from pathlib import Path
 
 import msgspec
@@ -64,3 +69,23 @@ def own_context(folder: Path) -> BuildContext:
         recipe=own_recipe(folder),
         executor=LocalExecutor(workers=1),
     )
+
+
+def write_corpus(folder: Path, n_bytes: int) -> None:
+    """Write about as many bytes of made-up documents, half as JSON lines and half as Parquet."""
+    folder.mkdir(parents=True)
+    rng = rng_for("corpus", seed=0)
+    number = size = 0
+    while size < n_bytes:
+        found = [made_up_text(rng, n_words=int(rng.integers(100, 6000))) for _ in range(400)]
+        lines = (json.dumps({"id": number * 400 + n, "text": text}) for n, text in enumerate(found))
+        if number % 2:
+            pq.write_table(pa.table({"text": found}), folder / f"{number:03d}.parquet")
+        else:
+            (folder / f"{number:03d}.jsonl").write_text("\n".join(lines) + "\n")
+        number, size = number + 1, size + sum(map(len, found))
+
+
+if __name__ == "__main__":
+    megabytes = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
+    write_corpus(Path(sys.argv[1]), int(megabytes * 1e6))
