@@ -12,7 +12,7 @@ variable                meaning                                                 
 ``LC_UPSTREAM``         RedPajama-V2, or its shape: a folder, ``https://…`` or ``gs://…``   its public address
 ``LC_CRAWL``            the crawl's own archives, for LongPack: a folder or a URL          none
 ``LC_WITHDRAWN``        lists of what must no longer be served, besides the recipe's           none
-``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
+``LC_RECIPE``           TOML file with the settings that differ from the default recipe     the lake's own
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
 ``LC_EXECUTOR``           who works: ``local``, or a Ray cluster's address (docs/clusters.md)    ``local``
@@ -43,7 +43,7 @@ from lc_assets.orchestration.schedules import nightly_schedules
 from lc_assets.orchestration.sensors import sensors_of
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.recipe import read_recipe
+from lc_assets.stages.recipe import read_recipe, recorded_recipe
 from lc_assets.stages.snapshots import known_snapshots
 
 LOOK_EVERY_SECONDS = 300
@@ -74,7 +74,7 @@ def build_defs(
         lake: folder, or ``gs://bucket/folder``, everything is published under.
         upstream: folder or URL of RedPajama-V2, or of something of its shape.
         crawl: folder or URL of the crawl's own archives.
-        recipe: path of a recipe's TOML file.
+        recipe: path of a recipe's TOML file; by default the one that the lake was last built by.
         withdrawn: paths of further lists of withdrawals, separated as in ``PATH``.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
@@ -88,7 +88,7 @@ def build_defs(
     Raises:
         BadInput: when the recipe or the snapshots cannot be read.
     """
-    own_recipe = Path(recipe) if recipe else None
+    own_recipe = Path(recipe) if recipe else recorded_recipe(lake)
     read = read_recipe(own_recipe, withdrawn=withdrawn)
     names = known_snapshots(Path(snapshots) if snapshots else None, read.sources)
     asker = Asker(
@@ -131,7 +131,7 @@ def build_defs(
             lake=lake,
             upstream=_unless_secret("LC_UPSTREAM", upstream),
             crawl=_unless_secret("LC_CRAWL", crawl),
-            recipe=recipe or "",
+            recipe=str(own_recipe or ""),
             withdrawn=withdrawn,
             workers=workers,
             executor=executor,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
 RULES = "gopher-paper"
-RECIPE_FILE = "recipe.toml"
 
 
 def build(
@@ -207,6 +206,8 @@ def write_recipe(lake: "Lake", content: str) -> Path:
     Raises:
         BadInput: when the lake has another.
     """
+    from lc_assets.stages.recipe import RECIPE_FILE
+
     path = lake.root / RECIPE_FILE
     try:
         lake.publish_note(RECIPE_FILE, content.encode())

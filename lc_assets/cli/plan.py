@@ -11,6 +11,8 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lc_assets.lake.lake import Lake
     from lc_assets.lake.upstream import Upstream
     from lc_assets.sources.settings import SourcesSettings
@@ -39,7 +41,8 @@ def plan(
     """Say what is out of date, why, and what building it would read and take; exit with 3 when
     something is.
 
-    Compares receipts with inputs, settings and code; builds nothing. Seconds are those of past
+    Compares receipts with inputs, settings and code; builds nothing. Without --recipe: the recipe
+    that the lake was last built by. Seconds are those of past
     builds, by the byte. Without --snapshot: the snapshots that the lake holds or the upstream
     folder lists.
 
@@ -55,6 +58,8 @@ def plan(
     from lc_assets.stages.building import BuildContext
     from lc_assets.stages.recipe import read_recipe
 
+    recipe = recipe_of_lake(lake, recipe)
+
     settings, folder, source = (
         read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn),
         open_lake(lake),
@@ -69,6 +74,16 @@ def plan(
     plans = planning.plan(folder, settings, names, **looked)
     show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
+
+
+def recipe_of_lake(lake: str, named: "Path | None") -> "Path | None":
+    """The recipe that was named, or else the one that the lake was last built by; says which."""
+    from lc_assets.stages.recipe import recorded_recipe
+
+    recorded = recorded_recipe(lake) if named is None else None
+    if recorded is not None:
+        say(f"recipe: {recorded}, by which the lake was last built")
+    return named or recorded
 
 
 def chosen_snapshots(

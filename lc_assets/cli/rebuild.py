@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.plan import OUT_OF_DATE, chosen_snapshots, look_at_all, show_plans
+from lc_assets.cli.plan import (
+    OUT_OF_DATE,
+    chosen_snapshots,
+    look_at_all,
+    recipe_of_lake,
+    show_plans,
+)
 from lc_assets.cli.printing import complain, lasted, say
 
 if TYPE_CHECKING:
@@ -79,7 +85,9 @@ def rebuild(
     from lc_assets.stages import costing, planning
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
+    from lc_assets.stages.recipe import record_recipe
 
+    recipe = recipe_of_lake(str(lake), recipe)
     context = context_of(
         str(lake), upstream, crawl, recipe, withdrawn, workers, executor, task_seconds
     )
@@ -94,6 +102,7 @@ def rebuild(
     show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
+    record_recipe(str(lake), recipe)
     started = time.monotonic()
     how = by_stages(context)
     if home is not None:

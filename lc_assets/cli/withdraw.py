@@ -62,10 +62,14 @@ def withdraw(
     Example: lc withdraw lake --url https://example.org/page --reason "owner's request" --list
         withdrawn.csv
     """
+    from lc_assets.cli.plan import recipe_of_lake
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.recipe import read_recipe
 
-    folder, settings = open_lake(lake), read_recipe(recipe, withdrawn=withdrawn)
+    folder, settings = (
+        open_lake(lake),
+        read_recipe(recipe_of_lake(str(lake), recipe), withdrawn=withdrawn),
+    )
     given = {"document": document, "url": url, "domain": domain, "digest": digest}
     named = {kind: value for kind, value in given.items() if value is not None}
     if report:

@@ -22,7 +22,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.fates import fates_into
 from lc_assets.stages.hiring import executor_for
-from lc_assets.stages.recipe import read_recipe
+from lc_assets.stages.recipe import read_recipe, record_recipe
 
 SHARD_LOG = "shards.jsonl"
 """Beside what a run printed, in Dagster's storage: what became of each shard."""
@@ -93,6 +93,7 @@ class BuildContextResource(dg.ConfigurableResource):
         where = shard_log()
         before = _size_of(where)
         try:
+            record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
             with fates_into(where):
                 yield self.workshop(log)
         except LcError as error:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.publishing import make_folder, publish_bytes
 from lc_assets.sources.settings import SourceSettings, require_sources
 from lc_assets.stages.documents.document_settings import (
     CleanDocumentsSettings,
@@ -52,6 +53,9 @@ from lc_assets.stages.settings import (
     WithdrawalSettings,
 )
 from lc_assets.vocabulary import parse_snapshot
+
+RECIPE_FILE: Final = "recipe.toml"
+"""Of a lake: the recipe it was last built by."""
 
 PACKED: Final = "packed_rows"
 WHOLE_ROWS: Final = "rows"
@@ -240,6 +244,31 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
     return msgspec.structs.replace(
         recipe, withdrawn_documents=msgspec.structs.replace(recipe.withdrawn_documents, lists=named)
     )
+
+
+def recorded_recipe(lake: Path | str) -> Path | None:
+    """The recipe that a lake in a folder was last built by; None when none is recorded.
+
+    A lake in a bucket records none.
+    """
+    path = Path(lake) / RECIPE_FILE
+    return path if "://" not in str(lake) and path.is_file() else None
+
+
+def record_recipe(lake: Path | str, recipe: Path | None) -> None:
+    """Record the recipe that a lake in a folder is built by, when one is named.
+
+    Raises:
+        BadInput: when there is no such file.
+    """
+    if recipe is None or "://" in str(lake):
+        return
+    if not recipe.is_file():
+        raise BadInput(f"{recipe}: no such recipe file")
+    path, content = Path(lake) / RECIPE_FILE, recipe.read_bytes()
+    if not path.is_file() or path.read_bytes() != content:
+        make_folder(path.parent)
+        publish_bytes(path, content)
 
 
 def lists_named(words: str) -> tuple[str, ...]:

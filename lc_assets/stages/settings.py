@@ -20,18 +20,20 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     """Which documents hold too much of evaluation items; see docs/contamination.md.
 
     Attributes:
-        against: files and folders of evaluation sets, or of a held-out corpus; none means that
-            nothing is looked for.
-        fields: of a record that are taken; none means the usual ones.
-        ngram: words of an n-gram; ``min_words``: fewest words of a shorter item; ``sample``: keep
-            one n-gram in so many.
+        against: files and folders of evaluation sets, or of a held-out corpus; with none, no
+            document is contaminated.
+        fields: of a record that are searched; with none, the usual ones.
+        ngram: words of an n-gram.
+        min_words: items with fewer words are left out.
+        sample: keep one n-gram in this many.
         mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
-        threshold: least share that condemns a document.
-        ignore_common: n-grams in more documents of the corpus than this count for nothing; none
-            means that all count.
-        max_items: n-grams in more items than this count for nothing.
-        action: ``drop`` a condemned document; or ``cut`` what was found, and ``margin`` characters
-            on either side, out of the texts that `clean_documents` publishes.
+        threshold: a document with at least this share is contaminated.
+        ignore_common: n-grams in more documents of the corpus than this are ignored; none ignores
+            none.
+        max_items: n-grams in more items than this are ignored.
+        action: ``drop`` a contaminated document; or ``cut`` what was found out of the texts that
+            `clean_documents` publishes.
+        margin: characters on either side that are cut too.
     """
 
     against: tuple[str, ...] = ()

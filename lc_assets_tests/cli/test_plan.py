@@ -1,6 +1,9 @@
 """``lc plan``: what is out of date, and why; 3 when something is."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -98,3 +101,29 @@ def test_nothing_known_is_said(planned, tmp_path):
     said = planned(upstream=tmp_path, lake=tmp_path)
     assert said.code == 2
     assert "no snapshot is known" in said.err
+
+
+PLANNING = """
+import sys
+from lc_assets.cli.main import app as main
+try:
+    main()
+finally:
+    loaded = {"numba", "duckdb", "tokenizers", "dagster"} & set(sys.modules)
+    print("loaded:", sorted(loaded))
+"""
+
+
+def test_planning_loads_neither_kernels_nor_databases_nor_tokenizers(published_lake, tmp_path):
+    """A plan of a small lake starts fast, so it must not import what only builds need."""
+    recipe = recipe_file(tmp_path / "recipe.toml", published_lake.context.recipe)
+    words = ["plan", "--lake", published_lake.root, "--recipe", recipe]
+    said = subprocess.run(
+        [sys.executable, "-c", PLANNING, *map(str, words)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "0 out of" in said.stdout
+    assert "loaded: []" in said.stdout

@@ -105,6 +105,11 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {snapshot}
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
 
+    plan = lc("plan", "--lake", lake.root)
+    assert plan.code == 0
+    assert f"recipe: {lake.root}/recipe.toml" in plan.out
+    assert f"{len(published)} current, 0 out of date" in " ".join(plan.out.split())
+
     monkeypatch.setitem(
         sys.modules, "lc_assets.cli.demo_runs", None
     )  # importing it fails: nothing may be run

@@ -1,0 +1,45 @@
+"""Pages that are made from the declarations of stages."""
+
+from pathlib import Path
+
+import pytest
+
+from lc_assets.cli.docs import attributes_of, pages
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.recipe import Recipe
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("path", pages(ROOT), ids=lambda path: path.name)
+def test_made_pages_are_up_to_date(path):
+    """Run ``python -m lc_assets.cli.docs`` when this fails."""
+    assert path.read_text("utf-8") == pages(ROOT)[path]
+
+
+def test_every_setting_is_described():
+    """Each section of the recipe describes each of its settings."""
+    sections = [section for section in vars_of(Recipe()).values() if not isinstance(section, dict)]
+    missing = {
+        f"{type(section).__name__}.{name}"
+        for section in sections
+        for name in section.__struct_fields__
+        if name not in attributes_of(type(section))
+    }
+    assert missing == set()
+
+
+def test_sections_are_named_like_stages():
+    """A setting is in the section of a stage; only sources have a section of their own."""
+    assert set(Recipe.__struct_fields__) - {stage.name for stage in STAGES} == {"sources"}
+
+
+def test_stages_are_named_like_their_modules():
+    """One name: of the module, the asset, the folder in the lake, the section."""
+    assert [stage.name for stage in STAGES] == [
+        stage.write.__module__.rpartition(".")[2] for stage in STAGES
+    ]
+
+
+def vars_of(recipe):
+    return {name: getattr(recipe, name) for name in recipe.__struct_fields__}
