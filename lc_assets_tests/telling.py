@@ -5,15 +5,24 @@ materialized.
 import re
 
 import dagster as dg
+import pytest
 
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
 from lc_assets.stages.meanings import JUDGED
+from lc_assets.stages.showing import Plot
 
 MOST_BYTES = 80_000
 """Of a plot as the event log keeps it: there is one per materialization and plot, for ever."""
 
 PLOT = "data:image/png;base64,"
+
+
+def leave_plots_out(patched: pytest.MonkeyPatch) -> None:
+    """Draw no plots in the runs of a test that does not look at them: they take a third of a
+    materialization's time.
+    """
+    patched.setattr(Plot, "png", lambda _plot: b"")
 
 
 def assert_told(told: dg.AssetMaterialization, published: Published) -> None:

@@ -22,6 +22,7 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.claims import documents_files
+from lc_assets.stages.documents.document_settings import CleanDocumentsSettings
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReferralReportSettings
 from lc_assets.stages.mixes.blended_mix import read_mix
@@ -88,6 +89,7 @@ def all_wanted(folder: Path, upstream: Path) -> BuildContext:
     settings = {
         "longpack_documents": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
         "referral_report": ReferralReportSettings(wanted=True),
+        "clean_documents": CleanDocumentsSettings(wanted=True),
     }
     context = tiny_context(folder, upstream=upstream, **settings)
     assert all(found.wanted(context.recipe) for found in STAGES)

@@ -24,6 +24,7 @@ from lc_assets_tests.builders import (
     tiny_documents,
     write_shard,
 )
+from lc_assets_tests.telling import leave_plots_out
 
 ONE = "2023-06"
 
@@ -155,10 +156,11 @@ def test_the_first_failure_stops_when_asked(rebuild, monkeypatch):
     assert "partitions built" not in said.out
 
 
-def test_through_dagster_the_history_has_it(rebuild, tmp_path):
+def test_through_dagster_the_history_has_it(rebuild, tmp_path, monkeypatch):
     """Each partition is a materialization with its checks, a failure is a failed run, and nothing
     is built twice.
     """
+    leave_plots_out(monkeypatch)
     home = tmp_path / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")

@@ -18,6 +18,7 @@ from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
+from lc_assets_tests.telling import leave_plots_out
 
 pytest.importorskip("gcsfs")
 pytestmark = pytest.mark.filterwarnings(
@@ -41,18 +42,19 @@ def local(published_lake):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, local, without_plots):
+def house(tmp_path_factory, local):
     """Everything built once in a bucket; requests by job."""
     folder = tmp_path_factory.mktemp("bucket")
     with pytest.MonkeyPatch.context() as patched, bucket_server(patched) as server:
         patched.setenv("LC_CACHE", str(folder / "cache"))
+        leave_plots_out(patched)
         recipe = recipe_file(folder / "recipe.toml", tiny_recipe(folder))
         defs = build_defs(lake=LAKE, upstream=local.context.upstream.root, recipe=str(recipe))
         instance = dg.DagsterInstance.ephemeral(tempdir=str(folder))
         requests = {}
         for job, key in [
             *JOBS,
-            *(("blended_mix", mix) for mix in sorted(tiny_recipe(folder).blended_mix)),
+            *(("mixes", mix) for mix in sorted(tiny_recipe(folder).blended_mix)),
             ("card", None),
         ]:
             server.requests.clear()
@@ -121,7 +123,7 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     """The check reads what is published, not what this machine has copied."""
     server, folder, _, _ = house
     name = next(
-        name for name in server.names() if name.startswith("lake/tokens/") and name.endswith(".bin")
+        name for name in server.names() if name.startswith("lake/token_documents/") and name.endswith(".bin")
     )
     whole = server.storage.get_file("crawl", name)
     server.spoil(name)
