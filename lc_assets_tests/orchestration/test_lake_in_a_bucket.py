@@ -123,7 +123,9 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     """The check reads what is published, not what this machine has copied."""
     server, folder, _, _ = house
     name = next(
-        name for name in server.names() if name.startswith("lake/token_documents/") and name.endswith(".bin")
+        name
+        for name in server.names()
+        if name.startswith("lake/token_documents/") and name.endswith(".bin")
     )
     whole = server.storage.get_file("crawl", name)
     server.spoil(name)
