@@ -1,11 +1,9 @@
-"""Randomness with a name: every draw says what it is for, and is handed in.
-
-Two kinds, both functions of ``(purpose, seed, key)`` and of nothing else:
+"""Named randomness: every draw has a purpose, and depends on ``(purpose, seed, key)`` alone.
 
 * `keyed_u64`: one 64-bit number per key, by BLAKE2b. The number of a document depends on that
-  document alone, so adding or withdrawing others never moves it, and no library upgrade changes it.
-* `rng_for`: a NumPy generator, for draws that have no key. NumPy promises the same stream only for
-  the same build, so whatever is drawn from it is published with the data.
+  document alone, so adding or withdrawing others never changes it, nor does a library upgrade.
+* `rng_for`: a NumPy generator, for draws without a key. NumPy promises the same stream only for the
+  same build, so whatever is drawn from it is published with the data.
 """
 
 import hashlib
@@ -15,17 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEYED_ALGORITHM = "blake2b-64-le"
-"""Name of `keyed_u64`'s algorithm, for receipts: BLAKE2b, 8-byte digest read as a little-endian
-number.
-"""
+"""Algorithm of `keyed_u64`, for receipts: BLAKE2b, 8-byte digest as a little-endian number."""
 
 
 def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uint64]:
-    """Draw one uniform 64-bit number per key.
+    """One uniform 64-bit number per key.
 
     Args:
-        purpose: name of the draw, such as ``"shift"``; two purposes share no randomness.
-        seed: the data set's seed.
+        purpose: name of the draw, such as ``"shift"``; draws with other purposes are independent.
+        seed: seed of the data set.
         keys: one string per number, usually document ids.
 
     Returns:
@@ -45,7 +41,7 @@ def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uin
 
 
 def rng_for(purpose: str, *, seed: int, key: str = "") -> np.random.Generator:
-    """Return the generator of one named, independent stream.
+    """The generator of one named, independent stream.
 
     >>> first, again = (rng_for("spot check", seed=7, key="2023-06").integers(100, size=3) for _ in range(2))
     >>> bool((first == again).all())

@@ -6,13 +6,13 @@ Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.loaders.arrays import CachedRows, RowSource, TokenArray
-from lc_assets.loaders.stepping import Batch, Step, SteppedLoader
+from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
-class WalkOptions(TypedDict, total=False):
+class WalkOptions(ShareOptions, total=False):
     """Further arguments of loaders that walk over rows.
 
     Attributes:
@@ -30,19 +30,10 @@ class WalkOptions(TypedDict, total=False):
             states, as LongCrawl64 recommends.
         lanes: parts of the rows that are walked in parallel (see `loaders.walk`); 1, the default,
             is the article's order.
-        rank: number of this loader among those that share every batch equally; the state of one
-            rank is that of all, and of any other number of ranks.
-        n_ranks: number of loaders that share the batches.
-        prefetch: batches to read ahead when iterating; 0 by default.
-        threads: threads that read them; 1 by default.
     """
 
     first_token: int | None
     lanes: int
-    rank: int
-    n_ranks: int
-    prefetch: int
-    threads: int
 
 
 class WalkingLoader(SteppedLoader[Step]):
@@ -52,8 +43,6 @@ class WalkingLoader(SteppedLoader[Step]):
         walk: the order of the rectangles.
         rows: the data set.
         first_token: first token of each row of inputs.
-        rank: number of this loader among those that share every batch.
-        n_ranks: number of loaders that share the batches.
     """
 
     def __init__(
@@ -64,10 +53,7 @@ class WalkingLoader(SteppedLoader[Step]):
         context_tokens: int,
         first_token: int | None = None,
         lanes: int = 1,
-        rank: int = 0,
-        n_ranks: int = 1,
-        prefetch: int = 0,
-        threads: int = 1,
+        **options: Unpack[ShareOptions],
     ) -> None:
         """Walk over a data set.
 
@@ -75,14 +61,15 @@ class WalkingLoader(SteppedLoader[Step]):
             rows: the data set.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
-            first_token, lanes, rank, n_ranks, prefetch, threads: see `WalkOptions`.
+            first_token, lanes: see `WalkOptions`.
+            options: see `ShareOptions`.
 
         Raises:
             BadInput: if the data set has no rows or fewer than a batch, ``context_tokens`` does not
                 divide its rows, ranks or lanes do not divide a batch, or ``first_token`` is unknown
                 or not in the vocabulary.
         """
-        super().__init__(prefetch=prefetch, threads=threads)
+        super().__init__(**options)
         first_token = _end_of_text(rows) if first_token is None else first_token
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(
@@ -96,14 +83,14 @@ class WalkingLoader(SteppedLoader[Step]):
             context_tokens=context_tokens,
             lanes=lanes,
         )
-        self.walk.require_rank(rank, n_ranks)
+        self.walk.require_rank(self.rank, self.n_ranks)
         self.rows, self.first_token = rows, first_token
-        self.rank, self.n_ranks = rank, n_ranks
-        self._part_rows, self._n_parts = self.walk.part_rows(n_ranks), max(lanes // n_ranks, 1)
+        self._part_rows = self.walk.part_rows(self.n_ranks)
         self._cached = rows if isinstance(rows, CachedRows) else None
         if self._cached is not None:
+            n_places = max(lanes // self.n_ranks, 1)
             self._cached.make_room(
-                self._part_rows, context_tokens, n_ahead=prefetch, n_places=self._n_parts
+                self._part_rows, context_tokens, n_ahead=self.prefetch, n_places=n_places
             )
 
     def __len__(self) -> int:

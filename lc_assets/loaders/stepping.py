@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,23 @@ Step = TypeVar("Step", bound=tuple[Any, ...])
 """A loader's batch."""
 
 
+class ShareOptions(TypedDict, total=False):
+    """Arguments that every loader has.
+
+    Attributes:
+        rank: number of this loader among those that share every batch equally; the state of one
+            rank is that of all, and of any other number of ranks.
+        n_ranks: number of loaders that share the batches.
+        prefetch: batches to read ahead when iterating; 0 by default.
+        threads: threads that read them; 1 by default.
+    """
+
+    rank: int
+    n_ranks: int
+    prefetch: int
+    threads: int
+
+
 class SteppedLoader(ABC, Generic[Step]):
     """Batches by step and in order.
 
@@ -48,14 +65,28 @@ class SteppedLoader(ABC, Generic[Step]):
 
     Attributes:
         step: the position: the next step.
-        prefetch: batches to read ahead when iterating.
-        threads: threads that read them.
+        rank, n_ranks, prefetch, threads: see `ShareOptions`.
     """
 
-    def __init__(self, *, prefetch: int, threads: int) -> None:
+    def __init__(
+        self, *, rank: int = 0, n_ranks: int = 1, prefetch: int = 0, threads: int = 1
+    ) -> None:
+        if not 0 <= rank < n_ranks:
+            raise BadInput(f"there is no rank {rank} of {n_ranks}")
         ahead(self.__getitem__, (), n_ahead=prefetch, threads=threads)  # checks the numbers
         self.step = 0
+        self.rank, self.n_ranks = rank, n_ranks
         self.prefetch, self.threads = prefetch, threads
+
+    @property
+    def options(self) -> ShareOptions:
+        """The arguments that every loader has."""
+        return {
+            "rank": self.rank,
+            "n_ranks": self.n_ranks,
+            "prefetch": self.prefetch,
+            "threads": self.threads,
+        }
 
     @abstractmethod
     def __len__(self) -> int: ...

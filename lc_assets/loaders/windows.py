@@ -19,14 +19,14 @@ import operator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, bin_path
-from lc_assets.loaders.stepping import Batch, SteppedLoader
+from lc_assets.loaders.stepping import Batch, ShareOptions, SteppedLoader
 from lc_assets.loaders.walk import divisors
 
 ROUNDS: Final = 10
@@ -108,10 +108,7 @@ class WindowLoader(SteppedLoader[Batch]):
         epochs: int = 1,
         shuffled: bool = True,
         dtype: type[np.integer[Any]] | None = None,
-        rank: int = 0,
-        n_ranks: int = 1,
-        prefetch: int = 0,
-        threads: int = 1,
+        **options: Unpack[ShareOptions],
     ) -> None:
         """Open ``{prefix}.bin`` and ``.idx``.
 
@@ -127,16 +124,13 @@ class WindowLoader(SteppedLoader[Batch]):
             shuffled: False keeps the order of the file.
             dtype: dtype of the batches; by default the file's. PyTorch's embeddings need
                 ``np.int64``.
-            rank: number of this loader among those that share every batch equally.
-            n_ranks: number of loaders that share the batches.
-            prefetch: batches to read ahead when iterating.
-            threads: threads that read them.
+            options: see `ShareOptions`.
 
         Raises:
             CorruptFile: if a file is missing or the two do not match.
             BadInput: if the file has no window or fewer than a batch, or a number is out of range.
         """
-        super().__init__(prefetch=prefetch, threads=threads)
+        super().__init__(**options)
         reader = MegatronReader(prefix)
         stride = context_tokens if stride is None else stride
         if min(context_tokens, stride, epochs) < 1:
@@ -144,11 +138,7 @@ class WindowLoader(SteppedLoader[Batch]):
                 f"context_tokens, stride and epochs must be at least 1, got {context_tokens:,}, "
                 f"{stride:,} and {epochs:,}"
             )
-        self.n_windows = (
-            (reader.n_tokens - context_tokens - 1) // stride + 1
-            if reader.n_tokens > context_tokens
-            else 0
-        )
+        self.n_windows = max(0, (reader.n_tokens - context_tokens - 1) // stride + 1)
         if not self.n_windows:
             raise BadInput(
                 f"{bin_path(prefix)}: a window needs {context_tokens + 1:,} tokens, the file has "
@@ -159,11 +149,9 @@ class WindowLoader(SteppedLoader[Batch]):
                 f"batch_windows must be 1 to {self.n_windows:,}, the windows of "
                 f"{bin_path(prefix)}, got {batch_windows:,}"
             )
-        if not 0 <= rank < n_ranks:
-            raise BadInput(f"there is no rank {rank} of {n_ranks}")
-        if batch_windows % n_ranks:
+        if batch_windows % self.n_ranks:
             raise BadInput(
-                f"{n_ranks:,} ranks cannot share {batch_windows:,} windows equally: use one of "
+                f"{self.n_ranks:,} ranks cannot share {batch_windows:,} windows equally: use one of "
                 f"{divisors(batch_windows)} ranks"
             )
         self._reader, self._prefix = reader, prefix
@@ -174,29 +162,15 @@ class WindowLoader(SteppedLoader[Batch]):
             "seed": seed,
         }
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
-        share = batch_windows // n_ranks
-        self.rank, self.n_ranks, self._share = (
-            rank,
-            n_ranks,
-            slice(rank * share, (rank + 1) * share),
-        )
+        share = batch_windows // self.n_ranks
+        self._share = slice(self.rank * share, (self.rank + 1) * share)
         self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, context_tokens + 1)
         self._steps_per_epoch = self.n_windows // batch_windows
-        self._drawn: tuple[tuple[int, int], NDArray[np.int64]] = (
-            (-1, 0),
-            np.empty((0, 0), np.int64),
-        )
+        self._drawn = (-1, 0), np.empty((0, 0), np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {
-            "epochs": self._epochs,
-            "shuffled": self._shuffled,
-            "dtype": self._dtype,
-            "rank": self.rank,
-            "n_ranks": self.n_ranks,
-        }
-        ahead = {"prefetch": self.prefetch, "threads": self.threads}
-        return _reopened, (self._prefix, {**self._shape, **settings, **ahead}, self.step)
+        order = {"epochs": self._epochs, "shuffled": self._shuffled, "dtype": self._dtype}
+        return _reopened, (self._prefix, {**self._shape, **order, **self.options}, self.step)
 
     @property
     def dropped_windows(self) -> int:

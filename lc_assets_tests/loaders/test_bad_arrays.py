@@ -20,10 +20,10 @@ def grid(tmp_path):
     return write_grid(tmp_path / "train.zarr", ids(128, 40), shard_rows=64)
 
 
-def steps_until(loader, error, says):
+def steps_until(loader, error, message):
     """How many batches come before the error."""
     n_given = 0
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         for _ in loader:
             n_given += 1
     assert loader.step == n_given
@@ -32,7 +32,7 @@ def steps_until(loader, error, says):
 
 @pytest.mark.parametrize("prefetch", [0, 3])
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    ("damage", "message"),
     [
         (lambda content: content[:100], "does not match its checksum"),
         (lambda content: content[:19], "cannot hold a shard's index"),
@@ -44,22 +44,20 @@ def steps_until(loader, error, says):
     ],
     ids=["truncated", "shorter than an index", "flipped", "empty"],
 )
-def test_a_damaged_chunk_stops_the_stream_at_its_step(grid, damage, says, prefetch):
-    """The eight batches before it are given, and are right; mended, the stream goes on at the same
-    step.
-    """
+def test_a_damaged_chunk_stops_the_stream_at_its_step(grid, damage, message, prefetch):
+    """The eight batches before it are correct; after a repair, the stream continues at the same step."""
     shard, rows = grid / "c/1/0", open_rows(grid).read()
     whole = shard.read_bytes()
     shard.write_bytes(damage(whole))
     loader = GridLoader(open_rows(grid), batch_rows=8, context_tokens=40, prefetch=prefetch)
-    assert steps_until(loader, CorruptFile, rf"train.zarr/c/1/0.*{says}") == 8
+    assert steps_until(loader, CorruptFile, rf"train.zarr/c/1/0.*{message}") == 8
     shard.write_bytes(whole)
     np.testing.assert_array_equal(np.concatenate([batch.targets for batch in loader]), rows[64:])
 
 
 @pytest.mark.parametrize("kind", ["grid", "flat"])
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_version_that_is_withdrawn_is_said(tmp_path, kind, prefetch):
+def test_a_withdrawn_version_is_an_error(tmp_path, kind, prefetch):
     """Gone while it is read: not a damaged chunk, and nothing that was decoded before is given for
     it.
     """
@@ -86,7 +84,7 @@ def changed(path, **fields):
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"data_type": "int64"}, 'data_type is "int64", a token grid\'s is "uint16"'),
         ({"data_type": "uint32"}, 'data_type is "uint32"'),
@@ -94,9 +92,9 @@ def changed(path, **fields):
         ({"shape": [128]}, "not the metadata of a token grid"),
     ],
 )
-def test_an_array_of_another_dtype_or_width_is_refused(grid, fields, says):
+def test_an_array_of_another_dtype_or_width_is_refused(grid, fields, message):
     changed(grid / "zarr.json", **fields)
-    with pytest.raises(CorruptFile, match=says):
+    with pytest.raises(CorruptFile, match=message):
         open_rows(grid).read()
 
 
@@ -117,7 +115,7 @@ def test_a_snapshot_of_another_width_is_not_the_orders(tmp_path):
 
 
 def test_a_cache_below_one_chunk_is_refused_below_one_band_it_works(grid):
-    """The message says how much is needed; between the two, chunks are decoded again, and the rows
+    """The message states how much is needed; between the two, chunks are decoded again, and the rows
     are right.
     """
     with pytest.raises(

@@ -107,7 +107,7 @@ def test_a_family_makes_room_for_its_own():
     assert cache.kept(("c", 0)) is None
 
 
-def test_a_bound_that_nobody_gave_is_what_the_walks_need():
+def test_by_default_the_bound_is_what_the_walks_need():
     """The most of them; a bound that was given stays; both survive being sent."""
     cache = ChunkCache()
     cache.fit(100)

@@ -1,4 +1,4 @@
-"""The grid loader: the step alone says which rectangle; every kept token comes once; resuming is
+"""The grid loader: the step alone determines the rectangle; every kept token comes once; resuming is
 exact.
 """
 
@@ -185,7 +185,7 @@ def test_a_step_outside_is_an_index_error(step):
 
 
 @pytest.mark.parametrize(
-    ("shape", "batch_rows", "context", "says"),
+    ("shape", "batch_rows", "context", "message"),
     [
         ((0, 6), 1, 3, "has no rows"),
         ((4, 6), 5, 3, "batch_rows must be 1 to 4, the rows of the data set, got 5"),
@@ -195,9 +195,9 @@ def test_a_step_outside_is_an_index_error(step):
         ((4, 6), 2, 12, "context_tokens must divide"),
     ],
 )
-def test_a_loader_that_cannot_be_is_refused(shape, batch_rows, context, says):
-    """Each message says what would do."""
-    with pytest.raises(BadInput, match=says):
+def test_invalid_arguments_are_refused(shape, batch_rows, context, message):
+    """Each message states what is allowed."""
+    with pytest.raises(BadInput, match=message):
         GridLoader(NumberedRows(*shape), batch_rows=batch_rows, context_tokens=context)
 
 

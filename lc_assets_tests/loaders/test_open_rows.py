@@ -179,7 +179,7 @@ def test_a_cache_below_one_chunk_is_refused(tmp_path, kind):
         open_rows(path, cache_bytes=chunk_bytes - 1)
 
 
-def test_damage_is_said_through_the_loader(own_lake):
+def test_damage_is_reported_through_the_loader(own_lake):
     (own_lake / "token_grid/2022-49/v1/train.zarr/c/0/0").unlink()
     with pytest.raises(CorruptFile, match=r"2022-49/v1/train\.zarr/c/0/0: the shard is missing"):
         list(GridLoader(open_rows(own_lake), batch_rows=5, context_tokens=16))
@@ -194,7 +194,7 @@ def test_a_grid_that_is_not_the_orders_is_refused(own_lake):
         open_rows(own_lake)
 
 
-def test_a_grid_that_was_removed_is_said(own_lake):
+def test_a_removed_grid_is_an_error(own_lake):
     shutil.rmtree(own_lake / "token_grid/2023-06")
     with pytest.raises(NotPublished, match="2023-06/v1"):
         open_rows(own_lake)

@@ -216,7 +216,7 @@ def spoil(folder: Path, name: str, change) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "error", "says"),
+    ("name", "change", "error", "message"),
     [
         ("first_span", lambda first: first[:-1], CorruptFile, "rows have spans"),
         (
@@ -232,10 +232,10 @@ def spoil(folder: Path, name: str, change) -> None:
         ("span_document", lambda document: document - 9, CorruptFile, "have no document"),
     ],
 )
-def test_spans_that_cannot_be_meant_are_refused(folder, name, change, error, says):
+def test_invalid_spans_are_refused(folder, name, change, error, message):
     """Damage never becomes a mask."""
     spoil(folder, name, change)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         open_packed(folder)
 
 

@@ -294,7 +294,7 @@ def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         (
             {"n_ranks": 8},
@@ -307,8 +307,8 @@ def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
         ({"lanes": 2, "n_ranks": 4}, "4 ranks cannot share the lanes, 2, equally"),
     ],
 )
-def test_ranks_and_lanes_that_cannot_be_are_refused(settings, says):
-    with pytest.raises(BadInput, match=says):
+def test_invalid_ranks_and_lanes_are_refused(settings, message):
+    with pytest.raises(BadInput, match=message):
         GridLoader(NumberedRows(8, 6), batch_rows=4, context_tokens=3, **settings)
 
 

@@ -101,7 +101,7 @@ def misses(group, wanted):
     )
 
 
-def test_a_row_table_that_does_not_match_the_array_is_said(lake):
+def test_a_row_table_that_does_not_match_the_array_is_an_error(lake):
     """A line too few: its rows could be anybody's."""
     folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     path = folder / "rows.parquet"
@@ -115,7 +115,7 @@ def test_a_row_table_that_does_not_match_the_array_is_said(lake):
         loader.provenance(0)
 
 
-def test_a_row_table_that_is_gone_or_damaged_is_said(lake, tmp_path):
+def test_a_missing_or_damaged_row_table_is_an_error(lake, tmp_path):
     folder = next((lake / "token_grid").glob("*/*/train.zarr")).parent
     loader = GridLoader(open_rows(folder), batch_rows=1, context_tokens=64)
     (folder / "rows.parquet").write_bytes(b"PAR1 no")

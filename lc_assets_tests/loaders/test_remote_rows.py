@@ -146,7 +146,7 @@ def test_a_server_without_ranges_is_refused(server):
         open_rows(f"{url}/grid").read()
 
 
-def test_what_is_missing_on_a_server_is_said(folder, tmp_path):
+def test_missing_files_on_a_server_are_errors(folder, tmp_path):
     """Nothing there, an order without its grids, a grid that is another, a version that is
     withdrawn while it is read.
     """

@@ -1,4 +1,4 @@
-"""Sliding windows: as many as the formula says, each what it should hold, whatever the ids lie
+"""Sliding windows: as many as the formula message, each what it should hold, whatever the ids lie
 in.
 """
 
@@ -124,7 +124,7 @@ def test_an_epochs_order_is_a_shuffle_that_can_be_taken_up_anywhere():
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"context_tokens": 0}, "at least 1"),
         ({"stride": 0}, "at least 1"),
@@ -136,8 +136,8 @@ def test_an_epochs_order_is_a_shuffle_that_can_be_taken_up_anywhere():
         ({"boundaries": "stay"}, "need a token file"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(settings, says):
-    with pytest.raises(BadInput, match=says):
+def test_invalid_arguments_are_refused(settings, message):
+    with pytest.raises(BadInput, match=message):
         SlidingWindows(**({"ids": np.arange(10), "context_tokens": 4, "stride": 2} | settings))
     with pytest.raises(IndexError):
         SlidingWindows(ids=np.arange(10), context_tokens=4, stride=2)[3]

@@ -123,7 +123,7 @@ def test_a_stream_that_ran_out_begins_again(torch, loader):
 
 
 def test_one_ranks_loader_is_not_dealt_out_again(torch):
-    """Its ranks share every step, whatever torch.distributed says."""
+    """Its ranks share every step, whatever torch.distributed reports."""
     ranks = [
         GridLoader(
             NumberedRows(10, 6), batch_rows=2, context_tokens=3, rank=rank, n_ranks=2, prefetch=2

@@ -66,7 +66,7 @@ def plain_permutation(n, key, position):
 
 
 @given(n=st.integers(1, 2**61), key=st.text(max_size=5), data=st.data())
-def test_a_permutation_equals_its_plain_twin(n, key, data):
+def test_a_permutation_equals_a_plain_one(n, key, data):
     positions = data.draw(st.lists(st.integers(0, n - 1), max_size=8))
     assert Permutation(n, key).at(np.array(positions, np.int64)).tolist() == [
         plain_permutation(n, key, each) for each in positions
@@ -201,7 +201,7 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"context_tokens": 1000}, "a window needs 1,001 tokens, the file has 1,000"),
         (
@@ -216,8 +216,8 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
         ({"rank": 3, "n_ranks": 3}, "there is no rank 3 of 3"),
     ],
 )
-def test_a_loader_that_cannot_be_is_refused(numbers, settings, says):
-    with pytest.raises(BadInput, match=says):
+def test_invalid_arguments_are_refused(numbers, settings, message):
+    with pytest.raises(BadInput, match=message):
         WindowLoader(numbers, **({"batch_windows": 3, "context_tokens": 10} | settings))
 
 

@@ -1,4 +1,4 @@
-"""Our blends are Megatron's: the real program's arrays, and an eight-line twin."""
+"""Our blends are Megatron's: the real program's arrays, and an eight-line reference."""
 
 import json
 from itertools import pairwise
@@ -56,7 +56,7 @@ def test_sizes_are_megatrons(case):
 
 
 @given(WEIGHTS, st.integers(0, 120))
-def test_a_blend_is_the_slow_twins(weights, size):
+def test_a_blend_equals_megatrons_rule_in_python(weights, size):
     """Plain Python floats round each step, as we do."""
     shares = normalise(weights)
     datasets, samples = blend(shares, size)
@@ -64,7 +64,7 @@ def test_a_blend_is_the_slow_twins(weights, size):
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=8))
-def test_a_blend_of_everything_is_the_slow_twins(sizes):
+def test_a_blend_of_everything_equals_megatrons_rule_in_python(sizes):
     """Each data set until it is spent."""
     datasets, samples = blend_all(sizes)
     assert (datasets.tolist(), samples.tolist()) == slow_blend_all(sizes)

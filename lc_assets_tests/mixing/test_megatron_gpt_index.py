@@ -1,4 +1,4 @@
-"""Our GPT index is Megatron's: the real program's arrays, and a slow twin that writes every token
+"""Our GPT index is Megatron's: the real program's arrays, and a slow reference that writes every token
 down.
 """
 
@@ -56,7 +56,7 @@ def corpora(draw):
 
 
 @given(corpora())
-def test_the_arrays_are_the_slow_twins(corpus):
+def test_the_arrays_equal_megatrons_loops_in_python(corpus):
     """Epochs, splits, empty documents, partial samples, with and without the extra token."""
     lengths, documents, arguments = corpus
     order, begins, served = slow_gpt_index(lengths, documents=documents, **arguments)
@@ -117,7 +117,7 @@ def test_a_last_epoch_is_kept_apart_below_four_fifths(needed, apart):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
+    ("wrong", "message"),
     [
         ({"seed": -1}, "seed must be 0 to"),
         ({"seed": 2**32}, "seed must be 0 to"),
@@ -127,9 +127,9 @@ def test_a_last_epoch_is_kept_apart_below_four_fifths(needed, apart):
         ({"documents": np.array([-1, 0])}, "documents -1 to 0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(wrong, complaint):
+def test_invalid_arguments_are_refused(wrong, message):
     """Each with its bound."""
-    with pytest.raises(BadInput, match=complaint):
+    with pytest.raises(BadInput, match=message):
         build_gpt_index(np.array([3, 4]), **({"sequence_length": 2, "seed": 1} | wrong))
 
 

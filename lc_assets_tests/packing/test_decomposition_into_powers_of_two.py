@@ -84,7 +84,7 @@ def test_a_drawn_order_draws():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"shortest": 5}, "shortest <= longest"),
         ({"longest": 31}, "<= 30, got 1 and 31"),
@@ -92,6 +92,6 @@ def test_a_drawn_order_draws():
         ({"keys": ["a"]}, "a key for each of 2"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(changed, said):
-    with pytest.raises(BadInput, match=said):
+def test_invalid_arguments_are_refused(changed, message):
+    with pytest.raises(BadInput, match=message):
         decomposed(**{"lengths": np.array([4, 5]), "shortest": 1, "longest": 4, **changed})

@@ -36,7 +36,7 @@ def test_the_papers_figures_agree_with_themselves():
     assert round(PAPER.n_packed / PAPER.n_roots, 3) == PAPER.hit_rate
 
 
-def test_what_cannot_be_meant_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(BadInput, match="the same number before and after"):
         growth(np.array([1, 2]), np.array([1]), n_roots=5)
     with pytest.raises(BadInput, match="the same number before and after"):

@@ -301,7 +301,7 @@ def pair_distances(row):
 
 
 def test_a_document_of_more_segments_than_rows_makes_rows():
-    """Nothing is left out and nothing shares a row; the padding says what that costs."""
+    """Nothing is left out and nothing shares a row; the padding shows the cost."""
     packing = dispatch(np.array([40, 3]), row_tokens=8, segment_tokens=4)
     assert packing.n_rows == 10
     assert balance(packing, np.array([40, 3])).padding == 37
@@ -338,7 +338,7 @@ def test_the_count_of_coverage_finds_what_is_wrong(spoil, words):
 
 @given(case=documents(), data=st.data())
 def test_coverage_is_counted_token_by_token(case, data):
-    """For any pieces, sound or not: the sorted ends say what counting every token says."""
+    """For any pieces, sound or not: sorting ends gives the result of counting every token."""
     lengths, most = case
     pieces = cut_evenly(whole(lengths), most)
     some = st.lists(st.integers(0, len(pieces) - 1), max_size=12) if len(pieces) else st.just([])
@@ -357,8 +357,8 @@ def test_coverage_is_counted_token_by_token(case, data):
     )
 
 
-def test_what_cannot_be_meant_is_refused():
-    """Each message says what could be."""
+def test_invalid_arguments_are_refused():
+    """Each message states what is allowed."""
     for wrong in (0, -1, MOST_ROW_TOKENS + 1):
         for method in (best_fit, concatenate):
             with pytest.raises(

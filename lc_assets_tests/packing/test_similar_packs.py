@@ -161,7 +161,7 @@ def test_topics_come_together():
 
 
 def test_copies_are_not_each_others_neighbours():
-    """Unless one says so."""
+    """Unless the limits allow it."""
     pages = [{1: 1, 2: 1}, {1: 1, 2: 1}, {1: 1, 3: 1}, {3: 1, 4: 1}, {2: 4, 4: 1}]
     keys = [str(n) for n in range(5)]
     for most, together in ((0.95, False), (1.0, True)):
@@ -201,7 +201,7 @@ def test_common_terms_cost_no_more_than_the_effort():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"keys": ["a"]}, "a length and a key for each of 2"),
         ({"lengths": np.array([1])}, "for each of 2 pages, got 1"),
@@ -209,14 +209,14 @@ def test_common_terms_cost_no_more_than_the_effort():
         ({"keys": ["a", "a"]}, "have the same key"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(changed, said):
+def test_invalid_arguments_are_refused(changed, message):
     usual = {
         "vectors": vectors_of([{1: 1}, {1: 1}]),
         "lengths": np.array([1, 1]),
         "keys": ["a", "b"],
         "max_tokens": 5,
     }
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         similar_packs(**{**usual, "similarity": Similarity(), **changed})
 
 

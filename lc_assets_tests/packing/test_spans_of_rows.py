@@ -1,4 +1,4 @@
-"""Spans: positions, masks and cu_seqlens against a slow, obvious twin that walks through every
+"""Spans: positions, masks and cu_seqlens against a slow, obvious reference that walks through every
 token.
 """
 

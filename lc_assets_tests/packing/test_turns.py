@@ -68,7 +68,7 @@ def test_what_is_kept_keeps_every_promise(made, rule):
 
 
 @given(rounds(), rules())
-def test_nobody_could_have_more(made, rule):
+def test_no_root_could_have_more(made, rule):
     """After all turns no root has room for something that is free: one pass is the fixed point."""
     offers, rooms = made
     state = TurnState()
@@ -112,7 +112,7 @@ def test_more_repetitions_never_take_a_hit_away(made, repetitions):
 
 
 @given(rounds(), st.sets(st.integers(0, 7), max_size=3))
-def test_without_some_targets_nobody_holds_more(made, portals):
+def test_without_some_targets_no_root_holds_more(made, portals):
     """A filter of targets takes away and gives nobody anything; without a limit."""
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
@@ -179,7 +179,7 @@ def test_ranks_belong_to_pages_and_a_larger_share_has_all_roots_of_a_smaller():
     assert (root_ranks(keys, 65) != ranks).all()
 
 
-def test_what_cannot_be_meant_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(BadInput, match="repetitions must be at least 1"):
         Rules(repetitions=0)
     with pytest.raises(BadInput, match="must be 0 to 1"):

@@ -148,7 +148,7 @@ def test_chances_are_those_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"keys": ["a", "a"]}, "have the same key"),
         ({"keys": ["a"]}, "a source and a key for each of 2"),
@@ -160,9 +160,9 @@ def test_chances_are_those_asked_for():
         ({"keep_short": float("nan")}, "probability"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(changed, said):
+def test_invalid_arguments_are_refused(changed, message):
     """With the numbers in the message."""
     usual = {"lengths": np.array([1, 2]), "sources": ["x", "y"], "keys": ["a", "b"]}
     settings = {"threshold": 1, "keep_short": 0.5, "budget_tokens": 3, "seed": 0}
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         upsampled(**{**usual, **settings, **changed})

@@ -13,7 +13,7 @@ from lc_assets.tokens.prefixes import CHARS_PER_TOKEN, SAFE_CUTS, first_ids
 from lc_assets.tokens.tokenizers import TiktokenTokenizer
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
 
-FAST, TWIN = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+FAST, REFERENCE = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 
 
 class Counting:
@@ -112,6 +112,6 @@ def test_an_unknown_vocabulary_is_tokenized_whole():
     assert tokenizer.n_chars == len(text)
 
 
-def test_no_tokens_cannot_be_wanted():
+def test_at_least_one_token_must_be_wanted():
     with pytest.raises(BadInput, match="at least 1"):
         first_ids(FAST, "text", 0)

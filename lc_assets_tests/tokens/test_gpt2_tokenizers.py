@@ -1,4 +1,4 @@
-"""The fast tokenizer and its twin give the same ids, for any text, and fail in words."""
+"""The fast tokenizer and its reference give the same ids, for any text, and fail in words."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from lc_assets.tokens.tokenizers import GigatokenTokenizer, disagreement, escape
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
 
-FAST, TWIN = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
-BOTH = pytest.mark.parametrize("tokenizer", [FAST, TWIN], ids=["fast", "twin"])
+FAST, REFERENCE = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+BOTH = pytest.mark.parametrize("tokenizer", [FAST, REFERENCE], ids=["fast", "reference"])
 
 
 class PanicException(BaseException):
@@ -34,33 +34,33 @@ class Encoder:
 
 
 @given(HOSTILE_TEXT)
-def test_the_fast_tokenizer_gives_the_twins_ids(text):
+def test_the_fast_tokenizer_gives_the_reference_ids(text):
     """Also for text that means harm."""
-    np.testing.assert_array_equal(FAST.encode(text), TWIN.encode(text))
+    np.testing.assert_array_equal(FAST.encode(text), REFERENCE.encode(text))
 
 
-def test_the_fast_tokenizer_gives_the_twins_ids_next_to_every_piece():
+def test_the_fast_tokenizer_gives_the_reference_ids_next_to_every_piece():
     """Each hostile piece before, after and beside each other one."""
     assert (
         disagreement(
-            FAST, TWIN, [f"{one}{other}{one} {other}" for one in PIECES for other in PIECES]
+            FAST, REFERENCE, [f"{one}{other}{one} {other}" for one in PIECES for other in PIECES]
         )
         is None
     )
 
 
 @given(HOSTILE_TEXT)
-def test_the_twin_is_tiktokens_encode_ordinary(text):
+def test_the_reference_is_tiktokens_encode_ordinary(text):
     """The wrapper takes another way into tiktoken, for speed; the ids are those of the documented
     one.
     """
-    assert TWIN.encode(text).tolist() == TWIN._encoding.encode_ordinary(text)
+    assert REFERENCE.encode(text).tolist() == REFERENCE._encoding.encode_ordinary(text)
 
 
 @given(HOSTILE_TEXT)
 def test_ids_decode_to_the_text(text):
     """Nothing is lost but lone surrogates."""
-    assert TWIN._encoding.decode(FAST.encode(text).tolist()) == without_surrogates(text)
+    assert REFERENCE._encoding.decode(FAST.encode(text).tolist()) == without_surrogates(text)
 
 
 @BOTH
@@ -91,7 +91,7 @@ def test_no_text_is_no_ids(tokenizer):
 def test_a_tokenizer_is_made_once():
     """Each shard asks for it; 50,000 merges are not read each time."""
     assert gpt2_tokenizer() is FAST
-    assert gpt2_tokenizer(fast=False) is TWIN
+    assert gpt2_tokenizer(fast=False) is REFERENCE
 
 
 def test_a_million_spaces_stop_tiktoken_in_words():
@@ -100,11 +100,11 @@ def test_a_million_spaces_stop_tiktoken_in_words():
     with pytest.raises(
         BadInput, match=r"tiktoken failed on a text of 1,000,001 characters that begins '   "
     ):
-        TWIN.encode(text)
+        REFERENCE.encode(text)
     assert len(FAST.encode(text)) == 1_000_000
 
 
-def test_a_panic_of_gigatoken_is_said_in_words():
+def test_a_panic_of_gigatoken_is_an_error_message():
     """The same guard."""
     tokenizer = GigatokenTokenizer(
         lambda: Encoder(PanicException("index out of bounds")), name="x", vocab_size=256, eot=0
@@ -154,7 +154,9 @@ def test_a_rebuilt_tokenizer_goes_on_alike():
         rebuild_after_bytes=1,
     )
     assert (
-        disagreement(tokenizer, TWIN, ["Call me Ishmael.", "Some years ago", "Call me Ishmael."])
+        disagreement(
+            tokenizer, REFERENCE, ["Call me Ishmael.", "Some years ago", "Call me Ishmael."]
+        )
         is None
     )
 
@@ -165,11 +167,11 @@ def test_a_limit_of_zero_is_refused():
         GigatokenTokenizer(Encoder, name="x", vocab_size=256, eot=0, rebuild_after_bytes=0)
 
 
-def test_a_disagreement_is_said_in_words():
+def test_a_disagreement_is_described():
     """Which text, which token, both ids; only the heads are looked at."""
     letters = GigatokenTokenizer(Encoder, name="x", vocab_size=256, eot=0)
     assert (
-        disagreement(letters, TWIN, ["", "b!"])
+        disagreement(letters, REFERENCE, ["", "b!"])
         == "text 1 ('b!'): token 0 is 98, the reference has 65"
     )
     assert disagreement(FAST, letters, [""]) is None

@@ -89,7 +89,7 @@ def test_the_shuffle_does_not_depend_on_how_documents_arrive(ids, seed, random):
     )
 )
 def test_the_riffle_is_a_merge(keys):
-    """The twin merges one by one; equal priorities go to the smaller source, then the smaller
+    """The reference merges one by one; equal priorities go to the smaller source, then the smaller
     row.
     """
     priorities_by_source = [np.array(source, np.uint64) for source in keys]

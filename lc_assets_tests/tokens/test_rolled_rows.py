@@ -1,4 +1,4 @@
-"""Rolling equals NumPy's, comes undone, and says where a token went."""
+"""Rolling equals NumPy's, and can be undone."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def rows_and_shifts(draw):
 
 @given(rows_and_shifts())
 def test_rolling_is_numpys_row_by_row(case):
-    """The twin is `np.roll` of each row."""
+    """The reference is `np.roll` of each row."""
     rows, shifts = case
     slow = [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]
     np.testing.assert_array_equal(
