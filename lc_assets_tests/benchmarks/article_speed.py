@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets_tests.oracles.article_loader import ArticleLoader
+from lc_assets_tests.reference.article_loader import ArticleLoader
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 5

@@ -16,7 +16,7 @@ from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import HOSTILE, made_up_pages, manual_pages
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.oracles.paper_links import paper_links
+from lc_assets_tests.reference.paper_links import paper_links
 
 N_PAGES = 150
 SECONDS, MEGABYTES = (

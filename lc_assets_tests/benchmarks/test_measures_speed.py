@@ -86,7 +86,7 @@ def test_measuring_beats_datatroves_filters(text):
     its time.
     """
     pytest.importorskip("datatrove")
-    from lc_assets_tests.oracles.datatrove_values import quality_values, repetition_values
+    from lc_assets_tests.reference.datatrove_values import quality_values, repetition_values
 
     parts = pages(text)
     words = [words_of(part, "raw") for part in parts]

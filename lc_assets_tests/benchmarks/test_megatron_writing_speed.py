@@ -19,7 +19,7 @@ from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.oracles.preprocess_data import preprocess, write_index
+from lc_assets_tests.reference.preprocess_data import preprocess, write_index
 
 DOCUMENT_CHARS, CORPUS_CHARS = 4_000, 16_000_000
 N_SEQUENCES = 5_000_000

@@ -6,7 +6,7 @@ import numpy as np
 
 from lc_assets.tokens.orders import interleave
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.oracles.riffle import slow_riffle
+from lc_assets_tests.reference.riffle import slow_riffle
 
 N_ROWS, N_SNAPSHOTS = 1_000_000, 84
 

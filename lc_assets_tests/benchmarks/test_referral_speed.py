@@ -11,7 +11,7 @@ from lc_assets.text.concepts import LexicalConcepts
 from lc_assets.text.referrals import DISTANCES, count_referrals
 from lc_assets_tests.benchmarks.test_measures_speed import pages, text  # noqa: F401 - a fixture
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.oracles.referral_pairs import slow_counts
+from lc_assets_tests.reference.referral_pairs import slow_counts
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of_document
 from lc_assets.text.words import read_document
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.oracles.redpajama_signals import slow_signals
+from lc_assets_tests.reference.redpajama_signals import slow_signals
 
 STOP_WORDS = frozenset(
     (

@@ -16,7 +16,7 @@ from lc_assets.formats.flat import ZSTD, FlatReader, create_flat, write_flat_ban
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, zipf_ids
-from lc_assets_tests.oracles.article_loader import ArticleLoader
+from lc_assets_tests.reference.article_loader import ArticleLoader
 
 PUBLISHED = {
     "chunks": [2048, 2048],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import blend, blend_all, normalise, requests, targets
-from lc_assets_tests.oracles.blending import slow_blend, slow_blend_all
+from lc_assets_tests.reference.blending import slow_blend, slow_blend_all
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"
 WEIGHTS = st.lists(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
-from lc_assets_tests.oracles.gpt_index import slow_gpt_index
+from lc_assets_tests.reference.gpt_index import slow_gpt_index
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "megatron" / "gpt_index.json").read_text()

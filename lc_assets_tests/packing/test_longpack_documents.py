@@ -17,7 +17,7 @@ from lc_assets.packing.longpack import (
     part_text,
     written,
 )
-from lc_assets_tests.oracles import longpack_paper
+from lc_assets_tests.reference import longpack_paper
 from lc_assets_tests.strategies import hostile_text
 
 ADDRESSES = [f"http://example.org/{name}" for name in "abcdef"]

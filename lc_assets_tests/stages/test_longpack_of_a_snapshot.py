@@ -25,7 +25,7 @@ from lc_assets.text.lookup_keys import values_of
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, documents_of, publish_links
-from lc_assets_tests.oracles.link_claims import World, slow_claims
+from lc_assets_tests.reference.link_claims import World, slow_claims
 
 SETTINGS = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
 

@@ -31,7 +31,7 @@ from lc_assets.stages.tokens import checked_tokenizing
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE, GAVE_UP
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
-from lc_assets_tests.oracles.preprocess_data import preprocess
+from lc_assets_tests.reference.preprocess_data import preprocess
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 ONE = LocalExecutor()

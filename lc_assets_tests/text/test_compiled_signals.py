@@ -21,7 +21,7 @@ from lc_assets.text.kernels.signals import entropy
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of, signals_of_document
 from lc_assets.text.words import fold, read_document
-from lc_assets_tests.oracles.redpajama_signals import slow_signals
+from lc_assets_tests.reference.redpajama_signals import slow_signals
 from lc_assets_tests.strategies import hostile_text
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")

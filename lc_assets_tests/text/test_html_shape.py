@@ -19,7 +19,7 @@ from lc_assets.text.html_shape import (
     complaint_about,
     shape_of,
 )
-from lc_assets_tests.oracles.tree_depth import tree_depth
+from lc_assets_tests.reference.tree_depth import tree_depth
 
 NAMES = re.findall(
     "[a-zA-Z0-9]+",

@@ -50,7 +50,7 @@ def test_c4_leaves_the_same_text():
 def test_books_measure_what_datatrove_measures(kind, shared_data):
     """A book of each language, and many pages cut out of them, against the installed datatrove."""
     pytest.importorskip("datatrove")
-    from lc_assets_tests.oracles.datatrove_values import c4_values, values_of
+    from lc_assets_tests.reference.datatrove_values import c4_values, values_of
 
     for folder in sorted(shared_data.glob("books_*")):
         book = next(iter(sorted(folder.glob("*.txt")))).read_text("utf-8")

@@ -16,7 +16,7 @@ from lc_assets.text.referrals import (
     neighbour_counts,
     pair_counts,
 )
-from lc_assets_tests.oracles.referral_pairs import slow_counts
+from lc_assets_tests.reference.referral_pairs import slow_counts
 
 N_SENTENCES = 40
 

@@ -22,7 +22,7 @@ from lc_assets.text.signal_names import (
 )
 from lc_assets.text.signals import scalar_values, signals_of, signals_of_document
 from lc_assets.text.words import read_document
-from lc_assets_tests.oracles.redpajama_signals import slow_signals
+from lc_assets_tests.reference.redpajama_signals import slow_signals
 from lc_assets_tests.strategies import hostile_text
 
 

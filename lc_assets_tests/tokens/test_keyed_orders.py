@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.tokens.orders import heldout, interleave, priorities, shifts, shuffled
-from lc_assets_tests.oracles.riffle import slow_riffle
+from lc_assets_tests.reference.riffle import slow_riffle
 
 SEEDS = st.integers(0, 2**63)
 IDS = st.lists(st.text(max_size=4), unique=True, max_size=30)

@@ -9,7 +9,7 @@ import pytest
 from lc_assets.stages.longpack import writing
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import n_tokens_of
-from lc_assets_tests.oracles.link_claims import slow_claims
+from lc_assets_tests.reference.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
 
 WIDE = LongPackSettings(portals="keep", same_language=False, max_tokens=10**6)

@@ -20,7 +20,7 @@ from lc_assets.stages.longpack.outside import Crawl, pack_crawl
 from lc_assets.stages.tables import read_lines
 from lc_assets.text.page_keys import page_key
 from lc_assets_tests.builders import WORDS
-from lc_assets_tests.oracles import longpack_paper
+from lc_assets_tests.reference import longpack_paper
 
 N_PAGES = 24
 PAPER = LongPackSettings(

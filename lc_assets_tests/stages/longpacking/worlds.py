@@ -19,7 +19,7 @@ from lc_assets.stages.longpack.pages import Draws
 from lc_assets.stages.tables import FILTERED
 from lc_assets.text.page_keys import page_key
 from lc_assets_tests.builders import WORDS
-from lc_assets_tests.oracles.link_claims import World
+from lc_assets_tests.reference.link_claims import World
 
 SPLITS = ((64, 0.2), (64, 0.3))
 
