@@ -38,7 +38,7 @@ from lc_assets.stages.rows.row_settings import (
     MixSettings,
     TokenizingSettings,
 )
-from lc_assets.text.signals import signals_of
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 SNAPSHOTS = ("2023-06", "2023-14")

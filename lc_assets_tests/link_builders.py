@@ -16,7 +16,7 @@ from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS_SUFFIX
 from lc_assets.stages.tables import FILTERED, read_all
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.links.page_keys import page_key
 
 OLD = "2023-06"
 

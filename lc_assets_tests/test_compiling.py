@@ -55,7 +55,7 @@ def test_a_compiled_function_is_the_function():
 
 def test_importing_kernels_does_not_import_numba():
     """A command that computes nothing starts without waiting for the compiler."""
-    modules = "lc_assets.text.signals, lc_assets.compiling"
+    modules = "lc_assets.text.signals.signals, lc_assets.compiling"
     code = f"import sys, {modules}; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -84,8 +84,10 @@ def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(tmp_pa
 
 def test_a_fingerprint_holds_for_another_process():
     """It depends on nothing but code and constants."""
-    code = "from lc_assets.text.kernels.signals import measure; "
-    code += "from lc_assets.compiling import fingerprint; print(fingerprint(measure.py_func))"
+    code = "from lc_assets.text.signals.scores import compute_scores; "
+    code += (
+        "from lc_assets.compiling import fingerprint; print(fingerprint(compute_scores.py_func))"
+    )
     runs = {
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
         for _ in range(2)

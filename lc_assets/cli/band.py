@@ -56,7 +56,7 @@ def band(
     """
     from lc_assets.cli.sample import executor_of
     from lc_assets.stages.documents.banding import band_corpus
-    from lc_assets.text.bands import Shares
+    from lc_assets.text.rules.rules import Shares
 
     shares = Shares(low=drop_low, high=drop_high)
     found = band_corpus(

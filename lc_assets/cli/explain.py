@@ -56,7 +56,7 @@ def explain(
     from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.documents import explaining
     from lc_assets.stages.documents.measuring import lists_of, models_of
-    from lc_assets.text.models import MODELLED
+    from lc_assets.text.rules.models import MODELLED
 
     if is_in_bucket(source) or explaining.is_lake(Path(source)):
         if threshold and rules is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lc_assets.stages.documents.judging_runs import Summary
-    from lc_assets.text.rules import RuleSet
+    from lc_assets.text.rules.rules import RuleSet
 
 Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file of rules.")]
 Thresholds = Annotated[

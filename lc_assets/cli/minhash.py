@@ -48,7 +48,7 @@ def minhash(
     """
     from lc_assets.cli.sample import executor_of
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT, sign_corpus
-    from lc_assets.text.minhash import FAST, RPV2
+    from lc_assets.text.duplicates.minhash import FAST, RPV2
 
     scheme = FAST if fast else RPV2
     counts = sign_corpus(

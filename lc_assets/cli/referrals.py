@@ -144,8 +144,8 @@ def scope_of(scope: str) -> Any:
 
 def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
     """What is printed, as plain values."""
-    from lc_assets.text.referral_tables import group_names
-    from lc_assets.text.referrals import bucket_names
+    from lc_assets.text.referrals.referrals import bucket_names
+    from lc_assets.text.referrals.tables import group_names
 
     names = bucket_names(settings.buckets)
     groups = {
@@ -166,7 +166,7 @@ def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
 
 
 def _show(found: "Measured", settings: "Measuring") -> None:
-    from lc_assets.text.background import LEAST_DOCUMENTS
+    from lc_assets.text.referrals.concepts import LEAST_DOCUMENTS
 
     counts, background = found.counts, found.background
     say(
@@ -199,8 +199,8 @@ def _beside_the_paper(
     found: "Measured", settings: "Measuring", kind: str
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and lines of one table: each group here, then as the paper has it."""
-    from lc_assets.text.referral_tables import PAPER, group_names, paper_figures
-    from lc_assets.text.referrals import bucket_names
+    from lc_assets.text.referrals.referrals import bucket_names
+    from lc_assets.text.referrals.tables import PAPER, group_names, paper_figures
 
     lines: list[list[Any]] = []
     for name, sums in zip(group_names(), found.groups, strict=True):

@@ -11,7 +11,7 @@ from lc_assets.cli.printing import complain, say, table
 if TYPE_CHECKING:
     from lc_assets.counts import Counts
     from lc_assets.stages.documents.signalling import Signalling
-    from lc_assets.text.signal_lists import WordLists
+    from lc_assets.text.signals.names import WordLists
 
 STDOUT = "-"
 

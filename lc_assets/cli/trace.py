@@ -12,7 +12,7 @@ from lc_assets.errors import BadInput, NotPublished
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
-    from lc_assets.text.lookup_keys import Kind
+    from lc_assets.text.links.addresses import Kind
 
 Release = Annotated[
     str | None,

@@ -20,7 +20,7 @@ from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import plain_bytes
-from lc_assets.text.addresses import Blocklist, host_of
+from lc_assets.text.links.addresses import Blocklist, host_of
 
 MAX_ENTRY_BYTES: Final = 8192
 PARTS: Final = ("domains", "urls")

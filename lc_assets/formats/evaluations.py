@@ -28,7 +28,7 @@ from lc_assets.formats.corpora.parquet import parquet_rows
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
-from lc_assets.text.grams import Item
+from lc_assets.text.contamination.grams import Item
 
 FIELDS: Final = (
     "question",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish, publish_bytes
-from lc_assets.text.grams import GramIndex, GramSettings
+from lc_assets.text.contamination.grams import GramIndex, GramSettings
 
 INDEX = "index.json"
 DTYPES: Final[dict[str, np.dtype[Any]]] = {

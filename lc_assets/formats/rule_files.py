@@ -9,7 +9,7 @@
 
     [[rule]]
     name = "mean_word_length"              # unique in the file
-    signal = "mean_word_length"            # one of lc_assets.text.columns.known_signals
+    signal = "mean_word_length"            # one of lc_assets.text.rules.columns.known_signals
     words = "whitespace"                   # where the signal depends on what a word is, and only there
     at_least = 3                           # one bound or both; a value equal to a bound passes
     at_most = 10
@@ -44,9 +44,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.errors import BadInput
-from lc_assets.text.columns import known_signals, words_allowed
-from lc_assets.text.editing import line_rules_of
-from lc_assets.text.rules import LineEdit, Rule, RuleSet
+from lc_assets.text.rules.columns import known_signals, words_allowed
+from lc_assets.text.rules.line_rules import line_rules_of
+from lc_assets.text.rules.rules import LineEdit, Rule, RuleSet
 
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)

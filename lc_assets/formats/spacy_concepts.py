@@ -1,10 +1,10 @@
 """Concepts of a text as a spaCy pipeline finds them: a plug-in in place of
-`lc_assets.text.concepts.LexicalConcepts`.
+`lc_assets.text.referrals.concepts.LexicalConcepts`.
 
 ==================  ====================================================================================================
 from the pipeline   is
 ==================  ====================================================================================================
-noun chunks         phrases, when it parses; the best `lc_assets.text.concepts.TOP` by the mean rank of their words are concepts
+noun chunks         phrases, when it parses; the best `lc_assets.text.referrals.concepts.TOP` by the mean rank of their words are concepts
 entities            names; all are concepts
 coreference chains  mentions of their most specific phrase, when `coreferee` is part of it; else
 "he", "she", "him", "her" and "his"
@@ -23,10 +23,10 @@ from typing import Any, Final
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.text.concept_grams import NEAR_SENTENCES
-from lc_assets.text.concept_words import SpecialWords
-from lc_assets.text.concepts import TOP, LexicalConcepts, Part
-from lc_assets.text.referrals import Mentions
+from lc_assets.text.referrals.concepts import TOP, LexicalConcepts, Part
+from lc_assets.text.referrals.phrases import NEAR_SENTENCES
+from lc_assets.text.referrals.referrals import Mentions
+from lc_assets.text.referrals.words import SpecialWords
 
 STRETCH: Final = 50_000
 """Characters given to the pipeline at once: each takes about a kilobyte of memory."""
@@ -56,7 +56,7 @@ def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "
 
 
 class SpacyConcepts:
-    """Finds concepts by a pipeline that is loaded; see `lc_assets.text.concepts.Concepts`."""
+    """Finds concepts by a pipeline that is loaded; see `lc_assets.text.referrals.concepts.Concepts`."""
 
     def __init__(
         self, pipeline: Any, special: SpecialWords, *, name: str = "the pipeline", top: int = TOP
@@ -72,7 +72,7 @@ class SpacyConcepts:
             pipeline.add_pipe("sentencizer", first=True)
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
-        """See `lc_assets.text.concepts.Concepts.mentions`."""
+        """See `lc_assets.text.referrals.concepts.Concepts.mentions`."""
         reading = _Reading(self._special)
         documents: list[int] = []
         for start, stop, document in stretches(text, parts):

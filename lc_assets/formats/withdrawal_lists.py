@@ -14,7 +14,7 @@ columns::
 ============  =====================================================================================================
 column        what
 ============  =====================================================================================================
-``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each finds: `lc_assets.text.lookup_keys`
+``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each finds: `lc_assets.text.links.addresses`
 ``value``     the id, address, domain or digest
 ``reason``    in words, for people and reports; not empty
 ``date``      of the entry, YYYY-MM-DD
@@ -35,8 +35,7 @@ from typing import Final, Self
 
 from lc_assets.errors import BadInput, LcError
 from lc_assets.publishing import publish_bytes
-from lc_assets.text.addresses import host_of, is_public_suffix
-from lc_assets.text.lookup_keys import KINDS, Kind, normal
+from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
 from lc_assets.vocabulary import parse_document_id
 
 COLUMNS: Final = ("kind", "value", "reason", "date")

@@ -1,4 +1,4 @@
-"""Lists of words and domains: what `lc_assets.text.signal_lists` and `lc_assets.text.concept_words`
+"""Lists of words and domains: what `lc_assets.text.signals.names` and `lc_assets.text.referrals.words`
 need.
 
 ============  ==========================================================================================================
@@ -30,7 +30,7 @@ missing. Words are in lower case, separated by white space. `PRESET` is such a f
 
 Everything is UTF-8; a byte order mark is skipped. What was read is digested, so that a receipt can
 state which lists were used. Not here: common words, which are counted in a corpus
-(`lc_assets.text.background`).
+(`lc_assets.text.referrals.concepts`).
 """
 
 import hashlib
@@ -44,8 +44,8 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.text.concept_words import SpecialWords, folded
-from lc_assets.text.signal_lists import WordLists
+from lc_assets.text.referrals.words import SpecialWords, folded
+from lc_assets.text.signals.names import WordLists
 
 _NAMED_BY_LANGUAGE: Final = re.compile(r"(?:.*[_-])?([a-z]{2,3})(?:\.txt|\.json)?", re.ASCII)
 _WORDS: Final = msgspec.json.Decoder(list[str])

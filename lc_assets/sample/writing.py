@@ -36,7 +36,7 @@ from lc_assets.sample.page import Texts
 from lc_assets.sample.plan import Document, Kind, newest_first, plan_sample
 from lc_assets.sample.records import record_of
 from lc_assets.sample.spool import SPOOL, ShardTask, Spooled, pages_of, write_spool
-from lc_assets.text.signals import signals_of
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 REPORT = "sample.json"

@@ -2,7 +2,7 @@
 
 A look-up is a search in a mapped array (`lc_assets.formats.key_index`) and one small row group of
 the table (`lc_assets.stages.line_reading`) per line found, whatever the table's length. Not here:
-what keys are of (`lc_assets.text.lookup_keys`), who writes which table.
+what keys are of (`lc_assets.text.links.addresses`), who writes which table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.stages.line_reading import read_some
-from lc_assets.text.lookup_keys import Kind, keys_of, sought, values_of
+from lc_assets.text.links.addresses import Kind, keys_of, sought, values_of
 
 
 @dataclass(frozen=True, slots=True)

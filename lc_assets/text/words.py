@@ -1,91 +1,43 @@
 r"""Words and lines of a document, as RedPajama-V2 counts them.
 
-Here: folding a text, its two kinds of words, its lines. Not here: what is counted of them
-    (`lc_assets.text.signals`).
+Each signal and measure says which of two kinds of words it means:
 
-Two kinds of words, and each signal says which it means:
+==========  ========================================================================================
+normalized  ASCII punctuation removed, lower case, NFD, split at white space. After NFD an accented
+            letter is two characters, and counts as two wherever lengths are added up.
+raw         runs of word characters *or* runs of punctuation: ``\w+|[^\w\s]+``. So "Yes." is two.
+==========  ========================================================================================
 
-==========  ==========================================================================================
-normalized  ASCII punctuation removed, lower case, NFD, split at whitespace. After NFD an accented
-letter
-            is two characters, and counts as two wherever lengths are added up.
-raw         runs of word characters *or* runs of punctuation: ``\w+|[^\w\s]+``. So "Yes." is two words.
-==========  ==========================================================================================
+A line ends at ``"\n"`` alone (not at ``"\r"``, nor at U+2028) and includes that newline; what
+follows the last newline is a line only when it is not empty.
 
-A line ends at ``"\n"`` alone (not at ``"\r"``, nor at U+2028) and its span holds that newline; what
-follows the last newline is a line only when there is something.
+`normalized_utf8` gives the bytes of `normalize` in one pass over the text's UTF-8. Its table maps
+characters up to U+FFFF. A stretch with a character whose folding depends on its neighbours (capital
+sigma, marks out of canonical order), or that is rare (most beyond U+FFFF), goes through `normalize`.
 
 Source: ``app/src/core/document.py`` and ``utilities/text/normalization.py`` of
-    togethercomputer/RedPajama-Data.
-The pattern of the raw words is that of NLTK's ``WordPunctTokenizer`` when the data set was made;
-since then NLTK glues joiners and combining marks to the word after them (3.10.4 does), so it is
-spelled out here.
+togethercomputer/RedPajama-Data.
 """
 
 import re
 import string
 import unicodedata
-from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, pairwise
+from collections.abc import Iterator
+from functools import cache
+from itertools import accumulate, chain, groupby
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
 
 _PUNCTUATION = string.punctuation.encode()
 _LOWER_ASCII = bytes(range(256)).lower()
 _BY_ASCII = bytes([0] * 128 + [255] * 128)
 _LONG_BYTES = b"\xff" * 128
-_RAW_WORD = re.compile(r"\w+|[^\w\s]+")
 _LONG_RUN = re.compile(r"[^\w\s]{64,}")
-"""64 marks are 128 bytes of UTF-8 or more, none of them ASCII: `fold` looks for those before it
-looks for these.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text with its words and lines.
-
-    Attributes:
-        text: the document's ``raw_content``.
-        raw_words: see above, in order.
-        words: the normalized words, in order.
-        lines: each line with its newline; joined they are the text.
-        line_words: normalized words of each line; chained they are ``words``.
-    """
-
-    text: str
-    raw_words: list[str]
-    words: list[str]
-    lines: list[str]
-    line_words: list[list[str]]
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """Start and end of the document, in characters."""
-        return 0, len(self.text)
-
-    @property
-    def line_spans(self) -> list[tuple[int, int]]:
-        """Start and end of each line, in characters, its newline included."""
-        return list(pairwise(accumulate(map(len, self.lines), initial=0)))
-
-
-def read_document(text: str) -> Document:
-    r"""Split ``text`` into words and lines.
-
-    >>> document = read_document("Ça va?\nYes, it's 1 o'clock.")
-    >>> document.raw_words
-    ['Ça', 'va', '?', 'Yes', ',', 'it', "'", 's', '1', 'o', "'", 'clock', '.']
-    >>> document.words == ["c\u0327a", "va", "yes", "its", "1", "oclock"]
-    True
-    >>> document.line_spans
-    [(0, 7), (7, 27)]
-    """
-    lines = split_lines(text)
-    # Folding never makes or removes a newline and never looks across one, so it is done once for
-    # all lines.
-    line_words = [line.split() for line in fold(text).split("\n")[: len(lines)]]
-    return Document(
-        text, _RAW_WORD.findall(text), list(chain.from_iterable(line_words)), lines, line_words
-    )
+"""64 marks are at least 128 bytes of UTF-8, none of them ASCII; `fold` looks for those first."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -100,13 +52,12 @@ def split_lines(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Remove ASCII punctuation, lower the case, decompose; whitespace stays as it is.
+    """Remove ASCII punctuation, lower the case, decompose; white space stays.
 
     >>> fold("“Don't” – É!") == "“dont” – e\u0301"
     True
     """
-    # All that is removed is ASCII, so it can go from the bytes: twenty times as fast as
-    # str.translate.
+    # All that is removed is ASCII, so bytes are enough: twenty times as fast as str.translate.
     kept = text.encode("utf-8", "surrogatepass").translate(_LOWER_ASCII, _PUNCTUATION)
     if text.isascii():
         return kept.decode()
@@ -119,8 +70,8 @@ def fold(text: str) -> str:
 def _marks_in_order(run: re.Match[str]) -> str:
     """Bring combining marks into canonical order, as NFD would.
 
-    CPython sorts a run of marks by insertion, so 20,000 pairs out of order take it 1.2 s and
-    200,000 two minutes (measured 2026-11, CPython 3.11); what is in order already takes it no time.
+    CPython sorts a run of marks by insertion: 20,000 pairs out of order take 1.2 s and 200,000 two
+    minutes (measured 2026-11, CPython 3.11). A run in order takes no time.
     """
     characters = "".join(unicodedata.normalize("NFD", character) for character in run.group())
     groups = groupby(characters, key=lambda character: unicodedata.combining(character) == 0)
@@ -133,9 +84,198 @@ def _marks_in_order(run: re.Match[str]) -> str:
 
 
 def normalize(text: str) -> str:
-    r"""Fold, strip, and make every run of whitespace one space.
+    r"""Fold, strip, and make every run of white space one space.
 
     >>> normalize("  The U.S.A.\t– today ")
     'the usa – today'
     """
     return " ".join(fold(text).split())
+
+
+_DROPPED: Final = 255
+"""In the table of ASCII: the character is removed. No ASCII character maps to it otherwise."""
+_IRREGULAR: Final = 1
+"""A kind: what the character becomes depends on its neighbours."""
+_WHITE: Final = 2
+"""A kind: white space."""
+
+_SPACE: Final = 32
+_EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
+_IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
+_CAPITAL_SIGMA: Final = "\u03a3"
+
+_GROWTH: Final = 3
+"""Most bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
+_PIECE_BYTES: Final = 1 << 16
+"""Bytes folded at a time, or a few more: one rare character sends that much through `normalize`."""
+
+
+class FoldingTables(NamedTuple):
+    """What characters become.
+
+    An entry packs, from the lowest bits up: canonical combining class of the replacement's last
+    character (8 bits), of its first (8), the character's kind (8), bytes of the replacement (8; 0
+    for a character that stays as it is), and where in ``pool`` it begins (32).
+
+    Attributes:
+        ascii_table: uint8[128], what each ASCII character becomes; `_DROPPED` for nothing.
+        entries: int64[65536], by code point.
+        pool: uint8, bytes of all replacements.
+    """
+
+    ascii_table: NDArray[np.uint8]
+    entries: NDArray[np.int64]
+    pool: NDArray[np.uint8]
+
+
+def normalized_utf8(text: str) -> NDArray[np.uint8]:
+    """The normalized text in UTF-8, uint8[n], lone surrogates in three bytes each.
+
+    >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
+    'the usa – today'
+    """
+    content = text.encode("utf-8", "surrogatepass")
+    out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
+    n_out = 0
+    for piece in _pieces(content):
+        joint = min(n_out, 1)
+        n_more = _fold_into(piece, out[n_out + joint :])
+        if n_more:
+            out[n_out : n_out + joint] = _SPACE
+            n_out += joint + n_more
+    return out[:n_out]
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """Cut at spaces: no character's folding depends on what is beyond one."""
+    begin, end = 0, 0
+    while end >= 0 and begin < len(content):
+        end = content.find(b" ", begin + _PIECE_BYTES)
+        yield content[begin : None if end < 0 else end]
+        begin = end + 1
+
+
+def _fold_into(piece: bytes, out: NDArray[np.uint8]) -> int:
+    n_bytes = _fold_utf8(np.frombuffer(piece, np.uint8), out, folding_tables())
+    if n_bytes >= 0:
+        return n_bytes
+    plain = normalize(piece.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+    out[: len(plain)] = np.frombuffer(plain, np.uint8)
+    return len(plain)
+
+
+@compiled
+def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: FoldingTables) -> int:
+    """Write normalized text.
+
+    Args:
+        source: well-formed UTF-8; lone surrogates are allowed, in three bytes each.
+        out: room for three times as many bytes, and one more.
+        tables: `folding_tables`.
+
+    Returns:
+        How many bytes were written; -1 where a character is irregular or in no table.
+    """
+    ascii_table, entries, pool = tables
+    i = n_out = last_class = 0
+    marks_end = -1
+    after_space: Any = np.uint8(1)
+    while i < len(source):
+        if source[i] < 0x80:
+            mapped = ascii_table[source[i]]
+            is_space: Any = np.uint8(mapped == _SPACE)
+            is_dropped: Any = np.uint8(mapped == _DROPPED)
+            # Without branches: where words end cannot be predicted.
+            out[n_out] = mapped
+            n_out += 1 - (is_dropped | (is_space & after_space))
+            after_space = is_space | (is_dropped & after_space)
+            i += 1
+            continue
+        point, length = _decoded(source, i)
+        entry = entries[point]
+        kind, first_class = (entry >> 16) & 255, (entry >> 8) & 255
+        out_of_order = 0 < first_class < last_class and marks_end == n_out
+        if kind == _IRREGULAR or point == 0 or out_of_order:
+            return -1
+        if kind == _WHITE:
+            out[n_out] = _SPACE
+            n_out += 1 - after_space
+            after_space = np.uint8(1)
+        else:
+            n_out += _put(source[i : i + length], entry, pool, out[n_out:])
+            after_space = np.uint8(0)
+            last_class, marks_end = entry & 255, n_out
+        i += length
+    return n_out - 1 if n_out > 0 and out[n_out - 1] == _SPACE else n_out
+
+
+@compiled
+def _decoded(source: NDArray[np.uint8], i: int) -> Any:
+    """The code point that begins here, and its length in bytes; beyond U+FFFF, U+0080 for those
+    that stay as they are, and 0 for all others.
+    """
+    first = np.int64(source[i])
+    second = np.int64(source[i + 1]) & 0x3F
+    if first < 0xE0:
+        return ((first & 0x1F) << 6) | second, 2
+    third = np.int64(source[i + 2]) & 0x3F
+    if first < 0xF0:
+        return ((first & 0x0F) << 12) | (second << 6) | third, 3
+    point = (
+        ((first & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(source[i + 3]) & 0x3F)
+    )
+    stays = _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
+    return (0x80 if stays else 0), 4
+
+
+@compiled
+def _put(
+    character: NDArray[np.uint8], entry: int, pool: NDArray[np.uint8], out: NDArray[np.uint8]
+) -> int:
+    """Write one character, replaced or as it is; return the number of bytes."""
+    n_replaced = (entry >> 24) & 255
+    if n_replaced == 0:
+        for i in range(len(character)):
+            out[i] = character[i]
+        return len(character)
+    begin = entry >> 32
+    for i in range(n_replaced):
+        out[i] = pool[begin + i]
+    return n_replaced
+
+
+@cache
+def folding_tables() -> FoldingTables:
+    """Make the tables, once per process: some 40 ms, 600 kB."""
+    characters = list(map(chr, range(0x80, 0x10000)))
+    folded = [unicodedata.normalize("NFD", character.lower()) for character in characters]
+    pieces = [
+        b"" if new == old else new.encode("utf-8", "surrogatepass")
+        for old, new in zip(characters, folded, strict=True)
+    ]
+    begins = accumulate(map(len, pieces), initial=0)
+    entries = [
+        begin << 32
+        | len(piece) << 24
+        | _kind(old) << 16
+        | unicodedata.combining(new[0]) << 8
+        | unicodedata.combining(new[-1])
+        for begin, piece, old, new in zip(begins, pieces, characters, folded, strict=False)
+    ]
+    return FoldingTables(
+        ascii_table=np.array([_ascii(chr(point)) for point in range(0x80)], np.uint8),
+        entries=np.array([0] * 0x80 + entries, np.int64),  # ASCII has its own table
+        pool=np.frombuffer(b"".join(pieces), np.uint8),
+    )
+
+
+def _kind(character: str) -> int:
+    if character == _CAPITAL_SIGMA:
+        return _IRREGULAR  # its lower case is another letter at the end of a word
+    return _WHITE if character.isspace() else 0
+
+
+def _ascii(character: str) -> int:
+    if character in string.punctuation:
+        return _DROPPED
+    return _SPACE if character.isspace() else ord(character.lower())

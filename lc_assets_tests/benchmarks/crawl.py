@@ -19,7 +19,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
-from lc_assets.text.signals import signals_of
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
 from lc_assets_tests.builders import made_up_record

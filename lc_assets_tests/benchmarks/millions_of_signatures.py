@@ -35,7 +35,7 @@ from lc_assets.stages.deduplication.index import (
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
-from lc_assets.text.duplicate_keys import band_keys
+from lc_assets.text.duplicates.keys import band_keys
 from lc_assets_tests.memory import peak_mb
 
 BLOCK, VERSIONS, STRANGERS = 80, 6, 4

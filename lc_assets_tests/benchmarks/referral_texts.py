@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.named_tokenizers import text_of, tokenizer_of
 from lc_assets.randomness import rng_for
-from lc_assets.text.concepts import Concepts, Part
-from lc_assets.text.referral_tables import Sums
-from lc_assets.text.referrals import DISTANCES, count_referrals
+from lc_assets.text.referrals.concepts import Concepts, Part
+from lc_assets.text.referrals.referrals import DISTANCES, count_referrals
+from lc_assets.text.referrals.tables import Sums
 
 SEGMENT_CHARACTERS = 16_000
 """About 4,000 tokens."""

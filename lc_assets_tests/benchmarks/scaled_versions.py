@@ -31,7 +31,7 @@ from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import DROPPED, SWEEP
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
-from lc_assets.text.minhash import RPV2
+from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of
 
 NOTHING = Counts()

@@ -18,7 +18,7 @@ from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.upstream import Upstream
-from lc_assets.text.surt import surt
+from lc_assets.text.links.page_keys import surt
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 

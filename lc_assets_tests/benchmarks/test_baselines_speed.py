@@ -19,8 +19,8 @@ from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.documents.banding import band_corpus
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
-from lc_assets.text.bands import Shares
-from lc_assets.text.term_counts import term_counts
+from lc_assets.text.duplicates.shingles import term_counts
+from lc_assets.text.rules.rules import Shares
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 

@@ -19,7 +19,7 @@ from lc_assets.stages.deduplication.running import deduplicate
 from lc_assets.stages.deduplication.settings import Decision
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.tables import read_lines
-from lc_assets.text.shingles import SHINGLE_WORDS, shingle_hashes
+from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
 

@@ -20,10 +20,10 @@ from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
 from lc_assets.stages.documents.shard_inputs import FilterTask
 from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
-from lc_assets.text.signals import scalar_values
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, write_crawl
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.reference.signals import scalar_values
 
 SHARD = Shard.parse("2023-06/0000/en_head")
 SETTINGS = FilteringSettings(min_words=12_000)

@@ -11,12 +11,12 @@ import pytest
 
 from lc_assets.formats.archives.captures import matches
 from lc_assets.sample.prose.plain import prose_lines
-from lc_assets.text.concepts import LexicalConcepts
-from lc_assets.text.minhash import FAST, RPV2, signature
-from lc_assets.text.personal import KINDS, find_personal
-from lc_assets.text.referrals import count_referrals
-from lc_assets.text.signals import measure_signals
-from lc_assets.text.surt import surt
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
+from lc_assets.text.links.page_keys import surt
+from lc_assets.text.privacy.personal import KINDS, find_personal
+from lc_assets.text.referrals.concepts import LexicalConcepts
+from lc_assets.text.referrals.referrals import count_referrals
+from lc_assets.text.signals.signals import measure_signals
 from lc_assets.text.words import fold
 from lc_assets_tests.benchmarks.timing import cpu_seconds
 from lc_assets_tests.stages.sample.test_prose_reading import HOSTILE as MARKUP

@@ -12,8 +12,8 @@ import pytest
 from lc_assets.formats.rule_files import read_rules
 from lc_assets.stages.documents.judges import in_order_of_cost
 from lc_assets.stages.documents.judging import JudgeTask, judge_file
-from lc_assets.text.rules import RuleSet, judge_columns
-from lc_assets.text.sweeps import sweep
+from lc_assets.text.rules.rules import RuleSet, judge_columns
+from lc_assets.text.rules.sweeps import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 

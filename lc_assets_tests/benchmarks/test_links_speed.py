@@ -10,10 +10,10 @@ from urllib.parse import urldefrag, urljoin
 
 import pytest
 
-from lc_assets.text.html_shape import complaint_about
-from lc_assets.text.links import page_links, scanned
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.targets import targets_of
+from lc_assets.text.html.guard import complaint_about
+from lc_assets.text.links.links import page_links, scanned
+from lc_assets.text.links.page_keys import page_key
+from lc_assets.text.links.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import HOSTILE, made_up_pages, manual_pages
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.reference.paper_links import paper_links
@@ -153,7 +153,7 @@ def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
 
 PROBE = """
 import time
-from lc_assets.text.links import page_links
+from lc_assets.text.links.links import page_links
 from lc_assets_tests.benchmarks.link_pages import HOSTILE
 from lc_assets_tests.memory import peak_mb
 page_links("<p>compile")

@@ -17,18 +17,17 @@ import numpy as np
 import pytest
 
 from lc_assets.randomness import rng_for
-from lc_assets.text.minhash import (
-    FAST,
-    RPV2,
-    bands_of,
-    estimated_similarity,
-    plain_signature,
-    signature,
-)
-from lc_assets.text.shingles import SHINGLE_WORDS, jaccard, plain_grams, shingle_hashes
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
+from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.words import normalize
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.reference.minhash import (
+    bands_of,
+    estimated_similarity,
+    plain_grams,
+    plain_signature,
+)
 
 N_CHARS = 6_000_000
 EVERY = 12

@@ -23,8 +23,8 @@ from lc_assets.mixing.launch import Launch, Sources
 from lc_assets.mixing.shuffling import shuffle
 from lc_assets.stages.megatron.caching import build_cache, look_at_cache
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
-from lc_assets_tests.reference.gpt_index import slow_gpt_index
 from lc_assets_tests.reference import mixing as reference
+from lc_assets_tests.reference.gpt_index import slow_gpt_index
 
 ENDLESS = 2**62
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from lc_assets.text.personal import KINDS
-from lc_assets.text.privacy import replace_personal
+from lc_assets.text.privacy.personal import KINDS
+from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 

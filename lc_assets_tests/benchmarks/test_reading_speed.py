@@ -13,7 +13,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.models import open_language_model
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.lines import LineCount, read_long_lines
-from lc_assets.text.languages import language_of, one_line
+from lc_assets.text.rules.models import language_of, one_line
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

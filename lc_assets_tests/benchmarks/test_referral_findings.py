@@ -8,12 +8,10 @@ import dataclasses
 
 import pytest
 
-from lc_assets.compiling import COMPILED
 from lc_assets.formats.word_lists import read_special_words
-from lc_assets.text.background import Background
-from lc_assets.text.concepts import LexicalConcepts
-from lc_assets.text.referral_tables import KINDS, Sums, group_names, group_of, paper_figures
-from lc_assets.text.referrals import DISTANCES, bucket_names, count_referrals
+from lc_assets.text.referrals.concepts import Background, LexicalConcepts
+from lc_assets.text.referrals.referrals import DISTANCES, bucket_names, count_referrals
+from lc_assets.text.referrals.tables import KINDS, Sums, group_names, group_of, paper_figures
 from lc_assets_tests.benchmarks.referral_texts import (
     at_random,
     chunks,
@@ -28,8 +26,6 @@ from lc_assets_tests.benchmarks.referral_texts import (
     whole,
     windows,
 )
-
-pytestmark = pytest.mark.skipif(not COMPILED, reason="the plain twin would take minutes")
 
 N_TEXTS = 16
 MOST_TOKENS = 128_000

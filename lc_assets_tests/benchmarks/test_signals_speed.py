@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.compiling import COMPILED
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.redpajama.signal_lines import signals_line
-from lc_assets.text.signal_lists import WordLists
-from lc_assets.text.signals import measure_signals, signals_of_document
-from lc_assets.text.words import read_document
+from lc_assets.text.signals.names import WordLists
+from lc_assets.text.signals.signals import measure_signals
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.reference.redpajama_signals import slow_signals
+from lc_assets_tests.reference.signals import read_document, signals_of_document
 
 STOP_WORDS = frozenset(
     (
@@ -100,8 +99,6 @@ def megabytes(texts: list[str]) -> float:
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Compile, or fetch from the cache, for both widths of characters; the time is said apart."""
-    if not COMPILED:
-        pytest.skip("numba is not installed")
     begun = time.process_time()
     for text in ("one", "two…"):
         measure_signals(text)

@@ -3,7 +3,7 @@
 import json
 
 from lc_assets.formats.redpajama.minhash import scheme_label_of
-from lc_assets.text.minhash import FAST, RPV2
+from lc_assets.text.duplicates.minhash import FAST, RPV2
 
 
 def test_the_command_prints_a_summary_that_balances(tmp_path, lc):

@@ -272,8 +272,8 @@ def referrals_of(out, bound):
     """
     from lc_assets.formats.word_lists import read_special_words
     from lc_assets.stages.reports.referring import parts_of
-    from lc_assets.text.concepts import LexicalConcepts
-    from lc_assets.text.referrals import count_referrals
+    from lc_assets.text.referrals.concepts import LexicalConcepts
+    from lc_assets.text.referrals.referrals import count_referrals
 
     finder, found = LexicalConcepts(read_special_words()), []
     for path in sorted((out / "texts").iterdir()):

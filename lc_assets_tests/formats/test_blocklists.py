@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.blocklists import read_blocklist
-from lc_assets.text.addresses import NOT_BLOCKED, Blocked, Blocklist, host_of, registered_domain
+from lc_assets.text.links.addresses import (
+    NOT_BLOCKED,
+    Blocked,
+    Blocklist,
+    host_of,
+    registered_domain,
+)
 
 
 def ut1(folder):

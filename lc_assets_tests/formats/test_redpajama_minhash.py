@@ -21,7 +21,8 @@ from lc_assets.formats.redpajama.minhash import (
     read_signatures,
     scheme_label_of,
 )
-from lc_assets.text.minhash import FAST, RPV2, bands_of, signature
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
+from lc_assets_tests.reference.minhash import bands_of
 
 SHARD = "2023-06/0000/en_head.json.gz"
 PROSE = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"

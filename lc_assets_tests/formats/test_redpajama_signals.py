@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals, write_signals
-from lc_assets.text.signal_names import CCNET_SIGNALS, SCALARS
-from lc_assets.text.signals import scalar_values, signals_of
+from lc_assets.text.signals.names import CCNET_SIGNALS, SCALARS
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
+from lc_assets_tests.reference.signals import scalar_values
 from lc_assets_tests.strategies import documents, shards
 
 SHARD = Shard.parse("2023-06/0000/en_head")

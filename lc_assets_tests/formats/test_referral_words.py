@@ -4,7 +4,8 @@ import pytest
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.word_lists import digest_of_words, read_special_words
-from lc_assets.text.concept_words import read_words, spelling
+from lc_assets.text.referrals.words import spelling
+from lc_assets_tests.reference.concepts import read_words
 
 
 def test_the_preset_holds_what_it_should():

@@ -10,7 +10,7 @@ from lc_assets.formats.rule_files import (
     read_rules,
     with_thresholds,
 )
-from lc_assets.text.rules import LineEdit
+from lc_assets.text.rules.rules import LineEdit
 
 GOPHER_NGRAMS = {"top_2gram": 0.20, "top_3gram": 0.18, "top_4gram": 0.16} | {
     f"dupe_{n}grams": bound

@@ -11,9 +11,9 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.formats import spacy_concepts as plug_in
 from lc_assets.formats.spacy_concepts import SpacyConcepts, spacy_concepts, stretches
-from lc_assets.text.concept_words import SpecialWords
-from lc_assets.text.concepts import Part
-from lc_assets.text.referrals import count_referrals
+from lc_assets.text.referrals.concepts import Part
+from lc_assets.text.referrals.referrals import count_referrals
+from lc_assets.text.referrals.words import SpecialWords
 
 SPECIAL = SpecialWords(
     stop=frozenset({"the", "an", "of"}),

@@ -33,8 +33,8 @@ from lc_assets.lake.versions import write_receipt
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.tables import ROWS as ROWS_TABLE
 from lc_assets.stages.tables import count_lines, read_lines, read_schema, read_table, write_table
-from lc_assets.text.grams import GramSettings, Item
-from lc_assets.text.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item
+from lc_assets.text.contamination.indexing import build_index
 from lc_assets_tests.fuzzing.table import Reader
 
 ROWS = np.arange(5 * 48, dtype=np.uint16).reshape(5, 48) % 200

@@ -33,16 +33,14 @@ from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signature
 from lc_assets.formats.redpajama.signal_lines import signals_line
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
 from lc_assets.lake.upstream import Upstream
-from lc_assets.text.addresses import address_key, domains_of
-from lc_assets.text.links import page_links
-from lc_assets.text.lookup_keys import KINDS, normal
-from lc_assets.text.minhash import RPV2
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.page_text import page_text
-from lc_assets.text.signal_names import SCALARS
-from lc_assets.text.signals import measure_signals
-from lc_assets.text.surt import surt
-from lc_assets.text.targets import targets_of
+from lc_assets.text.duplicates.minhash import RPV2
+from lc_assets.text.html.page_text import page_text
+from lc_assets.text.links.addresses import KINDS, address_key, domains_of, normal
+from lc_assets.text.links.links import page_links
+from lc_assets.text.links.page_keys import page_key, surt
+from lc_assets.text.links.targets import targets_of
+from lc_assets.text.signals.names import SCALARS
+from lc_assets.text.signals.signals import measure_signals
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.fuzzing.table import Reader

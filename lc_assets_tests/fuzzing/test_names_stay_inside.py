@@ -17,8 +17,8 @@ from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json
 from lc_assets.lake.releases import note_of, read_release
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.sharding import read_records
-from lc_assets.text.grams import GramSettings, Item
-from lc_assets.text.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item
+from lc_assets.text.contamination.indexing import build_index
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.fuzzing.array_readers import make_lake
 

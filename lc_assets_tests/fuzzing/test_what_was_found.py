@@ -26,9 +26,9 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import version_named
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.grams import GramSettings, Item
-from lc_assets.text.indexing import build_index
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.contamination.grams import GramSettings, Item
+from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
 from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar
 from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text

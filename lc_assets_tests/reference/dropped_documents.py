@@ -7,7 +7,7 @@ from typing import Any
 
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE
-from lc_assets.text.rules import RuleSet, judge
+from lc_assets.text.rules.rules import RuleSet, judge
 from lc_assets.vocabulary import Shard
 
 OTHERS = {

@@ -12,8 +12,8 @@ from typing import Any
 
 from lc_assets.packing.turns import root_ranks
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
-from lc_assets.text.duplicate_keys import text_key
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.duplicates.keys import text_key
+from lc_assets.text.links.page_keys import page_key
 from lc_assets.tokens.orders import heldout
 
 

@@ -2,7 +2,7 @@
 Cubic on hostile pages.
 """
 
-from lc_assets.text.links import REGEX_KEY, REGEX_REF, REGEX_URL
+from lc_assets.text.links.links import REGEX_KEY, REGEX_REF, REGEX_URL
 
 
 def paper_links(html: str) -> list[tuple[str, str]]:

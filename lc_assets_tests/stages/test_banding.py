@@ -13,8 +13,8 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.rule_files import read_rules
 from lc_assets.stages.documents import banding
 from lc_assets.stages.documents.banding import band_corpus
-from lc_assets.text.bands import Shares
-from lc_assets.text.measures import MeasuredText, measure
+from lc_assets.text.measures.measures import MeasuredText, measure
+from lc_assets.text.rules.rules import Shares
 
 FIFTHS = Shares(low=0.2, high=0.2)
 ONE = LocalExecutor(workers=1)

@@ -10,9 +10,14 @@ from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents import verdicts as module
 from lc_assets.stages.documents.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.stages.tables import DROPPED
-from lc_assets.text.rules import Rule, RuleSet
+from lc_assets.text.rules.rules import Rule, RuleSet
 from lc_assets.vocabulary import Shard
-from lc_assets_tests.reference.dropped_documents import OTHERS, slow_counts, slow_lines, slow_reasons
+from lc_assets_tests.reference.dropped_documents import (
+    OTHERS,
+    slow_counts,
+    slow_lines,
+    slow_reasons,
+)
 
 SHARD = Shard.parse("2023-06/0003/de_middle")
 RULES = RuleSet(

@@ -18,9 +18,9 @@ from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
 from lc_assets.stages.recipe import Recipe
-from lc_assets.text.columns import values_of
-from lc_assets.text.rules import judge
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.rules.columns import values_of
+from lc_assets.text.rules.rules import judge
+from lc_assets.text.signals.names import SCALARS
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     LENIENT_RULES,

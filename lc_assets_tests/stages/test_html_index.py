@@ -41,8 +41,7 @@ from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings, LongP
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_all, read_table
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.surt import surt
+from lc_assets.text.links.page_keys import page_key, surt
 from lc_assets.vocabulary import parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.faults import cut_short, flipped

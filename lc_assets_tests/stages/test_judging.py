@@ -18,8 +18,8 @@ from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, 
 from lc_assets.stages.documents.explaining import explain_in_files
 from lc_assets.stages.documents.judging_runs import judge_corpus
 from lc_assets.stages.documents.stored_values import is_stored
-from lc_assets.text.models import LANGUAGE
-from lc_assets.text.rules import RuleSet
+from lc_assets.text.rules.models import LANGUAGE
+from lc_assets.text.rules.rules import RuleSet
 from lc_assets_tests.builders import WORDS, tiny_upstream
 
 MODELS = open_models([LANGUAGE])

@@ -27,9 +27,9 @@ from lc_assets.stages.documents.measuring import models_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.settings import ModelSettings, QualityModelSettings
-from lc_assets.text.addresses import Blocklist, host_of
-from lc_assets.text.columns import Offered, by_cost, values_of
-from lc_assets.text.models import LANGUAGE, MODELLED, NO_MODELS, Models, said_languages
+from lc_assets.text.links.addresses import Blocklist, host_of
+from lc_assets.text.rules.columns import Offered, by_cost, values_of
+from lc_assets.text.rules.models import LANGUAGE, MODELLED, NO_MODELS, Models, said_languages
 from lc_assets_tests.builders import (
     LENIENT_RULES,
     SNAPSHOTS,

@@ -21,7 +21,7 @@ from lc_assets.stages.longpack.longpack_settings import LongPackSettings, Packin
 from lc_assets.stages.longpack.page_index import PAGES_FILE, page_index
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.planning import plan
-from lc_assets.text.lookup_keys import values_of
+from lc_assets.text.links.addresses import values_of
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, documents_of, publish_links

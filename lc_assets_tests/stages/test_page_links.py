@@ -29,11 +29,11 @@ from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, T
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PageLinkSettings
 from lc_assets.stages.shard_runs import do
 from lc_assets.stages.tables import read_all, read_lines, read_table
-from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
-from lc_assets.text.links import LINKS_IN_LINKS, extract_links
-from lc_assets.text.links import page_links as page_links_of
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.targets import targets
+from lc_assets.text.html.guard import TOO_DEEP, TOO_MANY_ATTRIBUTES
+from lc_assets.text.links.links import LINKS_IN_LINKS, extract_links
+from lc_assets.text.links.links import page_links as page_links_of
+from lc_assets.text.links.page_keys import page_key
+from lc_assets.text.links.targets import targets
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 
 OLD = SNAPSHOTS[0]

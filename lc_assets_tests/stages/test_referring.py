@@ -25,9 +25,9 @@ from lc_assets.stages.reports.referring import (
     parts_of_spans,
 )
 from lc_assets.stages.reports.report_tables import REFERRALS
-from lc_assets.text.concepts import LexicalConcepts, Part
-from lc_assets.text.referral_tables import group_of
-from lc_assets.text.referrals import count_referrals
+from lc_assets.text.referrals.concepts import LexicalConcepts, Part
+from lc_assets.text.referrals.referrals import count_referrals
+from lc_assets.text.referrals.tables import group_of
 
 ALONE = LocalExecutor()
 PLAIN = Measuring(max_df=1)

@@ -36,8 +36,8 @@ from lc_assets.stages.reports import length_report as lengths
 from lc_assets.stages.reports import referral_report as referrals
 from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import FILTERED, read_all, read_table
-from lc_assets.text.concepts import LexicalConcepts, Part
-from lc_assets.text.referrals import count_referrals
+from lc_assets.text.referrals.concepts import LexicalConcepts, Part
+from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard
 from lc_assets_tests.builders import TAGS, made_up_record, tiny_context, tiny_upstream, write_shard
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests

@@ -20,7 +20,7 @@ from lc_assets.stages.releases.serving import (
     TableRoster,
     nothing_withdrawn_is_served,
 )
-from lc_assets.text.lookup_keys import values_of
+from lc_assets.text.links.addresses import values_of
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of
 

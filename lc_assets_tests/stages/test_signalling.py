@@ -21,8 +21,8 @@ from lc_assets.stages.documents.signalling import (
     signal_corpus,
     signal_stream,
 )
-from lc_assets.text.signal_names import CCNET_SIGNALS
-from lc_assets.text.signals import signals_of
+from lc_assets.text.signals.names import CCNET_SIGNALS
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import made_up_record
 

@@ -21,7 +21,7 @@ from lc_assets.stages.deduplication.document_signatures import (
 from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
-from lc_assets.text.minhash import FAST, RPV2, signature
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,

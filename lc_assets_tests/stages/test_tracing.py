@@ -26,7 +26,7 @@ from lc_assets.stages.rows.longcrawl import write_longcrawl
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import write_token_grid
 from lc_assets.stages.tables import FILTERED
-from lc_assets.text.lookup_keys import KINDS, values_of
+from lc_assets.text.links.addresses import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
 

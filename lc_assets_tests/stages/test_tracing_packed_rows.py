@@ -22,7 +22,7 @@ from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.text.lookup_keys import normal, values_of
+from lc_assets.text.links.addresses import normal, values_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.background import (
+from lc_assets.text.referrals.concepts import (
     LEAST_DOCUMENTS,
     PIECE_CHARACTERS,
     PIECES,
     Background,
+    LexicalConcepts,
     pieces_of,
 )
-from lc_assets.text.concepts import LexicalConcepts
 from lc_assets_tests.text.test_concept_words import SPECIAL
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), max_size=12)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.bands import Shares, band
+from lc_assets.text.rules.rules import Shares, band
 
 VALUES = st.lists(
     st.sampled_from([0.0, 0.1, 0.25, 0.3, 1.0, -4.0]) | st.floats(-1e9, 1e9),

@@ -13,18 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
-from lc_assets.text import signals
-from lc_assets.text.kernels.characters import LIMIT, character_tables
-from lc_assets.text.kernels.rounding import LARGEST, round8
-from lc_assets.text.kernels.signals import entropy
-from lc_assets.text.signal_lists import WordLists
-from lc_assets.text.signals import measure_signals, signals_of, signals_of_document
-from lc_assets.text.words import fold, read_document
+from lc_assets.text.signals.characters import LIMIT, character_tables
+from lc_assets.text.signals.names import WordLists
+from lc_assets.text.signals.scores import LARGEST, entropy, round8
+from lc_assets.text.signals.signals import measure_signals, signals_of
+from lc_assets.text.words import fold
 from lc_assets_tests.reference.redpajama_signals import slow_signals
+from lc_assets_tests.reference.signals import read_document, signals_of_document
 from lc_assets_tests.strategies import hostile_text
-
-pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 
 LISTS = WordLists(
     stop_words={"en": frozenset({"the", "a", "The", "end", "...", "é"})},
@@ -121,19 +117,6 @@ def test_the_compiled_loops_are_the_plain_twin(text):
         slow = slow_signals(text, source_domain="example.org", **listed)
         assert repr({name: slow[name] for name in fast}) == repr(fast)
         assert fast.keys() == slow.keys()
-
-
-@given(texts())
-def test_without_numba_the_value_is_the_same(text):
-    fast = measure_signals(text, LISTS, language="en")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signals, "COMPILED", False)
-        plain = measure_signals(text, LISTS, language="en")
-    assert repr(fast.spans()) == repr(plain.spans())
-    assert repr(sorted(fast.scalars.items())) == repr(sorted(plain.scalars.items()))
-    assert {name: (column.dtype, column.tolist()) for name, column in fast.line_scores.items()} == {
-        name: (column.dtype, column.tolist()) for name, column in plain.line_scores.items()
-    }
 
 
 def test_a_signal_without_its_list_is_absent():

@@ -2,7 +2,6 @@
 no text takes it long.
 """
 
-import dataclasses
 import tracemalloc
 
 import numpy as np
@@ -10,19 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
-from lc_assets.text import concept_words
-from lc_assets.text.concept_words import (
+from lc_assets.text.referrals.reading import WordReader
+from lc_assets.text.referrals.words import (
     CAPITAL,
+    CLASSES,
     INITIAL,
     JOINED,
     LIMIT,
     LONGEST_WORD,
     SpecialWords,
     class_of,
-    read_words,
     spelling,
 )
+from lc_assets_tests.reference.concepts import read_words
 from lc_assets_tests.strategies import hostile_text
 
 SPECIAL = SpecialWords(
@@ -207,32 +206,25 @@ def test_a_sentence_lies_in_one_part():
     assert found.parts.tolist() == [0, 1, 4]
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twin")
 @given(texts(), st.lists(st.integers(0, 90), max_size=3).map(sorted))
 @example("don't don\u2019t DON\u2010T", [])
 @example("A" * 64 + " " + "B" * 65 + "'s", [])
 @example("xy's y's 's", [2])
 def test_compiled_reading_is_plain_reading(text, part_starts):
     """Every array, every type."""
-    from lc_assets.text.kernels.concept_facade import special_table
-
     fast, plain = (
-        special_table(SPECIAL).read_words(text, part_starts),
+        WordReader.of(SPECIAL).read(text, part_starts),
         read_words(text, SPECIAL, part_starts),
     )
-    for field in dataclasses.fields(plain):
-        ours, theirs = getattr(fast, field.name), getattr(plain, field.name)
-        np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
-        assert getattr(ours, "dtype", int) == getattr(theirs, "dtype", int), field.name
+    for name, ours, theirs in zip(plain._fields, fast, plain, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+        assert getattr(ours, "dtype", int) == getattr(theirs, "dtype", int), name
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twin")
 def test_more_different_words_than_were_expected():
     """The table of words is enlarged until they fit."""
-    from lc_assets.text.kernels.concept_facade import special_table
-
     text = " ".join(f"w{number}x" for number in range(5000))
-    assert len(special_table(SPECIAL).read_words(text).weights) == 5000
+    assert len(WordReader.of(SPECIAL).read(text).weights) == 5000
 
 
 def test_no_character_beyond_the_table_means_anything():
@@ -260,12 +252,11 @@ HOSTILE = {
 }
 
 
-@pytest.mark.skipif(not COMPILED, reason="the plain twin is linear too, and slow")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_takes_much_memory(name):
     """A megabyte of anything takes under 100 bytes a character."""
-    from lc_assets.text.concepts import LexicalConcepts
-    from lc_assets.text.referrals import count_referrals
+    from lc_assets.text.referrals.concepts import LexicalConcepts
+    from lc_assets.text.referrals.referrals import count_referrals
 
     finder = LexicalConcepts(SPECIAL)
     count_referrals(finder.mentions("A cat sat. The cat ran."))  # compiles
@@ -278,4 +269,4 @@ def test_no_text_takes_much_memory(name):
 
 
 def test_classes_are_named():
-    assert set(map(class_of, map(chr, range(LIMIT)))) == set(concept_words.CLASSES)
+    assert set(map(class_of, map(chr, range(LIMIT)))) == set(CLASSES)

@@ -2,20 +2,18 @@
 sentences.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
-from lc_assets.randomness import rng_for
-from lc_assets.text import concept_grams, concepts
-from lc_assets.text.concept_words import SpecialWords, read_words
-from lc_assets.text.concepts import LexicalConcepts, Part, choose
-from lc_assets.text.referrals import Mentions, count_referrals
+from lc_assets.text.referrals import phrases
+from lc_assets.text.referrals.concepts import LexicalConcepts, Part, choose
+from lc_assets.text.referrals.referrals import Mentions, count_referrals
+from lc_assets.text.referrals.words import SpecialWords
+from lc_assets_tests.reference import concepts
+from lc_assets_tests.reference.concepts import read_words
 from lc_assets_tests.text.test_concept_words import SPECIAL, texts
 
 WORDS = ("alpha", "beta", "gamma", "Delta", "Epsilon", "he", "the", "thing", "7", "xx")
@@ -89,15 +87,15 @@ def test_names_come_beside_the_best():
         "and milan."
     )
     found = LexicalConcepts(SPECIAL, top=1).find(text)
-    phrases = [found.phrase(number) for number in range(len(found.concepts))]
-    assert dict(zip(phrases, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
+    spelt = [found.phrase(number) for number in range(len(found.concepts))]
+    assert dict(zip(spelt, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
 
 
 def test_equals_of_the_last_of_the_best_come_along():
     """So the choice does not depend on which of them came first."""
     words = read_words("alpha beta. Gamma delta.", SPECIAL)
-    grams = concept_grams.number_grams(words)
-    _, chosen = choose(words.weights, grams, concept_grams.rank_words(words), 1)
+    grams = concepts.number_grams(words)
+    _, chosen = choose(words.weights, grams, concepts.rank_words(words), 1)
     assert chosen.all()
 
 
@@ -119,13 +117,10 @@ def test_ranks_are_those_of_textrank():
     ranks = np.ones(n_kinds)
     for _ in range(20):
         ranks = 0.15 + 0.85 * graph @ (ranks / np.maximum(graph.sum(axis=0), 1))
-    np.testing.assert_allclose(
-        concept_grams.rank_words(words) / concept_grams.ONE, ranks, rtol=1e-7
-    )
+    np.testing.assert_allclose(concepts.rank_words(words) / phrases.ONE, ranks, rtol=1e-7)
     assert ranks.max() > 1.5
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twin")
 @given(
     texts() | sentences().map(" ".join),
     st.sampled_from([1, 3, 1000]),
@@ -133,21 +128,17 @@ def test_ranks_are_those_of_textrank():
 )
 def test_compiled_finding_is_plain_finding(text, top, starts):
     """Phrases, ranks, mentions: every array."""
-    from lc_assets.text.kernels.concept_facade import special_table
-
-    table = special_table(SPECIAL)
     words = read_words(text, SPECIAL, starts)
-    grams, plain_grams = table.number_grams(words), concept_grams.number_grams(words)
-    ranks = table.rank_words(words)
-    np.testing.assert_array_equal(ranks, concept_grams.rank_words(words))
-    for field in dataclasses.fields(grams):
-        ours, theirs = getattr(grams, field.name), getattr(plain_grams, field.name)
-        np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
+    grams, plain_grams = phrases.number_grams(words), concepts.number_grams(words)
+    ranks = phrases.rank_words(words)
+    np.testing.assert_array_equal(ranks, concepts.rank_words(words))
+    for name, ours, theirs in zip(grams._fields, grams, plain_grams, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
         assert ours.dtype == theirs.dtype
     named, chosen = choose(words.weights, grams, ranks, top)
     for nearest in (True, False):
-        fast = table.list_mentions(words, grams, chosen, named, nearest=nearest)
-        slow = concept_grams.list_mentions(words, grams, chosen, named, nearest=nearest)
+        fast = phrases.list_mentions(words, grams, chosen, named, nearest=nearest)
+        slow = concepts.list_mentions(words, grams, chosen, named, nearest=nearest)
         for ours, theirs in zip(fast, slow, strict=True):
             np.testing.assert_array_equal(ours, theirs)
             assert ours.dtype == theirs.dtype
@@ -204,15 +195,6 @@ def test_a_text_of_nothing_has_nothing():
     for text in ("", " ", ".", "One sentence only"):
         found = count_referrals(LexicalConcepts(SPECIAL).mentions(text))
         assert (sum(found.pairs), sum(found.neighbours), sum(found.concepts)) == (0, 0, 0)
-
-
-def test_the_same_text_gives_the_same_every_time_and_without_a_compiler(monkeypatch):
-    """A hash begins with a number that each process draws; nothing that is found depends on it."""
-    rng = rng_for("made-up text", seed=0)
-    text = " ".join(f"{rng.choice(WORDS)}{rng.choice(['', '', '.', ','])}" for _ in range(3000))
-    fast = found_by(text, top=5)
-    monkeypatch.setattr(concepts, "COMPILED", False)
-    assert found_by(text, top=5) == fast
 
 
 def test_what_cannot_be_meant_is_refused():

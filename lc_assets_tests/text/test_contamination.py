@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.text import gram_scan, indexing
-from lc_assets.text.contamination import (
+from lc_assets.text.contamination import scanning
+from lc_assets.text.contamination.grams import GramSettings, Item, basis_of
+from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.loose_words import fold_character, word_letters
+from lc_assets.text.contamination.overlaps import (
     ContaminationRule,
     Weigher,
     contaminated,
@@ -19,10 +21,14 @@ from lc_assets.text.contamination import (
     spans_of,
     without_spans,
 )
-from lc_assets.text.gram_scan import find_grams, plain_scan
-from lc_assets.text.grams import GramSettings, Item, hash_of_word, key_of
-from lc_assets.text.indexing import build_index, word_letters
-from lc_assets.text.loose_words import fold_character, loose_words, placed_words
+from lc_assets.text.contamination.scanning import find_grams
+from lc_assets_tests.reference.contamination import (
+    hash_of_word,
+    key_of,
+    loose_words,
+    placed_words,
+    plain_scan,
+)
 
 HOSTILE = [
     "",
@@ -68,7 +74,7 @@ def strings_found(text, index):
 
 @given(text=st.one_of(TEXTS, st.text(st.characters(), max_size=80)))
 def test_the_kernels_words_are_the_plain_twins(text):
-    letters, ends, hashes = word_letters(text, 3)
+    letters, ends, hashes = word_letters(text, basis_of(3))
     words = loose_words(text)
     assert "".join(words) == letters.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     assert ends.tolist() == np.cumsum([len(word) for word in words], dtype=np.int64).tolist()
@@ -77,7 +83,7 @@ def test_the_kernels_words_are_the_plain_twins(text):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_words_are_the_plain_twins(text):
-    assert word_letters(text, 0)[2].tolist() == [
+    assert word_letters(text, basis_of(0))[2].tolist() == [
         hash_of_word(word, 0) for word in loose_words(text)
     ]
 
@@ -145,7 +151,7 @@ def test_clashing_keys_are_no_finds():
     )
     index = dataclasses.replace(sound, bits=np.full_like(sound.bits, np.iinfo(np.uint64).max))
     text = " ".join(f"word{number}" for number in range(50_000)) + " c d e"
-    assert len(gram_scan._scan(text, index)[0]) > 20
+    assert len(scanning._scan(text, index)[0]) > 20
     assert [index.words_of(gram) for gram in find_grams(text, index).grams] == [["c", "d", "e"]]
 
 
@@ -160,22 +166,11 @@ def test_pieces_do_not_show(monkeypatch):
     whole = find_grams(text, index)
     assert len(whole) > 80
     for piece, room in ((1, 1), (7, 2), (64, 5)):
-        monkeypatch.setattr(gram_scan, "PIECE_CHARS", piece)
-        monkeypatch.setattr(gram_scan, "ROOM", room)
+        monkeypatch.setattr(scanning, "PIECE_CHARS", piece)
+        monkeypatch.setattr(scanning, "ROOM", room)
         pieces = find_grams(text, index)
         np.testing.assert_array_equal(pieces.starts, whole.starts)
         np.testing.assert_array_equal(pieces.grams, whole.grams)
-
-
-def test_without_a_compiler_the_same(monkeypatch):
-    assert COMPILED
-    items, text = items_of("Ein Käfer, ganz groß.", "kurz"), "ein kafer ganz gross und kurz"
-    sound = GramSettings(ngram=3, min_words=1)
-    compiled = find_grams(text, build_index(items, sound))
-    monkeypatch.setattr(indexing, "COMPILED", False)
-    monkeypatch.setattr(gram_scan, "COMPILED", False)
-    np.testing.assert_array_equal(find_grams(text, build_index(items, sound)).grams, compiled.grams)
-    assert len(compiled) == 3
 
 
 def test_coverage_stretch_and_place():

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from lc_assets.text.html_shape import (
+from lc_assets.text.html.guard import (
     LEFT_OPEN,
     MAX_ATTRIBUTES,
     MAX_DEPTH,

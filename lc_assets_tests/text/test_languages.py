@@ -14,8 +14,7 @@ from lc_assets.formats.models import (
     open_perplexity_model,
     open_quality_models,
 )
-from lc_assets.text.languages import language_of
-from lc_assets.text.models import quality_score
+from lc_assets.text.rules.models import language_of, quality_score
 from lc_assets_tests.tokens.hostile_text import PIECES
 
 SENTENCES = {

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import example, given
 
-from lc_assets.text.line_rules import C4, REFINEDWEB, LineRules, Taken, edit
+from lc_assets.text.rules.line_rules import C4, REFINEDWEB, LineRules, Taken, edit
 from lc_assets_tests.strategies import hostile_text
 
 

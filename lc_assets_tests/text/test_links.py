@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.text.links import Link, extract_links, page_links, scanned
+from lc_assets.text.links.links import Link, extract_links, page_links, scanned
 from lc_assets_tests.reference.paper_links import paper_links
 
 MANUALS = ("sqlitedoc", "gitdoc", "apachedoc")

@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.text.addresses import address_key, domains_of, host_of, is_public_suffix, located
-from lc_assets.text.lookup_keys import (
+from lc_assets.text.links.addresses import (
     KINDS,
+    address_key,
+    domains_of,
+    host_of,
+    is_public_suffix,
     keys_of,
     keys_of_documents,
     keys_of_parts,
+    located,
     normal,
     values_of,
 )

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 
 from lc_assets.errors import BadInput
-from lc_assets.text import measures, word_counts
-from lc_assets.text.licences import licence_of
-from lc_assets.text.measures import MEASURES, MeasuredText, columns, measure, parse_column
+from lc_assets.text.measures import measures
+from lc_assets.text.measures.measures import MeasuredText, licence_of, measure
+from lc_assets.text.measures.names import MEASURES, columns, parse_column
+from lc_assets.text.measures.words import read_words
 from lc_assets_tests.strategies import hostile_text
 
 
@@ -96,11 +97,11 @@ def test_dolma_lines_by_hand():
 
 def test_no_more_is_computed_than_is_wanted(monkeypatch):
     """Lines alone need no words, and the other way round."""
-    for name in ("measured_words", "edit", "licence_of"):
+    for name in ("read_words", "edit", "licence_of"):
         monkeypatch.setattr(measures, name, None)
     assert measure(MeasuredText("a\nb"), ["frac_short_lines"]) == {"frac_short_lines": 1.0}
     monkeypatch.undo()
-    monkeypatch.setattr(measures, "measured_lines", None)
+    monkeypatch.setattr(measures, "count_lines", None)
     assert measure(MeasuredText("a\nb"), ["word_count:raw"]) == {"word_count:raw": 2}
 
 
@@ -112,7 +113,7 @@ def test_a_column_that_does_not_exist_is_named(column):
     with pytest.raises(BadInput, match=f"^{column}: "):
         parse_column(column)
     with pytest.raises(BadInput, match="no words are called"):
-        word_counts.words_of("a", "spacy")
+        read_words("a", "spacy")
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.minhash import (
-    BANDS,
-    FAST,
-    RPV2,
-    bands_of,
-    estimated_similarity,
-    plain_signature,
-    scheme_named,
-    signature,
-)
-from lc_assets.text.shingles import jaccard, shingle_hashes
+from lc_assets.text.duplicates import minhash
+from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, scheme_named, signature
+from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
+from lc_assets_tests.reference.minhash import bands_of, estimated_similarity, plain_signature
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 SCHEMES = pytest.mark.parametrize("scheme", [RPV2, FAST], ids=lambda scheme: scheme.name)
@@ -92,14 +85,13 @@ def test_every_length_of_a_shingle(scheme):
 )
 def test_remainders_at_their_borders(term):
     """No text comes near them by chance: one hash in 2⁵⁸ does."""
-    minima = pytest.importorskip("lc_assets.text.kernels.minima")
     factors, terms, out = (
         np.array([1, 0, 2**61 - 2], dtype=np.uint64),
         np.full(3, term, dtype=np.uint64),
         np.zeros(3, dtype=np.uint32),
     )
     for value in (0, 1, 6, 7, 8, 2**32 - 1):
-        minima.prime_minima(np.array([value], dtype=np.uint32), factors, terms, out)
+        minhash._prime_minima(np.array([value], dtype=np.uint32), factors, terms, out)
         assert out.tolist() == [
             (value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors
         ]
@@ -153,14 +145,6 @@ def test_known_fast_signature():
         == "99ed77f24efd9316f7358f46edc52bae7385960bc282e0eb0968f9a25102ad2f"
     )
     assert FAST.label == "lc-fast/1"
-
-
-@SCHEMES
-def test_without_compiler_nothing_changes(scheme, monkeypatch):
-    text = "Ça va? " * 20
-    fast = signature(text, scheme)
-    monkeypatch.setattr("lc_assets.text.minhash.COMPILED", False)
-    assert same(signature(text, scheme), fast)
 
 
 @SCHEMES

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.text.page_keys import MAX_ADDRESS_CHARS, is_home, key_host, page_key
+from lc_assets.text.links.page_keys import MAX_ADDRESS_CHARS, is_home, key_host, page_key
 
 PIECES = (
     "http://",

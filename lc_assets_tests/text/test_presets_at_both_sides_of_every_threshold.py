@@ -12,10 +12,10 @@ from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import preset_names, read_rules
 from lc_assets.stages.documents.judges import Judge
-from lc_assets.text.columns import by_cost, computable
-from lc_assets.text.models import LANGUAGE, MODEL_MEASURES
-from lc_assets.text.rules import judge
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.rules.columns import by_cost, computable
+from lc_assets.text.rules.models import LANGUAGE, MODEL_MEASURES
+from lc_assets.text.rules.rules import judge
+from lc_assets.text.signals.names import SCALARS
 from lc_assets_tests.builders import WORDS
 
 RULES = {name: read_rules(name) for name in preset_names()}

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.text.referral_tables import (
+from lc_assets.text.referrals.referrals import DISTANCES, Mentions, bucket_names, count_referrals
+from lc_assets.text.referrals.tables import (
     KINDS,
     LENGTHS,
     PAPER,
@@ -14,7 +15,6 @@ from lc_assets.text.referral_tables import (
     group_of,
     paper_figures,
 )
-from lc_assets.text.referrals import DISTANCES, Mentions, bucket_names, count_referrals
 
 
 def test_a_length_is_in_the_group_that_it_begins():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.rules import Complaint, Rule, RuleSet, judge, judge_columns, long_enough
+from lc_assets.text.rules.rules import Complaint, Rule, RuleSet, judge, judge_columns, long_enough
 
 SIGNALS = ["ccnet_nlines", "rps_doc_word_count", "rps_doc_curly_bracket"]
 # Few distinct numbers, so that values often equal a bound.

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text import folded
-from lc_assets.text.folded import normalized_utf8
-from lc_assets.text.shingles import grams_of, jaccard, plain_grams, shingle_hashes
-from lc_assets.text.words import fold, normalize
+from lc_assets.text import words
+from lc_assets.text.duplicates.shingles import grams_of, jaccard, shingle_hashes
+from lc_assets.text.words import fold, normalize, normalized_utf8
+from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
@@ -63,7 +63,7 @@ def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
     space at a cut.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folded, "PIECE_BYTES", n_bytes)
+        patch.setattr(words, "_PIECE_BYTES", n_bytes)
         assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
 
 
@@ -102,17 +102,6 @@ def test_known_shingles():
         17537679975799959411,
     ]
     assert shingle_hashes("Too short").tolist() == [9538707760266009681]
-
-
-def test_without_compiler_nothing_changes(monkeypatch):
-    """Where numba is missing the plain twin does the work."""
-    text = "Ça va? " * 20 + "\ud800"
-    fast = shingle_hashes(text), bytes(normalized_utf8(text))
-    monkeypatch.setattr("lc_assets.text.shingles.COMPILED", False)
-    monkeypatch.setattr(folded, "COMPILED", False)
-    assert (shingle_hashes(text) == fast[0]).all()
-    assert bytes(normalized_utf8(text)) == fast[1]
-    assert jaccard(fast[0], fast[0]) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,17 @@ import pytest
 from hypothesis import example, given
 
 from lc_assets.formats.word_lists import read_word_lists
-from lc_assets.text.measured_signals import bullet_fraction
-from lc_assets.text.signal_lists import WordLists
-from lc_assets.text.signal_names import (
+from lc_assets.text.signals.names import (
     LINE_SIGNALS,
     LIST_SIGNALS,
     RULE_SIGNALS,
     SCALARS,
     TEXT_DOC_SIGNALS,
+    WordLists,
 )
-from lc_assets.text.signals import scalar_values, signals_of, signals_of_document
-from lc_assets.text.words import read_document
+from lc_assets.text.signals.signals import bullet_fraction, signals_of
 from lc_assets_tests.reference.redpajama_signals import slow_signals
+from lc_assets_tests.reference.signals import read_document, scalar_values, signals_of_document
 from lc_assets_tests.strategies import hostile_text
 
 

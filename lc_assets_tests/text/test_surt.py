@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.text.surt import surt
+from lc_assets.text.links.page_keys import surt
 
 
 @pytest.mark.parametrize("name", ["apachedoc", "gitdoc", "sqlitedoc"])

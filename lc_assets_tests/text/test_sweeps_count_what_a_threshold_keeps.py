@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import Mismatch
-from lc_assets.text.rules import Rule, RuleSet, judge, long_enough
-from lc_assets.text.sweeps import Sweep, sweep
+from lc_assets.text.rules.rules import Rule, RuleSet, judge, long_enough
+from lc_assets.text.rules.sweeps import Sweep, sweep
 
 COLUMNS = ["ccnet_nlines", "rps_doc_word_count", "letters:whitespace"]
 BOUNDS = st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1.0, 50.0])

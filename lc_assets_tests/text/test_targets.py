@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.text import targets as module
-from lc_assets.text.links import Link
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.targets import (
+from lc_assets.text.links import targets as module
+from lc_assets.text.links.links import Link
+from lc_assets.text.links.page_keys import page_key
+from lc_assets.text.links.targets import (
     BROKEN,
     EMPTY,
     FRAGMENT,

@@ -4,9 +4,9 @@ import unicodedata
 
 from hypothesis import example, given
 
-from lc_assets.text.repetition import repetition_scores
-from lc_assets.text.words import fold, normalize, read_document, split_lines
+from lc_assets.text.words import fold, normalize, split_lines
 from lc_assets_tests.reference import redpajama_signals as slow
+from lc_assets_tests.reference.signals import read_document, repetition_scores
 from lc_assets_tests.strategies import hostile_text, repetitive_words
 
 

@@ -9,7 +9,7 @@ lists them.
         "offset": "80610731", "filename":
         "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
 
-Lines are sorted by their bytes. The key is `lc_assets.text.surt`'s. A file is plain or gzip; Common
+Lines are sorted by their bytes. The key is `lc_assets.text.links.page_keys`'s. A file is plain or gzip; Common
 Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The values of a
 line are not trusted: see `refusal`.
 

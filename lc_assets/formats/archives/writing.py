@@ -16,7 +16,7 @@ import msgspec
 
 from lc_assets.formats.archives.captures import Capture, timestamp_of
 from lc_assets.formats.gzipping import gzip_member
-from lc_assets.text.surt import surt
+from lc_assets.text.links.page_keys import surt
 
 _LINE_END: Final = re.compile(r"[\r\n]")
 

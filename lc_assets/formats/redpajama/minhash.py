@@ -14,7 +14,7 @@ signature_sim0.7  list of binary  14 bands of 9 numbers
 
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
 from it. Files written here state in their schema's metadata, under ``minhash_scheme``, which scheme
-of `lc_assets.text.minhash` made the signatures; published ones state none and are RedPajama-V2's.
+of `lc_assets.text.duplicates.minhash` made the signatures; published ones state none and are RedPajama-V2's.
 
 Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
 
@@ -36,7 +36,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import id_int
-from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
+from lc_assets.text.duplicates.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
 SCHEME_KEY: Final = b"minhash_scheme"
 GROUP_DOCUMENTS: Final = 4096

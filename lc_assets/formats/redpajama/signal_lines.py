@@ -6,7 +6,7 @@ were not computed.
 Floats are printed as msgspec prints them, which is what wrote the published files: ``1e-8``, not
 ``1e-08``.
 
-Not here: computing signals (`lc_assets.text.signals`), whole shards of RedPajama-V2
+Not here: computing signals (`lc_assets.text.signals.signals`), whole shards of RedPajama-V2
     (`formats.redpajama.signals`).
 """
 
@@ -21,7 +21,7 @@ from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.redpajama.documents import id_int
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
-from lc_assets.text.measured_signals import MeasuredSignals
+from lc_assets.text.signals.signals import MeasuredSignals
 from lc_assets.vocabulary import Shard
 
 SUFFIX: Final = ".signals.json.gz"

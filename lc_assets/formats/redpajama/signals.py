@@ -2,7 +2,7 @@
 
 The record is in the package's docstring. Here: a table of the values that rules judge, joined to
 documents by the line number in each ``id``; and writing such files. Not here: computing signals
-(`lc_assets.text.signals`).
+(`lc_assets.text.signals.signals`).
 
 Nine tenths of such a file are line signals that are rarely wanted; only what is wanted is decoded.
 """
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
-from lc_assets.text.measured_signals import bullet_fraction, first_score
-from lc_assets.text.signal_names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals, Span
+from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals, Span
+from lc_assets.text.signals.signals import bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
 
 BULLET_NEEDS: Final = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
@@ -77,7 +77,7 @@ def read_signals(
         stream: the gzipped file.
         shard: whose signals they must be.
         where: the file's name, for messages.
-        wanted: names of `lc_assets.text.signal_names.SCALARS`.
+        wanted: names of `lc_assets.text.signals.names.SCALARS`.
         max_line_bytes: longest line that is read; longer ones are counted and skipped.
 
     Raises:

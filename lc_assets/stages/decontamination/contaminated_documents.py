@@ -59,15 +59,15 @@ from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
 from lc_assets.stages.tables import TableWriter, count_lines, read_lines, read_table
-from lc_assets.text.contamination import (
+from lc_assets.text.contamination.grams import GramIndex
+from lc_assets.text.contamination.overlaps import (
     ContaminationRule,
     Mode,
     Weigher,
     spans_of,
     without_spans,
 )
-from lc_assets.text.gram_scan import Finds, find_grams
-from lc_assets.text.grams import GramIndex
+from lc_assets.text.contamination.scanning import Finds, find_grams
 from lc_assets.vocabulary import SnapshotId
 
 EVIDENCE_SUFFIX: Final = ".contamination.parquet"

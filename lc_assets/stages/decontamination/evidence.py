@@ -20,10 +20,10 @@ from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.publishing import publish
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import TableWriter, read_lines, write_table
-from lc_assets.text.contamination import Overlap, Weigher, in_many_items, postings
-from lc_assets.text.gram_scan import Finds, find_grams
-from lc_assets.text.grams import GramIndex, GramSettings
-from lc_assets.text.indexing import build_index
+from lc_assets.text.contamination.grams import GramIndex, GramSettings
+from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.overlaps import Overlap, Weigher, in_many_items, postings
+from lc_assets.text.contamination.scanning import Finds, find_grams
 
 CONTAMINATED: Final = "contaminated"
 MOST_COMMON: Final = 1000
@@ -41,7 +41,7 @@ FINDS = pa.schema(
     ]
 )
 """A document that holds any n-gram: its number in its file from 0, and every occurrence, as in
-`lc_assets.text.gram_scan.Finds`.
+`lc_assets.text.contamination.scanning.Finds`.
 """
 
 _FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")

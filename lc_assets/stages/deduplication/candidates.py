@@ -30,8 +30,7 @@ from lc_assets.execution.exchange import BucketWriter, by_range
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import PLACE_BITS, read_bands, read_rows
-from lc_assets.text.duplicates import Numbers, star_pairs
-from lc_assets.text.key_matches import standing_among
+from lc_assets.text.duplicates.clusters import Numbers, are_among, star_pairs
 
 LEVELS = 3
 MEMBER_BYTES = 96
@@ -186,9 +185,7 @@ def _members(
     every, whose = list[Keys](), list[Numbers]()
     for number, (keys, places) in enumerate(parts):
         wanted = (
-            slice(None)
-            if asked is None or number >= task.first_new
-            else standing_among(keys, asked)
+            slice(None) if asked is None or number >= task.first_new else are_among(keys, asked)
         )
         numbers = places[wanted].astype(np.int64) | (number << PLACE_BITS)
         once = ~_among(numbers, repeats)

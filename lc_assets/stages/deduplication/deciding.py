@@ -32,7 +32,8 @@ from lc_assets.stages.deduplication.settings import (
     Decision,
 )
 from lc_assets.stages.tables import count_lines
-from lc_assets.text.duplicates import SOURCE, Clusters, Preference
+from lc_assets.text.duplicates.clusters import Clusters
+from lc_assets.text.duplicates.keys import SOURCE, Preference
 
 CLUSTERS_FILE, REMOVED_FILE, KEPT_FILE, PAIRS_FILE = (
     "clusters.parquet",

@@ -59,7 +59,14 @@ from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.minhash import FAST, RPV2, MinHashScheme, Signature, scheme_named, signature
+from lc_assets.text.duplicates.minhash import (
+    FAST,
+    RPV2,
+    MinHashScheme,
+    Signature,
+    scheme_named,
+    signature,
+)
 from lc_assets.vocabulary import SnapshotId
 
 MINHASH_SUFFIX = ".minhash.parquet"

@@ -31,7 +31,7 @@ from lc_assets.stages.deduplication.verification import (
     verify,
     wanted_places,
 )
-from lc_assets.text.duplicates import Numbers
+from lc_assets.text.duplicates.clusters import Numbers
 
 _NOBODY: Final = np.empty(0, np.int64)
 NAMES: Final = pa.schema([("number", pa.int64()), ("id", pa.string())])

@@ -22,7 +22,7 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, PAIRS, TEXT, URL
 from lc_assets.stages.tables import TableWriter, read_lines, read_schema, read_table, write_table
-from lc_assets.text.duplicate_keys import digest_key, text_key, url_key
+from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
 _DOCUMENT_FACTS: Final = pa.schema([*FACTS, ("digest", pa.string())])
 _COLUMNS: Final = ("id", "url", "digest", "date_download", "raw_content")

@@ -26,7 +26,7 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path, publish
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, NEAR, TEXT, URL
 from lc_assets.stages.deduplication.stored_signatures import StoredSignatures
 from lc_assets.stages.tables import TableWriter
-from lc_assets.text.duplicate_keys import Key, band_keys, digest_key, text_key, url_key
+from lc_assets.text.duplicates.keys import Key, band_keys, digest_key, text_key, url_key
 
 Signer = Callable[[str], NDArray[np.uint32] | None]
 """Signs a text: ``(bands, rows)`` uint32; None for one of too few words. A module-level function:

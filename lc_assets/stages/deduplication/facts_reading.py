@@ -24,8 +24,7 @@ from lc_assets.execution.exchange import BucketWriter, by_hash, read_bucket
 from lc_assets.publishing import publish
 from lc_assets.stages.line_reading import regrouped
 from lc_assets.stages.tables import count_lines, opened_table
-from lc_assets.text.duplicates import Numbers
-from lc_assets.text.key_matches import standing_among
+from lc_assets.text.duplicates.clusters import Numbers, are_among
 
 LINES_AT_ONCE: Final = 1 << 16
 TEXTS_AT_ONCE: Final = 1 << 19
@@ -53,7 +52,7 @@ def facts_of(
         if not len(found):
             continue
         begin, end = np.searchsorted(numbers, [found[0], found[-1] + 1])
-        marks = standing_among(found.view(np.uint64), numbers[begin:end].view(np.uint64))
+        marks = are_among(found.view(np.uint64), numbers[begin:end].view(np.uint64))
         yield table.filter(pa.array(marks != others))
 
 

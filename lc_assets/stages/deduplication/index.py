@@ -26,7 +26,7 @@ from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.settings import Scheme
-from lc_assets.text.duplicate_keys import ROW_BITS
+from lc_assets.text.duplicates.keys import ROW_BITS
 
 PLACE_BITS = 32
 MOST_BANDS = 64

@@ -54,8 +54,8 @@ from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.duplicates import Numbers
-from lc_assets.text.shingles import jaccard, shingle_hashes
+from lc_assets.text.duplicates.clusters import Numbers
+from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(

@@ -25,7 +25,7 @@ from lc_assets.stages.deduplication.banded_documents import bands_of, documents_
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.settings import FACTS, PAIRS
-from lc_assets.text.duplicates import Clusters
+from lc_assets.text.duplicates.clusters import Clusters
 from lc_assets.vocabulary import parse_document_id
 
 MEMBERS: Final = pa.schema(

@@ -37,7 +37,7 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile, open_i
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.running import INDEX, read_summary
 from lc_assets.stages.deduplication.settings import Means
-from lc_assets.text.duplicates import Preference
+from lc_assets.text.duplicates.keys import Preference
 from lc_assets.text.words import split_lines
 
 LEAST_CHARS: Final = 200

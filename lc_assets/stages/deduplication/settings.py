@@ -4,8 +4,8 @@ import msgspec
 import pyarrow as pa
 
 from lc_assets.errors import BadInput
-from lc_assets.text.duplicates import Preference
-from lc_assets.text.shingles import SHINGLE_WORDS
+from lc_assets.text.duplicates.keys import Preference
+from lc_assets.text.duplicates.shingles import SHINGLE_WORDS
 
 DIGEST, TEXT, URL, NEAR = "digest", "text", "url", "near"
 KINDS = (DIGEST, TEXT, URL, NEAR)

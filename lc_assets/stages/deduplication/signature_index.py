@@ -8,7 +8,7 @@ it anew; a newer snapshot never does.
 
 Here: cutting, and what must hold. Not here: asking (`lc_assets.stages.deduplication.banded_documents`), bands
     themselves
-(`lc_assets.text.duplicate_keys`), pairs (`lc_assets.stages.deduplication.near_duplicate_pairs`).
+(`lc_assets.text.duplicates.keys`), pairs (`lc_assets.stages.deduplication.near_duplicate_pairs`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_table, write_table
-from lc_assets.text.duplicate_keys import ROW_BITS, band_keys
+from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId
 
 TOGETHER: Final = 1 << 16

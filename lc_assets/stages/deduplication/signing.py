@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lc_assets.stages.deduplication.asking import Signing
 from lc_assets.stages.deduplication.stored_signatures import label_of_signatures
-from lc_assets.text.minhash import FAST, signature
+from lc_assets.text.duplicates.minhash import FAST, signature
 
 BANDS, ROWS = 18, 7
 

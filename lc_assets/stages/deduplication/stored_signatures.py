@@ -22,7 +22,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.listings import minhash_path
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.publishing import finished
-from lc_assets.text.minhash import N_PERMUTATIONS
+from lc_assets.text.duplicates.minhash import N_PERMUTATIONS
 from lc_assets.vocabulary import parse_document_id
 
 SUFFIX: Final = ".minhash.parquet"

@@ -24,8 +24,8 @@ from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.facts import documents_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile
 from lc_assets.stages.deduplication.meeting import DISTINCT
-from lc_assets.text.duplicates import Numbers, Sets, similarities
-from lc_assets.text.shingles import shingle_hashes
+from lc_assets.text.duplicates.clusters import Numbers, Sets, similarities
+from lc_assets.text.duplicates.shingles import shingle_hashes
 
 VERIFIED = pa.schema([*DISTINCT, ("similarity", pa.float64())])
 

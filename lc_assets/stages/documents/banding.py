@@ -12,7 +12,7 @@ the band are kept.
 Two passes, a task per file in each; the second reads the measures that the first stored. Memory:
 one document, and 8 bytes for every document of the corpus between the passes.
 
-Here: files. Not here: the bounds (`lc_assets.text.bands`), computing a measure (`judges`).
+Here: files. Not here: the bounds (`lc_assets.text.rules.rules`), computing a measure (`judges`).
 """
 
 import contextlib
@@ -43,8 +43,7 @@ from lc_assets.stages.documents.judges import Judge
 from lc_assets.stages.documents.judging import require_judgeable
 from lc_assets.stages.documents.stored_values import is_stored, read_values, values_schema
 from lc_assets.stages.tables import TableWriter
-from lc_assets.text.bands import Shares, band
-from lc_assets.text.rules import Rule, RuleSet
+from lc_assets.text.rules.rules import Rule, RuleSet, Shares, band
 
 NO_VALUE: Final = "no value"
 SUMMARY_FILE: Final = "summary.json"

@@ -10,7 +10,7 @@ file                   what
 =====================  =======================================================================================
 ``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
 values judged
-``document_key.npy``   keys of all kinds (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
+``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
 =====================  =======================================================================================
 """
@@ -64,7 +64,7 @@ from lc_assets.stages.tables import (
     read_schema,
     read_table,
 )
-from lc_assets.text.lookup_keys import keys_of_parts
+from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 DOCUMENTS_FILE: Final = "documents.parquet"

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings, Settings
-from lc_assets.text.duplicates import Preference
+from lc_assets.text.duplicates.keys import Preference
 from lc_assets.vocabulary import LANGUAGES
 
 Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -141,7 +141,7 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
             what RedPajama-V2's ablations used.
         heldout_floor: of two documents at least this much alike, one held out and the other to be
             trained on, one is removed; LongCrawl64 did not do this.
-        prefer: which of several is kept, as in `lc_assets.text.duplicates.Preference`; a source is
+        prefer: which of several is kept, as in `lc_assets.text.duplicates.clusters.Preference`; a source is
             a snapshot. With the oldest a newer snapshot changes nothing of the older ones; with any
             other order it may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same

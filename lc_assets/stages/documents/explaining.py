@@ -44,12 +44,11 @@ from lc_assets.stages.documents.stored_values import (
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.lineage.tracing import lines_where
 from lc_assets.stages.tables import FILTERED
-from lc_assets.text.columns import computable, require_computable, values_of
-from lc_assets.text.editing import edited
-from lc_assets.text.models import NO_MODELS, Models
-from lc_assets.text.rules import Rule, RuleSet
-from lc_assets.text.signal_lists import NO_LISTS, WordLists
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.rules.columns import computable, require_computable, values_of
+from lc_assets.text.rules.line_rules import edited
+from lc_assets.text.rules.models import NO_MODELS, Models
+from lc_assets.text.rules.rules import Rule, RuleSet
+from lc_assets.text.signals.names import NO_LISTS, SCALARS, WordLists
 from lc_assets.vocabulary import parse_document_id
 
 Values = Mapping[str, float | None]

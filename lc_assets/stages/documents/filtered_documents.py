@@ -55,9 +55,9 @@ from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, the_sweeps_meet_th
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.tables import read_all
-from lc_assets.text.columns import require_computable
-from lc_assets.text.rules import RuleSet, long_enough
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.rules.columns import require_computable
+from lc_assets.text.rules.rules import RuleSet, long_enough
+from lc_assets.text.signals.names import SCALARS
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])

@@ -3,7 +3,7 @@ spoken.
 
 Here: a document of a plain corpus, or what is stored of one. Not here: files and counts
     (`judging`), computing columns and
-what they cost (`lc_assets.text.columns`).
+what they cost (`lc_assets.text.rules.columns`).
 """
 
 from collections.abc import Callable, Collection
@@ -15,10 +15,10 @@ import msgspec
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.stored_values import StoredValues
-from lc_assets.text.columns import Offered, by_cost, values_of
-from lc_assets.text.models import NO_MODELS, Models
-from lc_assets.text.rules import Complaint, RuleSet, judge
-from lc_assets.text.signal_lists import NO_LISTS, WordLists
+from lc_assets.text.rules.columns import Offered, by_cost, values_of
+from lc_assets.text.rules.models import NO_MODELS, Models
+from lc_assets.text.rules.rules import Complaint, RuleSet, judge
+from lc_assets.text.signals.names import NO_LISTS, WordLists
 
 Values = dict[str, float | None]
 

@@ -48,11 +48,11 @@ from lc_assets.stages.documents.stored_values import (
 from lc_assets.stages.documents.sweeping import table_of
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.stages.tables import COMPRESSION, write_table
-from lc_assets.text.columns import require_computable
-from lc_assets.text.models import NO_MODELS, Models
-from lc_assets.text.rules import Complaint, RuleSet
-from lc_assets.text.signal_lists import NO_LISTS, WordLists
-from lc_assets.text.sweeps import Sweep, sweep
+from lc_assets.text.rules.columns import require_computable
+from lc_assets.text.rules.models import NO_MODELS, Models
+from lc_assets.text.rules.rules import Complaint, RuleSet
+from lc_assets.text.rules.sweeps import Sweep, sweep
+from lc_assets.text.signals.names import NO_LISTS, WordLists
 
 ASKED: Final = "asked: "
 AT_ONCE: Final = 4096

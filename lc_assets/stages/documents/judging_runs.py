@@ -23,9 +23,9 @@ from lc_assets.stages.documents.measuring import lists_of, models_of
 from lc_assets.stages.documents.stored_values import is_stored, require_stored
 from lc_assets.stages.documents.sweeping import total_sweep
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
-from lc_assets.text.columns import require_computable
-from lc_assets.text.models import NO_MODELS
-from lc_assets.text.rules import RuleSet
+from lc_assets.text.rules.columns import require_computable
+from lc_assets.text.rules.models import NO_MODELS
+from lc_assets.text.rules.rules import RuleSet
 
 SUMMARY_FILE: Final = "summary.json"
 

@@ -3,7 +3,7 @@ published signal serves.
 
 Here: their values, the complaints about them, what a document offers to be computed from, and the
     lists and models. Not here: computing
-(`lc_assets.text.columns`), the fates of documents (`verdicts`).
+(`lc_assets.text.rules.columns`), the fates of documents (`verdicts`).
 """
 
 from array import array
@@ -25,14 +25,12 @@ from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.stages.documents.document_settings import ListSettings
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.settings import ModelSettings
-from lc_assets.text.columns import Offered, values_of
-from lc_assets.text.editing import line_rules_of
-from lc_assets.text.line_rules import LineRules, edit
-from lc_assets.text.measured_signals import first_score
-from lc_assets.text.models import NO_MODELS, PERPLEXITY, Models, needs_of
-from lc_assets.text.rules import Complaint, LineEdit, RuleSet, judge
-from lc_assets.text.signal_lists import NO_LISTS, WordLists
-from lc_assets.text.signal_names import CCNET_SIGNALS
+from lc_assets.text.rules.columns import Offered, values_of
+from lc_assets.text.rules.line_rules import LineRules, edit, line_rules_of
+from lc_assets.text.rules.models import NO_MODELS, PERPLEXITY, Models, needs_of
+from lc_assets.text.rules.rules import Complaint, LineEdit, RuleSet, judge
+from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, WordLists
+from lc_assets.text.signals.signals import first_score
 
 NOTHING: Final[dict[str, float]] = {}
 NO_RULES: Final = RuleSet("none", ())

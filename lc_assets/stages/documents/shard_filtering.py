@@ -52,11 +52,10 @@ from lc_assets.stages.documents.verdicts import (
     Verdicts,
 )
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, write_table
-from lc_assets.text.addresses import host_of
-from lc_assets.text.columns import values_of
-from lc_assets.text.languages import language_of
-from lc_assets.text.models import Models
-from lc_assets.text.rules import Complaint, RuleSet
+from lc_assets.text.links.addresses import host_of
+from lc_assets.text.rules.columns import values_of
+from lc_assets.text.rules.models import Models, language_of
+from lc_assets.text.rules.rules import Complaint, RuleSet
 
 CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15

@@ -26,9 +26,9 @@ from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.sharding import Read, Reads
-from lc_assets.text.columns import values_of
-from lc_assets.text.rules import RuleSet
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.rules.columns import values_of
+from lc_assets.text.rules.rules import RuleSet
+from lc_assets.text.signals.names import SCALARS
 
 SKIPPED = "shards skipped"
 UNIQUE = "shards treated as unique"

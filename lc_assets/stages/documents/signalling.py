@@ -20,8 +20,8 @@ from lc_assets.formats.redpajama.signal_lines import SUFFIX, signals_line, write
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.publishing import publish
 from lc_assets.stages.corpus_runs import over_corpus
-from lc_assets.text.signal_lists import WordLists
-from lc_assets.text.signals import measure_signals
+from lc_assets.text.signals.names import WordLists
+from lc_assets.text.signals.signals import measure_signals
 
 BYTES: Final = "bytes of text"
 WITHOUT_STOP_WORDS: Final = "documents without stop words of their language"

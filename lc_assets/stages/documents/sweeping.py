@@ -6,7 +6,7 @@ measures, the text of most documents was never read; what cannot be known withou
 a bound on a measure; and with the others in force, a bound on a published signal that is laxer than
 its own.
 
-Here: the tables, their sum, the claim about them. Not here: counting (`lc_assets.text.sweeps`),
+Here: the tables, their sum, the claim about them. Not here: counting (`lc_assets.text.rules.sweeps`),
     plots.
 """
 
@@ -25,7 +25,7 @@ from lc_assets.stages.documents.shard_inputs import FilterTask
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import SWEEP, count_lines, read_table
-from lc_assets.text.sweeps import Sweep, sweep
+from lc_assets.text.rules.sweeps import Sweep, sweep
 
 SWEEP_SUFFIX = ".sweep.parquet"
 COUNTS = ("kept_alone", "kept_with_the_others")

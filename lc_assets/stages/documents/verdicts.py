@@ -6,7 +6,7 @@ built for one document alone: reasons and values of a whole shard lie in two arr
 dropped documents is cut out of them. (One dictionary per document took as long as decompressing and
 splitting the file.)
 
-Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), reading files
+Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules.rules`), reading files
     (`filtering`).
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.tables import DROPPED
-from lc_assets.text.rules import Complaint, RuleSet, judge_columns
+from lc_assets.text.rules.rules import Complaint, RuleSet, judge_columns
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
 """Fates that no signal decides. They count from the end, where their reasons stand."""

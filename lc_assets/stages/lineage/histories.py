@@ -21,7 +21,7 @@ from lc_assets.stages.line_reading import read_some
 from lc_assets.stages.lineage.row_lineage import RowIndex
 from lc_assets.stages.lineage.tracing import Row, lines_where
 from lc_assets.stages.tables import KEYED
-from lc_assets.text.lookup_keys import Kind
+from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
 STAGES_THAT_DROP = ("filtered_documents", "token_documents")

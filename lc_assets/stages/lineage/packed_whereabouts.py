@@ -29,7 +29,7 @@ from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.releases.serving import behind
 from lc_assets.stages.tables import mapped_table, read_table
 from lc_assets.stages.tokens.packing_tokens import LABEL
-from lc_assets.text.lookup_keys import Kind
+from lc_assets.text.links.addresses import Kind
 from lc_assets.tokens.orders import places_of
 from lc_assets.vocabulary import SPLITS, parse_document_id
 

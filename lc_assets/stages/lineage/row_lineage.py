@@ -5,7 +5,7 @@ milliseconds.
 file                    content
 ======================  ======================================================================
 ``records.parquet``     the columns of the row table that tracing needs, in small row groups
-``row_key.npy``         keys of the rows' documents (`lc_assets.text.lookup_keys`), in the
+``row_key.npy``         keys of the rows' documents (`lc_assets.text.links.addresses`), in the
                         format of `lc_assets.formats.key_index`
 ``row_place.npy``       the line of ``records.parquet`` of each key
 ``removed_key.npy``     ids of removed documents and of the documents kept instead
@@ -50,7 +50,7 @@ from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.stages.tables import ROWS, read_table
-from lc_assets.text.lookup_keys import keys_of_documents
+from lc_assets.text.links.addresses import keys_of_documents
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 RECORDS_FILE: Final = "records.parquet"

@@ -29,7 +29,7 @@ from lc_assets.stages.lineage.tracing import Row, grid_behind, row_from
 from lc_assets.stages.mixes.blended_mix import Mix, MixSource, read_mix
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import ROWS, read_table
-from lc_assets.text.lookup_keys import Kind, normal, values_of
+from lc_assets.text.links.addresses import Kind, normal, values_of
 from lc_assets.tokens.orders import place_of, places_of
 from lc_assets.vocabulary import parse_document_id
 
@@ -71,7 +71,7 @@ def find_url(lake: Lake, url: str) -> list[Found]:
 
 
 def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
-    """Where all documents that match a value (`lc_assets.text.lookup_keys`) ended up, in every
+    """Where all documents that match a value (`lc_assets.text.links.addresses`) ended up, in every
     published snapshot.
     """
     return whereabouts_of(lake, rows_by(lake, kind, value))

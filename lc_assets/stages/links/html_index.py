@@ -1,6 +1,6 @@
 """`html_index`: which record of the crawl contains a filtered document's page, as it was fetched.
 
-A page is identified by its key (`lc_assets.text.page_keys`). Its records are located by reading the
+A page is identified by its key (`lc_assets.text.links.page_keys`). Its records are located by reading the
 archives once (``html_index.index = "scan"``; or the crawl's own lists of links with
 ``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
 (``"columnar"``). With an index, a capture must also have the index's key of the document's URL.
@@ -80,7 +80,7 @@ from lc_assets.stages.links.page_documents import NO_ADDRESS, DocumentsTask, not
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import count_lines, read_lines, read_table, write_table
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 
 INDEX_SUFFIX: Final = ".html_index.parquet"

@@ -33,9 +33,9 @@ from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS, warm_up
 from lc_assets.stages.tables import TableWriter
-from lc_assets.text.links import Extractor, page_links
-from lc_assets.text.page_keys import key_host, page_key
-from lc_assets.text.targets import Targets, targets_of
+from lc_assets.text.links.links import Extractor, page_links
+from lc_assets.text.links.page_keys import key_host, page_key
+from lc_assets.text.links.targets import Targets, targets_of
 
 FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
 """The field of a line that contains its links."""

@@ -1,6 +1,6 @@
 """Columns of the tables between a crawl's pages and LongPack's documents.
 
-A page is identified by its **page key** (`lc_assets.text.page_keys`), a document by its id. There
+A page is identified by its **page key** (`lc_assets.text.links.page_keys`), a document by its id. There
 is one table per shard of filtered documents, with the shard's name, except for `LINK_CLAIMS`: one
 per snapshot.
 """
@@ -79,7 +79,7 @@ output order.
 
 ``keys`` are the words above the page: those of `page_links`, or the page's title if these are
 uninformative; ``cluster`` identifies the content
-(`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone.
+(`lc_assets.text.duplicates.keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone.
 Roots are sorted by turn, children by place.
 """
 

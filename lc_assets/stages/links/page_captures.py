@@ -40,7 +40,7 @@ from lc_assets.stages.links.page_documents import (
     working_table,
 )
 from lc_assets.stages.tables import TableWriter
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.links.page_keys import page_key
 
 CAPTURES: Final = pa.schema(
     [

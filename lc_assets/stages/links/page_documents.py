@@ -29,8 +29,7 @@ from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.surt import surt
+from lc_assets.text.links.page_keys import page_key, surt
 
 DOCUMENTS: Final = pa.schema(
     [

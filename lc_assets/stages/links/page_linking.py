@@ -26,8 +26,8 @@ from lc_assets.publishing import publish
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.text.links import Extractor, Link, PageLinks, page_links
-from lc_assets.text.targets import Targets, targets_of
+from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
+from lc_assets.text.links.targets import Targets, targets_of
 
 LINKS_SUFFIX: Final = ".links.parquet"
 NO_ROOT: Final = "no root"

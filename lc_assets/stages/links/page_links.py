@@ -45,8 +45,8 @@ from lc_assets.stages.links.page_linking import (
 )
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.targets import REASONS
+from lc_assets.text.links.page_keys import page_key
+from lc_assets.text.links.targets import REASONS
 from lc_assets.vocabulary import SnapshotId
 
 CHECKED_LINES = 1000

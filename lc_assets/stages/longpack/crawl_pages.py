@@ -29,10 +29,10 @@ from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.pages import TITLE_CHARS
 from lc_assets.stages.tables import FILTERED, TableWriter, read_lines
-from lc_assets.text.links import Extractor, PageLinks, page_links
-from lc_assets.text.page_keys import key_host, page_key
-from lc_assets.text.page_text import Quality, page_text
-from lc_assets.text.targets import Target, targets_of
+from lc_assets.text.html.page_text import Quality, page_text
+from lc_assets.text.links.links import Extractor, PageLinks, page_links
+from lc_assets.text.links.page_keys import key_host, page_key
+from lc_assets.text.links.targets import Target, targets_of
 
 NO_TEXT: Final = "no text"
 NO_KEY: Final = "no address of the web"

@@ -11,7 +11,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.stages.settings import Seed, Settings
-from lc_assets.text.referrals import require_edges
+from lc_assets.text.referrals.referrals import require_edges
 from lc_assets.vocabulary import KIBI
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]

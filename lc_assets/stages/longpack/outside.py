@@ -58,8 +58,8 @@ from lc_assets.stages.longpack.json_lines import (
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import FACTS, Draws
 from lc_assets.stages.tables import read_all
-from lc_assets.text.links import Extractor
-from lc_assets.text.page_text import Quality
+from lc_assets.text.html.page_text import Quality
+from lc_assets.text.links.links import Extractor
 
 WORK: Final = ".longpack"
 DOCUMENTS, REST = "documents", "rest"

@@ -5,7 +5,7 @@ address or domain.
 file                 what
 ===================  =======================================================================================
 ``pages.parquet``    a line per part of every document, `PAGES`, in the order of the tables of spans
-``page_key.npy``     keys of the pages (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
+``page_key.npy``     keys of the pages (`lc_assets.text.links.addresses`), see `lc_assets.formats.key_index`
 ``page_place.npy``   which line of ``pages.parquet`` each key is of
 ===================  =======================================================================================
 
@@ -27,7 +27,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import write_parts_in_groups
 from lc_assets.stages.tables import opened_table, read_table
-from lc_assets.text.lookup_keys import keys_of_parts
+from lc_assets.text.links.addresses import keys_of_parts
 
 PAGES_FILE: Final = "pages.parquet"
 INDEX: Final = "page"

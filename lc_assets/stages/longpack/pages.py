@@ -27,8 +27,8 @@ from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.duplicate_keys import text_key
-from lc_assets.text.page_keys import is_home, key_host, page_key
+from lc_assets.text.duplicates.keys import text_key
+from lc_assets.text.links.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.orders import heldout
 from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
 

@@ -47,7 +47,7 @@ from lc_assets.stages.packing.spooling import (
     spool_beside,
     tables,
 )
-from lc_assets.text.term_counts import term_counts
+from lc_assets.text.duplicates.shingles import term_counts
 
 COLUMNS: Final = pa.schema([("terms", pa.list_(pa.int32())), ("counts", pa.list_(pa.int32()))])
 EMPTY: Final = "empty"

@@ -32,11 +32,11 @@ from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_STAGE
 from lc_assets.stages.withdrawal.withdrawn_documents import entries_of, withdrawn_lines
-from lc_assets.text.lookup_keys import Kind, values_of
+from lc_assets.text.links.addresses import Kind, values_of
 
 CLAIM: Final = "nothing_withdrawn_is_served"
 Sought = Sequence[tuple[Kind, str]]
-"""Kinds and normal values, as `lc_assets.text.lookup_keys` has them."""
+"""Kinds and normal values, as `lc_assets.text.links.addresses` has them."""
 
 
 class Roster(Protocol):

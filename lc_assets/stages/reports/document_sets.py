@@ -29,7 +29,7 @@ from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.concepts import Part
+from lc_assets.text.referrals.concepts import Part
 
 NATURAL: Final = "natural"
 LONGPACK: Final = "longpack"

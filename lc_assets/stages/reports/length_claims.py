@@ -19,8 +19,8 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_sp
 from lc_assets.stages.reports.document_sets import LONGPACK, NATURAL, PACKED, SETS, STAGE_OF_SET
 from lc_assets.stages.reports.report_tables import LENGTH_SHARES
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.referral_tables import LENGTHS as LOWER
-from lc_assets.text.referral_tables import group_names
+from lc_assets.text.referrals.tables import LENGTHS as LOWER
+from lc_assets.text.referrals.tables import group_names
 from lc_assets.tokens.tokenizers import escape
 
 SUFFIX: Final = ".lengths.parquet"

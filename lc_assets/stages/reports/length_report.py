@@ -63,8 +63,8 @@ from lc_assets.stages.reports.length_claims import (
 from lc_assets.stages.reports.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
 from lc_assets.stages.tables import TableWriter, read_lines, write_table
 from lc_assets.stages.tokens.token_documents import params_of
-from lc_assets.text.referral_tables import LENGTHS as LOWER
-from lc_assets.text.referral_tables import group_names, group_of
+from lc_assets.text.referrals.tables import LENGTHS as LOWER
+from lc_assets.text.referrals.tables import group_names, group_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 from lc_assets.vocabulary import SnapshotId
 

@@ -29,21 +29,15 @@ from lc_assets.stages.reports.document_sets import (
 )
 from lc_assets.stages.reports.report_tables import DENSITIES, REFERRALS
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.text.concepts import LexicalConcepts
-from lc_assets.text.referral_tables import (
+from lc_assets.text.referrals.concepts import LexicalConcepts
+from lc_assets.text.referrals.referrals import ReferralCounts, bucket_names, count_referrals
+from lc_assets.text.referrals.tables import (
     KINDS,
     LENGTHS,
     Sums,
     group_names,
     group_of,
     paper_figures,
-)
-from lc_assets.text.referrals import (
-    ReferralCounts,
-    bucket_names,
-    concept_counts,
-    neighbour_counts,
-    pair_counts,
 )
 
 SUFFIX: Final = ".referrals.parquet"
@@ -243,9 +237,7 @@ def referrals_are_counted_anew(check_input: CheckInput) -> CheckResult:
         common = frozenset(
             read_table(check_input.folder / COMMON_FILE, ["word"])["word"].to_pylist()
         )
-        finder = LexicalConcepts(
-            dataclasses.replace(read_special_words(), common=common), plain=True
-        )
+        finder = LexicalConcepts(dataclasses.replace(read_special_words(), common=common))
         for line, document in _chosen(check_input):
             n_counted += 1
             if document is None or not _is_counted_so(line, document, finder, params):
@@ -264,10 +256,8 @@ def _is_counted_so(
 ) -> bool:
     parts = document.parts if params["scope"] == "document" else ()
     found = finder.mentions(document.text, parts)
-    counts = [
-        counted(found, params["buckets"]).tolist()
-        for counted in (pair_counts, neighbour_counts, concept_counts)
-    ]
+    counted = count_referrals(found, params["buckets"])
+    counts = [list(getattr(counted, kind)) for kind in KINDS]
     known = (
         line["n_chars"],
         line["n_parts"],

@@ -4,7 +4,7 @@ beside the LongPack paper's tables.
 A sample of each set and length group is measured, selected by a keyed hash of the ids. Words that
 are common among the pieces of natural documents are no concepts in any set, so that sets are
 comparable. Publishes a table per set and shard, the means of all sets, and the common words. Not
-here: the definition of a referral (`lc_assets.text.referrals`), the sets
+here: the definition of a referral (`lc_assets.text.referrals.referrals`), the sets
 (`lc_assets.stages.reports.document_sets`), plain files (`lc_assets.stages.reports.referring`).
 """
 
@@ -61,10 +61,9 @@ from lc_assets.stages.reports.referral_claims import (
 from lc_assets.stages.reports.referring import Measuring, finder_of, line_of
 from lc_assets.stages.reports.report_tables import COMMON_WORDS, DENSITIES, REFERRALS
 from lc_assets.stages.tables import TableWriter, read_lines, read_table, write_table
-from lc_assets.text.background import Background
-from lc_assets.text.concepts import LexicalConcepts
-from lc_assets.text.referral_tables import group_names, group_of
-from lc_assets.text.referrals import count_referrals
+from lc_assets.text.referrals.concepts import Background, LexicalConcepts
+from lc_assets.text.referrals.referrals import count_referrals
+from lc_assets.text.referrals.tables import group_names, group_of
 from lc_assets.vocabulary import SnapshotId
 
 BACKGROUND_DOCUMENTS: Final = 2000

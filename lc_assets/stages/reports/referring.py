@@ -1,7 +1,7 @@
 """Referrals of documents: what is measured of one, and of a corpus file by file.
 
 If common words are excluded, a corpus is read twice: they are known only after its background was
-read (`lc_assets.text.background`). Background documents are selected by a keyed hash of their ids,
+read (`lc_assets.text.referrals.concepts`). Background documents are selected by a keyed hash of their ids,
 so the order of files and the number of workers do not matter. Not here: the report of a snapshot's
 document sets (`lc_assets.stages.reports.referral_report`).
 """
@@ -30,10 +30,14 @@ from lc_assets.publishing import publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.report_tables import REFERRALS
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.text.background import Background
-from lc_assets.text.concepts import Concepts, LexicalConcepts, Part
-from lc_assets.text.referral_tables import LENGTHS, Sums, group_names, group_of
-from lc_assets.text.referrals import DISTANCES, ReferralCounts, count_referrals, require_edges
+from lc_assets.text.referrals.concepts import Background, Concepts, LexicalConcepts, Part
+from lc_assets.text.referrals.referrals import (
+    DISTANCES,
+    ReferralCounts,
+    count_referrals,
+    require_edges,
+)
+from lc_assets.text.referrals.tables import LENGTHS, Sums, group_names, group_of
 
 TABLES: Final = (".parquet", ".jsonl", ".jsonl.gz")
 BACKGROUND_BYTES: Final = 64 << 20

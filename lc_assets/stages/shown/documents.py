@@ -17,7 +17,7 @@ from lc_assets.stages.documents import shard_filtering, sweeping
 from lc_assets.stages.showing import Passages, Plot, Shown, Table
 from lc_assets.stages.shown import origins
 from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
-from lc_assets.text import sweeps
+from lc_assets.text.rules import sweeps
 
 SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the threshold in force; the plot has more."""

@@ -66,7 +66,7 @@ from lc_assets.stages.tokens.checked_tokenizing import (
     SpotCheck,
     tokenize_checked,
 )
-from lc_assets.text.privacy import replace_personal
+from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.prefixes import first_ids, most_tokens
 from lc_assets.tokens.tokenizers import Tokenizer, escape

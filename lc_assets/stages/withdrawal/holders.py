@@ -41,7 +41,7 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.releases.serving import GRIDS_OF, ROSTERS_OF, behind
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
-from lc_assets.text.lookup_keys import Kind
+from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
 WORKING_MATERIAL: Final = ("filtered_documents", "document_keys")

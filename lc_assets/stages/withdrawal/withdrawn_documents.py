@@ -48,7 +48,7 @@ from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.tables import WITHDRAWN, opened_table, read_table, write_table
-from lc_assets.text.lookup_keys import Kind, values_of
+from lc_assets.text.links.addresses import Kind, values_of
 
 TABLE: Final = "withdrawn.parquet"
 LISTED: Final = "listed"

@@ -22,7 +22,7 @@ from lc_assets.formats.archives.records import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.randomness import rng_for
-from lc_assets.text.page_text import page_text
+from lc_assets.text.html.page_text import page_text
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 from lc_assets_tests.memory import added
 

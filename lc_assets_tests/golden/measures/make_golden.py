@@ -7,9 +7,10 @@ python -m lc_assets_tests.golden.measures.make_golden
 import json
 from pathlib import Path
 
-from lc_assets.text.word_counts import WORD_KINDS, words_of
+from lc_assets.text.measures.words import WORD_KINDS
 from lc_assets_tests.golden.measures.texts import TEXTS
 from lc_assets_tests.reference.datatrove_values import c4_values, values_of
+from lc_assets_tests.reference.measures import words_of
 
 GOLDEN = Path(__file__).with_name("datatrove.json")
 

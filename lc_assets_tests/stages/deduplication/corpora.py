@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.asking import Search, Signing
-from lc_assets.text.shingles import jaccard, shingle_hashes
+from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 from lc_assets.text.words import normalize
 
 BANDS, ROWS = 16, 4

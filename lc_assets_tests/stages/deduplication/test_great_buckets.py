@@ -12,7 +12,7 @@ from lc_assets.formats.npy import npy_bytes
 from lc_assets.stages.deduplication import candidates
 from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands
-from lc_assets.text.duplicate_keys import band_keys
+from lc_assets.text.duplicates.keys import band_keys
 
 CENTRES = 4
 

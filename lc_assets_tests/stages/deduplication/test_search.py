@@ -8,7 +8,7 @@ from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages.deduplication import evidence, running
 from lc_assets.stages.deduplication.running import decide_again, deduplicate, read_summary
 from lc_assets.stages.deduplication.settings import KINDS, Decision, Means
-from lc_assets.text.duplicates import Candidate, Preference
+from lc_assets.text.duplicates.keys import Candidate, Preference
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
     connected,
@@ -26,7 +26,7 @@ SEEDS = (1, 2, 3)
 
 def expected_removed(documents, pairs, decision):
     """What must be removed and why, by looking at everything; by id."""
-    from lc_assets.text.duplicate_keys import digest_key, text_key, url_key
+    from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
     keys = {
         "digest": lambda d: digest_key(d["digest"]),

@@ -16,7 +16,7 @@ from lc_assets.stages.deduplication.running import deduplicate, read_summary
 from lc_assets.stages.deduplication.settings import Decision
 from lc_assets.stages.deduplication.signing import BANDS, OWN, ROWS, stored_signing
 from lc_assets.stages.deduplication.stored_signatures import StoredSignatures
-from lc_assets.text.minhash import FAST, RPV2, signature
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets_tests.stages.deduplication.corpora import planted, write
 
 TABLES = ("pairs", "clusters", "removed", "kept")

@@ -18,7 +18,7 @@ from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.outside import Crawl, pack_crawl
 from lc_assets.stages.tables import read_lines
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference import longpack_paper
 

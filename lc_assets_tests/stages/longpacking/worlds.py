@@ -17,7 +17,7 @@ from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import Draws
 from lc_assets.stages.tables import FILTERED
-from lc_assets.text.page_keys import page_key
+from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference.link_claims import World
 

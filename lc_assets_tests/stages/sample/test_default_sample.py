@@ -15,7 +15,7 @@ from lc_assets.sample.prose.gather import MAX_TEXT_BYTES, InstalledProse, instal
 from lc_assets.sample.prose.pages import PAGE_CHARS
 from lc_assets.sample.prose.shelves import Shelf
 from lc_assets.sample.writing import write_sample
-from lc_assets.text.rules import judge_columns
+from lc_assets.text.rules.rules import judge_columns
 from lc_assets.vocabulary import Shard
 
 MB = 1_000_000

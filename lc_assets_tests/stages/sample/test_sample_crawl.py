@@ -20,8 +20,8 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.folder_texts import texts_from_folder
 from lc_assets.sample.page_html import PORTAL, Web, WebPage
 from lc_assets.sample.writing import CRAWL, write_sample
-from lc_assets.text.page_keys import page_key
-from lc_assets.text.page_text import page_text
+from lc_assets.text.html.page_text import page_text
+from lc_assets.text.links.page_keys import page_key
 
 SNAPSHOTS = ("2022-49", "2023-06")
 

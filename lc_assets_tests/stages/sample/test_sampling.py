@@ -18,7 +18,7 @@ from lc_assets.lake.receipts import decode_json
 from lc_assets.sample.folder_texts import texts_from_folder
 from lc_assets.sample.records import PERPLEXITIES
 from lc_assets.sample.writing import REPORT, SampleReport, write_sample
-from lc_assets.text.signals import signals_of
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
 Documents = dict[str, DocumentRecord]

@@ -1,0 +1,1 @@
+"""Evaluation items in documents: n-grams of loose words, their index, scans, overlaps."""

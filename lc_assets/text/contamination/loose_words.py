@@ -1,0 +1,271 @@
+r"""Loose words: a text's words without case, accents and punctuation.
+
+Two copies of a sentence seldom agree to the letter: quotes are curled, dashes lengthened, accents
+lost, lines wrapped. Loose words hide these differences from the search for contamination. A
+character is folded by itself, never by its neighbours:
+
+===========================  =======================================================================
+letter or number             case-folded, compatibility forms resolved: ``É`` is ``e``, ``ß`` is
+                             ``ss``, ``ﬁ`` is ``fi``
+mark without width, format   nothing: combining accents, soft hyphens, joiners
+apostrophe, straight or not  nothing: ``don't`` is one word
+of a script without spaces   a word of its own: Han, kana, Thai, Lao, Burmese, Khmer
+anything else                the end of a word: white space, punctuation, symbols, controls, lone
+                             surrogates
+===========================  =======================================================================
+
+These are not RedPajama-V2's normalized words (`lc_assets.text.words`), which keep accents and
+curled quotes and join what a dash separates. A word's hash is `mix64` of FNV-1a over its folded
+code points.
+"""
+
+import unicodedata
+from functools import cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.text.hashing import FNV_PRIME, code_points, mix64_kernel
+
+PRIME: Final = np.uint64(FNV_PRIME)
+ALONE, MANY, REST = np.uint32(1 << 30), np.uint32(1 << 31), np.uint32((1 << 30) - 1)
+"""Marks in the table: a word of its own; several code points, of which the `REST` of the entry says
+where they are.
+"""
+
+SEPARATOR, DROPPED = 0, 1
+"""What the table says of a character that ends a word, and of one that becomes nothing."""
+_PAGE: Final = 256
+_N_CODES: Final = 0x110000
+
+_APOSTROPHES = frozenset("'\u2018\u2019\u02bc\u02bb\u2032\u00b4`")
+_WITHOUT_SPACES = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3005, 0x3007),
+    (0x3041, 0x30FF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9D),
+    (0x20000, 0x3FFFD),
+)
+_VANISHING = frozenset(("Mn", "Me", "Cf"))
+
+
+@cache
+def fold_character(char: str) -> str:
+    """What a character becomes: letters, nothing, or a space where it ends a word.
+
+    >>> [fold_character(char) for char in "Éßﬁ½'-\u0301"]
+    ['e', 'ss', 'fi', '12', '', ' ', '']
+    """
+    if char in _APOSTROPHES or unicodedata.category(char) in _VANISHING:
+        return ""
+    resolved = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    return "".join(part for part in resolved if _spells(part)) or " "
+
+
+@cache
+def is_alone(char: str) -> bool:
+    """Whether a character is a word of its own.
+
+    >>> [is_alone(char) for char in "a東ア한"]
+    [False, True, True, False]
+    """
+    code = ord(char)
+    return any(first <= code <= last for first, last in _WITHOUT_SPACES) and fold_character(
+        char
+    ) not in {"", " "}
+
+
+def _spells(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] in "LN" or category == "Mc"
+
+
+class FoldingTable:
+    """What each code point becomes, for the kernels; filled page by page as texts need it.
+
+    Attributes:
+        codes: ``(1114112,)`` uint32: `SEPARATOR`, `DROPPED`, a folded code point (perhaps marked
+            `ALONE`), or `MANY` and where in ``several`` its folded code points are. Untouched pages
+            take no memory.
+        several: uint32: how many code points, then these, for each character that becomes several.
+        known: ``(4352,)`` bool: the pages that are filled.
+    """
+
+    def __init__(self) -> None:
+        self.codes: NDArray[np.uint32] = np.zeros(_N_CODES, np.uint32)
+        self.several: NDArray[np.uint32] = np.zeros(1, np.uint32)
+        self.known: NDArray[np.bool_] = np.zeros(_N_CODES // _PAGE, np.bool_)
+        self.fill(0)
+
+    def fill(self, page: int) -> None:
+        """Fill one page of 256 code points."""
+        several: list[int] = []
+        entries = [
+            self._entry(chr(code), several) for code in range(page * _PAGE, (page + 1) * _PAGE)
+        ]
+        if several:  # before the entries that point into it: another thread may be reading
+            self.several = np.concatenate([self.several, np.array(several, np.uint32)])
+        self.codes[page * _PAGE : (page + 1) * _PAGE] = entries
+        self.known[page] = True
+
+    def _entry(self, char: str, several: list[int]) -> int:
+        folded = fold_character.__wrapped__(char)
+        if folded in {"", " "}:
+            return SEPARATOR if folded else DROPPED
+        mark = int(ALONE) if is_alone(char) else 0
+        if len(folded) == 1:
+            return mark | ord(folded)
+        place = len(self.several) + len(several)
+        several += [len(folded), *map(ord, folded)]
+        return int(MANY) | mark | place
+
+
+@cache
+def folding_table() -> FoldingTable:
+    """This process's table."""
+    return FoldingTable()
+
+
+def word_letters(
+    text: str, basis: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
+    """The loose words of a text: their code points, where each word ends in these, and its hash.
+
+    Args:
+        text: any.
+        basis: what hashes begin from.
+    """
+    codes, table = known_codes(text)
+    letters = np.empty(_folded_length(codes, *table), np.uint32)
+    ends, hashes = np.empty(len(letters), np.int64), np.empty(len(letters), np.uint64)
+    n_words = _fold_words(codes, *table, np.uint64(basis), letters, ends, hashes)
+    return letters, ends[:n_words].copy(), hashes[:n_words].copy()
+
+
+def known_codes(
+    text: str,
+) -> tuple[NDArray[np.uint32], tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+    """Code points of a text, and the folding table's ``codes`` and ``several`` with all their pages
+    filled.
+    """
+    codes, table = code_points(text), folding_table()
+    i = -1 if text.isascii() else _unknown_page(codes, table.known, 0)
+    while i >= 0:
+        table.fill(int(codes[i]) >> 8)
+        i = _unknown_page(codes, table.known, i)
+    return codes, (table.codes, table.several)
+
+
+@compiled
+def _unknown_page(codes: NDArray[np.uint32], known: NDArray[np.bool_], begin: int) -> int:
+    """The place of the first code point from ``begin`` on whose page of the table is not filled; -1
+    when all are.
+    """
+    for i in range(begin, len(codes)):
+        if not known[codes[i] >> np.uint32(8)]:
+            return i
+    return -1
+
+
+@compiled
+def _fold_words(
+    codes: NDArray[np.uint32],
+    table: NDArray[np.uint32],
+    several: NDArray[np.uint32],
+    basis: np.uint64,
+    letters: NDArray[np.uint32],
+    ends: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+) -> int:
+    """Write a text's loose words: their code points one after another, where each ends in there,
+    and its hash.
+
+    Args:
+        codes: ``(n,)`` code points of the text.
+        table: of `lc_assets.text.contamination.loose_words.FoldingTable`, as is ``several``.
+        basis: what a hash begins from.
+        letters: room for `_folded_length` code points; ``ends`` and ``hashes``: room for n words
+            each.
+
+    Returns:
+        How many words there are.
+    """
+    n_letters = 0
+    n_words = 0
+    begun = 0
+    value = basis
+    for i in range(len(codes)):
+        entry = table[codes[i]]
+        if entry == 1:
+            continue
+        alone = (entry & ALONE) != 0
+        if (entry == 0 or alone) and n_letters > begun:
+            ends[n_words], hashes[n_words] = n_letters, mix64_kernel(value)
+            n_words, begun, value = n_words + 1, n_letters, basis
+        if entry == 0:
+            continue
+        if entry & MANY:
+            first = np.int64(entry & REST)
+            for step in range(np.int64(several[first])):
+                letters[n_letters] = several[first + 1 + step]
+                value = (value ^ np.uint64(letters[n_letters])) * PRIME
+                n_letters += 1
+        else:
+            letters[n_letters] = entry & REST
+            value = (value ^ np.uint64(letters[n_letters])) * PRIME
+            n_letters += 1
+        if alone:
+            ends[n_words], hashes[n_words] = n_letters, mix64_kernel(value)
+            n_words, begun, value = n_words + 1, n_letters, basis
+    if n_letters > begun:
+        ends[n_words], hashes[n_words] = n_letters, mix64_kernel(value)
+        n_words += 1
+    return n_words
+
+
+@compiled
+def _folded_length(
+    codes: NDArray[np.uint32], table: NDArray[np.uint32], several: NDArray[np.uint32]
+) -> int:
+    """How many code points a text's loose words have together."""
+    n_letters = 0
+    for i in range(len(codes)):
+        entry = table[codes[i]]
+        if entry & MANY:
+            n_letters += int(several[np.int64(entry & REST)])
+        elif entry > 1:
+            n_letters += 1
+    return n_letters
+
+
+@compiled
+def first_unlike(
+    letters: NDArray[np.uint32],
+    ends: NDArray[np.int64],
+    words: NDArray[np.int64],
+    vocabulary: NDArray[np.uint32],
+    vocabulary_ends: NDArray[np.int64],
+) -> int:
+    """The number of the first word whose code points are not those of the vocabulary's word; -1
+    when all are.
+    """
+    begin = np.int64(0)
+    for number in range(len(ends)):
+        word = words[number]
+        at = vocabulary_ends[word - 1] if word > 0 else np.int64(0)
+        length = ends[number] - begin
+        if vocabulary_ends[word] - at != length:
+            return number
+        for step in range(length):
+            if vocabulary[at + step] != letters[begin + step]:
+                return number
+        begin = ends[number]
+    return -1

@@ -1,0 +1,265 @@
+"""How much of which evaluation items a document holds, and whether that is too much.
+
+A document is scanned once (`lc_assets.text.contamination.scanning`). From what was found, `Weigher`
+computes per item how much of it the document holds, and a `ContaminationRule` decides. Finds can be
+kept and decided on again with another rule, without another scan.
+
+============  ======================================================================================
+mode          a document is contaminated when
+============  ======================================================================================
+``coverage``  it holds at least ``threshold`` of some item's n-grams: the item can be learned from it
+``any``       it holds any n-gram of any item, as the authors of GPT-3 searched; finds most, and
+              quotations too
+``overlap``   as ``coverage``, or at least ``threshold`` of the document's own words are in items: a
+              document that is a piece of a held-out one; for training data against held-out data
+============  ======================================================================================
+
+Common n-grams (licence texts, templates of questions) do not identify an item. Those in many items
+are left out of every share (`in_many_items`). Those in many documents of a corpus are reported, and
+left out from a given number of documents on: Brown et al. 2020 ignore n-grams in more than ten.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.text.contamination.grams import GramIndex
+from lc_assets.text.contamination.scanning import Finds, find_grams
+
+Mode = Literal["coverage", "any", "overlap"]
+
+
+class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
+    """Decides when a document is contaminated; see the module.
+
+    Attributes:
+        mode: see the module.
+        threshold: least share, above 0 and at most 1; not used by ``any``.
+    """
+
+    mode: Mode = "coverage"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise BadInput(f"the threshold is a share: above 0 and at most 1, not {self.threshold}")
+
+    def condemns(self, overlap: "Overlap") -> bool:
+        """Whether this much of an item is too much."""
+        if self.mode == "any":
+            return True
+        return overlap.coverage >= self.threshold or (
+            self.mode == "overlap" and overlap.document_share >= self.threshold
+        )
+
+
+class Overlap(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one item a document holds.
+
+    Attributes:
+        item: the item's number in the index.
+        grams: distinct n-grams of the item in the document; ``item_grams``: in the item.
+        coverage: their share.
+        longest_words: words of the item's longest stretch that these n-grams cover without a gap.
+        document_share: share of the document's words that n-grams of any item cover; the same in
+            all its overlaps.
+        start: first character of the item's longest matched stretch in the document; ``end``: after
+            its last one.
+    """
+
+    item: int
+    grams: int
+    item_grams: int
+    coverage: float
+    longest_words: int
+    document_share: float
+    start: int
+    end: int
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A document's overlaps, the most covered item first, and the rule's decision."""
+
+    id: str
+    overlaps: tuple[Overlap, ...]
+    condemned: bool
+
+
+def contaminated(
+    documents: Iterable[tuple[str, str]],
+    index: GramIndex,
+    rule: ContaminationRule | None = None,
+    *,
+    ignored: Collection[int] = (),
+) -> Iterator[Evidence]:
+    """Yield the overlaps of each document that holds any n-gram of any item.
+
+    >>> from lc_assets.text.contamination.grams import Item
+    >>> from lc_assets.text.contamination.indexing import build_index
+    >>> index = build_index([Item(id="q", parts=("What is the airspeed velocity of an unladen swallow?",))])
+    >>> documents = [("a", "No."), ("b", "what is the AIRSPEED velocity of an unladen swallow")]
+    >>> [(found.id, found.condemned) for found in contaminated(documents, index)]
+    [('b', True)]
+
+    Args:
+        documents: id and text of each.
+        index: of the evaluation items.
+        rule: when a document is contaminated.
+        ignored: n-grams that do not count.
+    """
+    rule = rule or ContaminationRule()
+    weigher = Weigher(index, ignored)
+    for name, text in documents:
+        overlaps = weigher.overlaps_of(find_grams(text, index))
+        if overlaps:
+            yield Evidence(id=name, overlaps=overlaps, condemned=any(map(rule.condemns, overlaps)))
+
+
+class Weigher:
+    """Computes how much of which item finds are.
+
+    Args:
+        index: whose n-grams were looked for.
+        ignored: n-grams that count neither as found nor as missing.
+    """
+
+    def __init__(self, index: GramIndex, ignored: Collection[int] = ()) -> None:
+        self.index = index
+        self.counts = np.ones(index.n_grams, np.bool_)
+        self.counts[np.array(sorted(ignored), np.int64)] = False
+        self.item_grams = index.item_grams - _items_of(index, np.flatnonzero(~self.counts))
+
+    def overlaps_of(self, finds: Finds) -> tuple[Overlap, ...]:
+        """What finds in one document say of each item, the most covered first, then by number."""
+        chosen = self.counts[finds.grams]
+        grams, starts, ends = finds.grams[chosen], finds.starts[chosen], finds.ends[chosen]
+        if not len(grams):
+            return ()
+        share = _covered(finds.lasts[chosen], self.index.gram_lengths[grams]) / finds.n_words
+        distinct, firsts = np.unique(grams, return_index=True)
+        items, positions, owners = postings(self.index, distinct)
+        order = np.lexsort((positions, items))
+        items, positions, owners = items[order], positions[order], owners[order]
+        edges = np.flatnonzero(np.append(True, items[1:] != items[:-1])).tolist()
+        found = []
+        for begin, end in zip(edges, [*edges[1:], len(items)], strict=True):
+            of_item = owners[begin:end]
+            longest, stretch = _longest_stretch(
+                positions[begin:end], self.index.gram_lengths[distinct[of_item]]
+            )
+            at = firsts[of_item[stretch]]
+            start, stop = max(
+                merged(starts[at].tolist(), ends[at].tolist()), key=lambda span: span[1] - span[0]
+            )
+            n_grams, n_item = len(np.unique(of_item)), int(self.item_grams[items[begin]])
+            found.append(
+                Overlap(
+                    item=int(items[begin]),
+                    grams=n_grams,
+                    item_grams=n_item,
+                    coverage=n_grams / n_item,
+                    longest_words=longest,
+                    document_share=share,
+                    start=start,
+                    end=stop,
+                )
+            )
+        return tuple(sorted(found, key=lambda overlap: (-overlap.coverage, overlap.item)))
+
+    def grams_of(self, finds: Finds, items: Collection[int]) -> NDArray[np.int64]:
+        """The n-grams found that some items have."""
+        distinct = np.unique(finds.grams[self.counts[finds.grams]])
+        of_items, _, owners = postings(self.index, distinct)
+        chosen: NDArray[np.int64] = distinct[
+            np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])
+        ]
+        return chosen
+
+
+def postings(
+    index: GramIndex, grams: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Items and positions in which some n-grams occur, and the index in ``grams`` of each."""
+    begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
+    counts = index.posting_ends[grams] - begins
+    owners = np.repeat(np.arange(len(grams)), counts)
+    places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts - begins, counts)
+    return index.items[places], index.positions[places], owners
+
+
+def in_many_items(index: GramIndex, most: int) -> NDArray[np.int64]:
+    """The n-grams in more than ``most`` items, which do not identify an item."""
+    suspects = np.flatnonzero(
+        np.diff(index.posting_ends, prepend=0) > most
+    )  # repeats within an item count here
+    items, _, owners = postings(index, suspects)
+    pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)
+    many: NDArray[np.int64] = suspects[np.bincount(pairs[0], minlength=len(suspects)) > most]
+    return many
+
+
+def merged(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
+    """The union of some spans, in order, none touching the next.
+
+    >>> merged([5, 0, 8], [9, 3, 12])
+    [(0, 3), (5, 12)]
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(zip(starts, ends, strict=True)):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def spans_of(finds: Finds, grams: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The stretches of a text that the finds of some n-grams cover, in order, none touching the
+    next.
+    """
+    chosen = np.isin(finds.grams, grams)
+    return merged(finds.starts[chosen].tolist(), finds.ends[chosen].tolist())
+
+
+def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int) -> str:
+    """A text without some spans and ``margin`` characters on either side of each.
+
+    >>> without_spans("abcdefgh", [(2, 3), (5, 6)], 1)
+    'ah'
+    """
+    wider = merged(
+        [max(start - margin, 0) for start, _ in spans],
+        [min(end + margin, len(text)) for _, end in spans],
+    )
+    edges = [0, *(edge for span in wider for edge in span), len(text)]
+    return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _items_of(index: GramIndex, grams: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of some distinct n-grams each item has."""
+    items, _, owners = postings(index, grams)
+    pairs = np.unique(np.stack([items.astype(np.int64), owners]), axis=1)
+    return np.bincount(pairs[0], minlength=len(index.item_ids)).astype(np.int64)
+
+
+def _covered(lasts: NDArray[np.int64], lengths: NDArray[np.uint8]) -> int:
+    """Words of a text that some occurrences cover, from the number of each one's last word."""
+    return sum(end - start for start, end in merged((lasts - lengths).tolist(), lasts.tolist()))
+
+
+def _longest_stretch(
+    positions: NDArray[Any], lengths: NDArray[np.uint8]
+) -> tuple[int, NDArray[np.int64]]:
+    """Words of the longest stretch of an item that ascending occurrences cover without a gap, and
+    which these are.
+    """
+    ends = np.maximum.accumulate(positions.astype(np.int64) + lengths)
+    begins = np.flatnonzero(np.append(True, positions[1:] > ends[:-1]))
+    stops = np.append(begins[1:], len(positions))
+    sizes = ends[stops - 1] - positions[begins]
+    longest = int(np.argmax(sizes))
+    return int(sizes[longest]), np.arange(begins[longest], stops[longest])

@@ -1,0 +1,1 @@
+"""What makes documents equal or similar: normalized words, shingles, MinHash, clusters, keys."""

@@ -1,0 +1,249 @@
+"""Near duplicates as arrays: pairs, their similarities, and clusters made of pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.errors import BadInput
+
+Numbers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+Similarities = NDArray[np.float64]
+
+
+class Clusters:
+    """Joins pairs of documents into clusters, a batch of pairs at a time.
+
+    Memory is 16 bytes per document in any pair, however many pairs there are. Time is a little more
+    than linear (union by least member, with path halving).
+
+    Args:
+        nodes: ``(n,)`` int64, ascending, without repeats: all documents of all pairs.
+    """
+
+    def __init__(self, nodes: Numbers) -> None:
+        self.nodes = nodes
+        self._parents: Numbers = np.arange(len(nodes), dtype=np.int64)
+
+    def add(self, left: Numbers, right: Numbers) -> None:
+        """Join ``left[i]`` and ``right[i]`` for every i.
+
+        Raises:
+            BadInput: when a document is not one of the nodes.
+        """
+        _join(self._parents, self._positions(left), self._positions(right))
+
+    def labels(self) -> Numbers:
+        """The least member of each node's cluster; ``(n,)`` int64."""
+        _flatten(self._parents)
+        return self.nodes[self._parents]
+
+    def _positions(self, documents: Numbers) -> Numbers:
+        positions = np.searchsorted(self.nodes, documents).astype(np.int64)
+        if len(positions) and (
+            positions.max() >= len(self.nodes)
+            or not np.array_equal(self.nodes[positions], documents)
+        ):
+            raise BadInput("a pair names a document that is not among the clusters' nodes")
+        return positions
+
+
+def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
+    """Pair each member of a bucket with the first ``centres`` members before it.
+
+    A bucket of at most ``centres + 1`` members gives all its pairs, a larger one ``centres`` pairs
+    per member: the work is linear in the members.
+
+    Args:
+        members: ``(n,)`` int64, documents, bucket after bucket, ascending within a bucket.
+        starts: ``(k + 1,)`` int64: where each bucket begins; the last is n.
+        centres: how many of a bucket's members all others are paired with.
+
+    Returns:
+        Two arrays ``(m,)`` int64; the left of each pair is the lesser.
+
+    >>> [pairs.tolist() for pairs in star_pairs(np.array([1, 5, 7, 9]), np.array([0, 4]), 2)]
+    [[1, 1, 5, 1, 5], [5, 7, 7, 9, 9]]
+    """
+    sizes = np.diff(starts)
+    least = np.minimum(sizes, centres)
+    n_pairs = int((least * (least - 1) // 2 + (sizes - least) * centres).sum())
+    left, right = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs, dtype=np.int64)
+    _fill_pairs(members, starts, centres, left, right)
+    return left, right
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sets:
+    """Many sorted sets in one array.
+
+    Attributes:
+        values: uint64, set after set, ascending within each, without repeats.
+        starts: ``(n + 1,)`` int64: where each set begins; the last is the length of ``values``.
+    """
+
+    values: Hashes
+    starts: Numbers
+
+    @classmethod
+    def of(cls, sets: Sequence[Hashes]) -> Self:
+        """Put sets one after the other."""
+        starts = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+        return cls(np.concatenate([np.empty(0, np.uint64), *sets]), starts)
+
+
+def similarities(
+    left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float = 0.0
+) -> Similarities:
+    """Jaccard index of ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]``, for every i.
+
+    A pair below ``floor`` is 0, mostly found without reading its sets to the end. Two empty sets
+    are 0.
+
+    >>> sets = Sets.of([np.array([1, 2, 3], np.uint64), np.array([2, 3, 4], np.uint64)])
+    >>> similarities(sets, np.array([0, 0]), sets, np.array([1, 0])).tolist()
+    [0.5, 1.0]
+    """
+    out = np.zeros(len(ones), dtype=np.float64)
+    where = (
+        left.values,
+        left.starts[ones],
+        left.starts[ones + 1],
+        right.values,
+        right.starts[others],
+        right.starts[others + 1],
+    )
+    _jaccard_pairs(*where, floor, out)
+    return out
+
+
+def are_among(keys: Hashes, others: Hashes) -> NDArray[np.bool_]:
+    """Mark the keys that are also in ``others``; ``(n,)`` bool. Linear in both arrays.
+
+    Args:
+        keys: ``(n,)`` uint64, ascending, repeats allowed.
+        others: ``(m,)`` uint64, likewise.
+
+    >>> are_among(np.array([1, 4, 4, 9], np.uint64), np.array([4, 5, 9], np.uint64)).tolist()
+    [False, True, True, True]
+    """
+    marks = np.zeros(len(keys), np.bool_)
+    _mark(keys, others, marks)
+    return marks
+
+
+@compiled
+def _join(parents: Numbers, left: Numbers, right: Numbers) -> None:
+    """Join the trees of ``left[i]`` and ``right[i]`` for every i; a root is always the least of its
+    tree.
+
+    Args:
+        parents: ``(n,)`` a forest, changed in place; at first each node is its own parent.
+        left: ``(m,)`` nodes.
+        right: ``(m,)`` nodes.
+    """
+    for i in range(len(left)):
+        one, other = left[i], right[i]
+        while parents[one] != one:
+            parents[one] = parents[parents[one]]
+            one = parents[one]
+        while parents[other] != other:
+            parents[other] = parents[parents[other]]
+            other = parents[other]
+        if one < other:
+            parents[other] = one
+        else:
+            parents[one] = other
+
+
+@compiled
+def _flatten(parents: Numbers) -> None:
+    """Make every node's root its parent. No parent is greater than its child, so one pass is
+    enough.
+    """
+    for node in range(len(parents)):
+        parents[node] = parents[parents[node]]
+
+
+@compiled
+def _fill_pairs(
+    members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers
+) -> None:
+    """Pair each member of a bucket with the first ``centres`` members before it.
+
+    Args:
+        members: ``(n,)`` documents, ascending within a bucket.
+        starts: ``(k + 1,)`` where each bucket begins; the last is n.
+        centres: how many of a bucket's members all others are paired with.
+        left: ``(m,)`` takes the centre of each pair.
+        right: ``(m,)`` takes the other.
+    """
+    made = 0
+    for bucket in range(len(starts) - 1):
+        first = starts[bucket]
+        for at in range(first + 1, starts[bucket + 1]):
+            for centre in range(first, min(at, first + centres)):
+                left[made] = members[centre]
+                right[made] = members[at]
+                made += 1
+
+
+@compiled
+def _jaccard_pairs(
+    left: Hashes,
+    left_starts: Numbers,
+    left_ends: Numbers,
+    right: Hashes,
+    right_starts: Numbers,
+    right_ends: Numbers,
+    floor: float,
+    out: Similarities,
+) -> None:
+    """Jaccard index of pairs of sorted sets; 0 for a pair that cannot reach ``floor``.
+
+    Args:
+        left: all sets of one store, one after the other; ascending within a set, without repeats.
+        left_starts: ``(m,)`` where the i-th pair's set begins in ``left``.
+        left_ends: ``(m,)`` where it ends.
+        right: the other store.
+        right_starts: as above.
+        right_ends: as above.
+        floor: indices below it are written as 0.
+        out: ``(m,)`` takes the indices.
+    """
+    for pair in range(len(out)):
+        i, i_end, j, j_end = (
+            left_starts[pair],
+            left_ends[pair],
+            right_starts[pair],
+            right_ends[pair],
+        )
+        n_both = (i_end - i) + (j_end - j)
+        # J = s / (n - s) >= f means s >= n f / (1 + f): fewer shared numbers than that are not enough.
+        least = n_both * floor / (1.0 + floor)
+        shared = 0
+        while i < i_end and j < j_end:
+            one, other = left[i], right[j]
+            shared += one == other
+            i += one <= other
+            j += other <= one
+            if one != other and shared + min(i_end - i, j_end - j) < least - 1e-6:
+                break
+        index = shared / (n_both - shared) if n_both > shared else (1.0 if n_both else 0.0)
+        out[pair] = index if index >= floor else 0.0
+
+
+@compiled
+def _mark(keys: Hashes, others: Hashes, marks: NDArray[np.bool_]) -> None:
+    """Set ``marks[i]`` where ``keys[i]`` is one of ``others``; both ascend."""
+    j = 0
+    for i in range(len(keys)):
+        while j < len(others) and others[j] < keys[i]:
+            j += 1
+        if j == len(others):
+            return
+        marks[i] = others[j] == keys[i]

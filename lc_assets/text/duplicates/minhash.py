@@ -1,0 +1,241 @@
+"""MinHash signatures: 128 numbers that two documents share as often as their 13-grams overlap.
+
+========  ==========================================================================================
+`RPV2`    RedPajama-V2's, bit for bit: SHA-1 of each 13-gram of normalized words, permutations
+          modulo 2⁶¹ - 1
+`FAST`    the same words and bands, this package's own hash (`lc_assets.text.duplicates.shingles`),
+          permutations modulo 2³²
+========  ==========================================================================================
+
+The share of equal numbers estimates the Jaccard index J with a standard error of √(J (1 - J) /
+128): at most 0.044, and 0.035 at 0.8. Signatures of different schemes cannot be compared, so a
+scheme's label is stored with them.
+
+A band is some numbers of the signature, each as four bytes, big-endian. Two documents that share a
+band are candidates. RedPajama-V2 stores four sets of bands, each made for one similarity; numbers
+that fill no band are left out.
+
+Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data. Its
+permutations come from ``np.random.RandomState(42)``, a stream that NumPy has frozen. It fails on
+lone surrogates; here they are hashed as three bytes each.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.errors import BadInput
+from lc_assets.text.duplicates.sha1 import digest_grams
+from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, grams_of
+from lc_assets.text.hashing import GOLDEN, MASK64, mix64
+from lc_assets.text.words import normalized_utf8
+
+Signature = NDArray[np.uint32]
+
+N_PERMUTATIONS: Final = 128
+_MODULUS: Final = (1 << 61) - 1
+_LOW: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """One way to cut a signature into bands.
+
+    Attributes:
+        similarity: at which two documents share a band more often than not.
+        n_bands: number of bands.
+        n_rows: numbers of a band.
+    """
+
+    similarity: float
+    n_bands: int
+    n_rows: int
+
+    @property
+    def column(self) -> str:
+        """Its column in RedPajama-V2's tables."""
+        return f"signature_sim{self.similarity}"
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of one band."""
+        return 4 * self.n_rows
+
+
+BANDS: Final = (Bands(1.0, 1, 128), Bands(0.9, 5, 25), Bands(0.8, 9, 13), Bands(0.7, 14, 9))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MinHashScheme:
+    """How signatures are made.
+
+    Attributes:
+        name: of the scheme.
+        version: raised when the same text would get another signature.
+        factors: ``(128,)``, of the permutations.
+        terms: ``(128,)``, of the permutations.
+        sign: computes the signature of a text; None when it has fewer than 13 words.
+    """
+
+    name: str
+    version: int
+    factors: NDArray[Any]
+    terms: NDArray[Any]
+    sign: Callable[[str, "MinHashScheme"], Signature | None]
+
+    @property
+    def label(self) -> str:
+        """Name and version, as stored with signatures."""
+        return f"{self.name}/{self.version}"
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the factors followed by the terms, in hex; no version of NumPy may change
+        them.
+        """
+        return hashlib.sha256(self.factors.tobytes() + self.terms.tobytes()).hexdigest()
+
+
+def signature(text: str, scheme: MinHashScheme) -> Signature | None:
+    """The signature of a text, ``(128,)`` uint32; None when it has fewer than 13 normalized words.
+
+    >>> text = "one two three four five six seven eight nine ten eleven twelve"
+    >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()
+    (True, [1946175548, 3164831273])
+    """
+    return scheme.sign(text, scheme)
+
+
+def scheme_named(label: str) -> MinHashScheme:
+    """A scheme by its label.
+
+    Raises:
+        BadInput: when there is no such scheme.
+
+    >>> scheme_named("rpv2/1").name
+    'rpv2'
+    """
+    if label not in SCHEMES:
+        raise BadInput(f"{label!r} is no MinHash scheme; there are {', '.join(SCHEMES)}")
+    return SCHEMES[label]
+
+
+def _sign_rpv2(text: str, scheme: MinHashScheme) -> Signature | None:
+    normalized = normalized_utf8(text)
+    digests = np.empty(len(normalized) // 2 + 1, np.uint32)
+    n_grams = digest_grams(normalized, SHINGLE_WORDS, digests)
+    if not n_grams:
+        return None
+    numbers = np.empty(N_PERMUTATIONS, np.uint32)
+    _prime_minima(digests[:n_grams], scheme.factors, scheme.terms, numbers)
+    return numbers
+
+
+def _sign_fast(text: str, scheme: MinHashScheme) -> Signature | None:
+    grams, n_words = grams_of(text, SHINGLE_WORDS)
+    if n_words < SHINGLE_WORDS:
+        return None
+    numbers = np.empty(N_PERMUTATIONS, np.uint32)
+    _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
+    return numbers
+
+
+def _rpv2() -> MinHashScheme:
+    draw = np.random.RandomState(42)
+    pairs = [
+        (draw.randint(1, _MODULUS, dtype=np.uint64), draw.randint(0, _MODULUS, dtype=np.uint64))
+        for _ in range(N_PERMUTATIONS)
+    ]
+    factors, terms = np.array(pairs, np.uint64).T.copy()
+    return MinHashScheme("rpv2", 1, factors, terms, _sign_rpv2)
+
+
+def _fast() -> MinHashScheme:
+    """The scheme whose permutations are draws of SplitMix64, seed 0: the upper half of a draw, made
+    odd, is the factor, the lower half the term.
+    """
+    draws = [mix64((i + 1) * GOLDEN & MASK64) for i in range(N_PERMUTATIONS)]
+    factors = np.array([draw >> 32 | 1 for draw in draws], np.uint32)
+    terms = np.array([draw & _LOW for draw in draws], np.uint32)
+    return MinHashScheme("lc-fast", 1, factors, terms, _sign_fast)
+
+
+RPV2: Final = _rpv2()
+"""RedPajama-V2's scheme; a published file without a label holds it."""
+FAST: Final = _fast()
+"""This package's own."""
+SCHEMES: Final = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAST)})
+"""Every scheme, by label."""
+
+
+_CHUNK: Final = 2048
+"""Hashes that go through all permutations before the next: 8 kB stay in the fastest cache."""
+_PRIME: Final = np.uint64(_MODULUS)
+_61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
+_HIGHEST: Final = np.uint32(0xFFFFFFFF)
+_u32 = np.uint32
+
+
+@compiled
+def _prime_minima(
+    hashes: NDArray[np.uint32],
+    factors: NDArray[np.uint64],
+    terms: NDArray[np.uint64],
+    out: NDArray[np.uint32],
+) -> None:
+    """For each permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1) mod 2³²``.
+
+    Args:
+        hashes: ``(k,)``.
+        factors: ``(p,)``.
+        terms: ``(p,)``.
+        out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
+    """
+    out[:] = _HIGHEST
+    for start in range(0, len(hashes), _CHUNK):
+        chunk = hashes[start : start + _CHUNK]
+        for i in range(len(factors)):
+            factor, term = factors[i], terms[i]
+            least = out[i]
+            for value in chunk:
+                product = np.uint64(value) * factor + term
+                folded = (product & _PRIME) + (product >> _61)
+                # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
+                least = min(least, _u32(folded + ((folded + _1) >> _61)))
+            out[i] = least
+
+
+@compiled
+def _multiply_minima(
+    hashes: NDArray[np.uint64],
+    factors: NDArray[np.uint32],
+    terms: NDArray[np.uint32],
+    out: NDArray[np.uint32],
+) -> None:
+    """For each permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
+
+    Args:
+        hashes: ``(k,)``.
+        factors: ``(p,)``, odd.
+        terms: ``(p,)``.
+        out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
+    """
+    out[:] = _HIGHEST
+    upper = np.empty(_CHUNK, np.uint32)
+    for start in range(0, len(hashes), _CHUNK):
+        chunk = hashes[start : start + _CHUNK]
+        for i in range(len(chunk)):
+            upper[i] = _u32(chunk[i] >> _32)
+        values = upper[: len(chunk)]
+        for i in range(len(factors)):
+            factor, term = factors[i], terms[i]
+            least = out[i]
+            for value in values:
+                least = min(least, _u32(value * factor + term))
+            out[i] = least

@@ -1,0 +1,62 @@
+"""The text of a page.
+
+=========  ===================================================================  =====================
+quality    by                                                                   pages per second [M]
+=========  ===================================================================  =====================
+``fast``   resiliparse: the main content, or all of it, with its line breaks    631–771
+``high``   trafilatura (``pip install 'lc-assets[trafilatura]'``)               56
+=========  ===================================================================  =====================
+
+[M]: of articles, one core; against texts marked by people, the 4-gram F1 is .898 and .959.
+"""
+
+from typing import Literal
+
+from resiliparse.extract.html2text import extract_plain_text
+
+from lc_assets.errors import BadInput
+from lc_assets.text.html.guard import complaint_about
+
+Quality = Literal["fast", "high"]
+
+
+def page_text(
+    html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True
+) -> str | None:
+    r"""The text of a page; None when the guard refuses it (`lc_assets.text.html.guard`).
+
+    Args:
+        html: the page, decoded.
+        quality: ``fast`` or ``high``; see the module.
+        main_content: whether to leave out menus, footers and similar parts; ``high`` always does.
+        alt_texts: whether to include the alternative texts of images; ``high`` never does.
+
+    Raises:
+        BadInput: when the quality is ``high`` and trafilatura is not installed.
+
+    >>> page_text("<nav>Menu</nav><main><h1>Tea</h1><p>Green tea is not black.</p></main>")
+    'Tea\n\nGreen tea is not black.'
+    >>> page_text("<div>" * 10_000) is None
+    True
+    """
+    if complaint_about(html.encode("utf-8", "replace")) is not None:
+        return None
+    if quality == "high":
+        return _by_trafilatura(html)
+    text: str = extract_plain_text(
+        html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts
+    )
+    return text
+
+
+def _by_trafilatura(html: str) -> str:
+    try:
+        # An optional package that takes a second to import.
+        import trafilatura  # noqa: PLC0415
+    except ImportError as error:
+        raise BadInput(
+            "quality high needs the package trafilatura, which cannot be imported "
+            f"({str(error).splitlines()[0]}): "
+            "pip install 'lc-assets[trafilatura]', or use quality fast"
+        ) from error
+    return trafilatura.extract(html, include_comments=False, deduplicate=False) or ""

@@ -1,0 +1,274 @@
+"""What start tags do to the stack of open elements.
+
+Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for
+    svg and math.
+"""
+
+import numpy as np
+
+from lc_assets.compiling import compiled
+from lc_assets.text.html.stack import (
+    FLAGS,
+    FORM_SET,
+    N_OFF,
+    NAME,
+    ODD,
+    QUIRKS,
+    SURE,
+    SVG,
+    TANGLED,
+    Counts,
+    N,
+    Names,
+    Stack,
+    doubt,
+    drop_to,
+    end_formatting,
+    forget,
+    has_kind,
+    has_name,
+    level,
+    lose,
+    push,
+)
+from lc_assets.text.html.tags import (
+    BREAKS,
+    BUTTON,
+    CAPTION,
+    CELL,
+    ENDS_P,
+    FOREIGN,
+    FORM,
+    FORMATTING,
+    HEADING,
+    ITEM,
+    KIND,
+    KNOWN,
+    LINK,
+    LOOSE,
+    MARKER,
+    OPTION,
+    OPTIONS,
+    PASSED_OVER,
+    ROW,
+    ROWS,
+    SCOPE,
+    SELECT,
+    SPECIAL,
+    TABLE,
+    TERM,
+    UNFOLLOWED,
+    VOID,
+    P,
+    flags_of,
+    number_of,
+)
+
+_TBODY, _TR = number_of("tbody"), number_of("tr")
+_FLAGS_OF = (0, flags_of(number_of("tbody")), flags_of(number_of("tr")))
+
+
+@compiled
+def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_closed: bool) -> None:
+    """A start tag of an element whose content is not text alone."""
+    kind = flags & KIND
+    if counts[SVG] >= 0:
+        if not flags & KNOWN:
+            if not is_closed:
+                push(counts, stack, name, 0)
+            return
+        doubt(counts)
+    is_sure = (
+        end_item(counts, stack, off, kind) if kind in (ITEM, TERM) and not counts[ODD] else True
+    )
+    if flags & ENDS_P:
+        is_sure &= end_p(counts, stack, off)
+    is_passed = flags & BREAKS or (flags & VOID and is_closed and kind != ROWS)
+    if counts[ODD] and flags & VOID:
+        lose(counts, stack, SELECT)
+    if is_passed or (
+        flags & (VOID | PASSED_OVER)
+        and kind != ROWS
+        and not (counts[ODD] and has_kind(counts, stack, FOREIGN))
+    ):
+        if not is_sure:
+            doubt(counts)
+        return
+    if counts[ODD]:
+        start_unfollowed(counts, stack, off, name, flags)
+        return
+    if kind in (ROWS, ROW, CELL, CAPTION):
+        start_table_part(counts, stack, off, name, flags)
+    elif kind == TABLE:
+        start_table(counts, stack, off, name, flags)
+    elif kind == LINK:
+        start_link(counts, stack, off, name, flags)
+    elif kind == BUTTON:
+        start_button(counts, stack, off, name, flags)
+    elif not (kind == FOREIGN and is_closed):
+        if kind in (HEADING, OPTION, OPTIONS):
+            is_sure &= end_current(counts, stack, off, OPTION if kind == OPTIONS else kind)
+        is_sure &= (kind != FORM or not counts[FORM_SET]) and not flags & UNFOLLOWED
+        push(counts, stack, name, flags)
+        if kind == FOREIGN:
+            counts[SVG] = counts[N] - 1
+        elif kind == FORM:
+            counts[FORM_SET] = 1
+    if not is_sure:
+        doubt(counts)
+
+
+@compiled
+def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """An element begins where rules are not followed.
+
+    Only options end each other. Whatever else begins may have ended a select, which no end tag is
+    known to close then.
+    """
+    is_option = flags & KIND == OPTION or flags & KIND == OPTIONS
+    if is_option and not has_kind(counts, stack, FOREIGN):
+        end_current(counts, stack, off, OPTION)
+    if not is_option:
+        lose(counts, stack, SELECT)
+    push(counts, stack, name, flags)
+    doubt(counts)
+
+
+@compiled
+def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """A caption, a group of rows, a row or a cell begins: what stands as far within the table
+    ends.
+    """
+    if not has_kind(counts, stack, TABLE):
+        return
+    wanted = 1 if flags & KIND == CAPTION else level(flags)
+    place = counts[N] - 1
+    while place >= counts[SURE]:
+        found = level(stack[place, FLAGS])
+        if 0 <= found < wanted:
+            break
+        place -= 1
+    if place < counts[SURE]:
+        push(counts, stack, name, flags)
+        doubt(counts)
+        return
+    if counts[N] > place + 1:
+        drop_to(counts, stack, off, place + 1, False)
+    if flags & KIND == ROWS and flags & (VOID | PASSED_OVER):
+        return
+    for implied in range(level(stack[place, FLAGS]) + 1, wanted):
+        push(counts, stack, _TBODY if implied == 1 else _TR, _FLAGS_OF[implied])
+    push(counts, stack, name, flags)
+
+
+@compiled
+def start_table(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """A table begins: within another one's cell, else in its stead; it ends a paragraph unless the
+    page is in quirks mode.
+    """
+    knows_p = counts[QUIRKS] == 1 or (
+        end_p(counts, stack, off) if counts[QUIRKS] == 0 else not has_kind(counts, stack, P)
+    )
+    place = counts[N] - 1
+    while place >= counts[SURE] and level(stack[place, FLAGS]) < 0:
+        place -= 1
+    if place >= counts[SURE] and level(stack[place, FLAGS]) < 3:
+        while place >= counts[SURE] and stack[place, FLAGS] & KIND != TABLE:
+            place -= 1
+        if place >= counts[SURE]:
+            drop_to(counts, stack, off, place, True)
+    is_sure = place >= counts[SURE] or not has_kind(counts, stack, TABLE)
+    push(counts, stack, name, flags)
+    if not (is_sure and knows_p):
+        doubt(counts)
+
+
+@compiled
+def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """A link begins: one that is open ends."""
+    if counts[TANGLED]:
+        push(counts, stack, name, flags)
+        doubt(counts)
+        return
+    is_sure = not forget(counts, stack, off, name)
+    place, is_special = counts[N] - 1, False
+    while place >= counts[SURE] and stack[place, NAME] != name and not stack[place, FLAGS] & MARKER:
+        is_special |= stack[place, FLAGS] & SPECIAL != 0
+        place -= 1
+    is_sure &= place >= counts[SURE] or not has_name(counts, stack, name)
+    if place >= counts[SURE] and stack[place, NAME] == name:
+        end_formatting(counts, stack, off, place, is_special)
+    push(counts, stack, name, flags)
+    if not is_sure:
+        doubt(counts)
+
+
+@compiled
+def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """A button begins: one that is open ends."""
+    place = counts[N] - 1
+    while (
+        place >= counts[SURE]
+        and stack[place, FLAGS] & KIND != BUTTON
+        and not stack[place, FLAGS] & SCOPE
+    ):
+        place -= 1
+    is_sure = place >= counts[SURE] or not has_name(counts, stack, name)
+    if place >= counts[SURE] and stack[place, FLAGS] & KIND == BUTTON:
+        drop_to(counts, stack, off, place, True)
+    push(counts, stack, name, flags)
+    if not is_sure:
+        doubt(counts)
+
+
+@compiled
+def end_p(counts: Counts, stack: Stack, off: Names) -> bool:
+    """A block begins: the paragraph it stands in ends, with what is in that; returns whether it is
+    known which.
+    """
+    place = counts[N] - 1
+    if place >= 0 and stack[place, FLAGS] & KIND == P:
+        drop_to(counts, stack, off, place, True)
+        return True
+    while place >= counts[SURE] and not counts[ODD]:
+        found = stack[place, FLAGS]
+        if found & KIND == P:
+            drop_to(counts, stack, off, place, True)
+        if found & SCOPE or found & KIND == P or found & KIND == BUTTON:
+            return True
+        place -= 1
+    return not has_kind(counts, stack, P)
+
+
+@compiled
+def end_item(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> bool:
+    """An item of a list begins: the one before it ends; returns whether it is known which."""
+    place = counts[N] - 1
+    while place >= counts[SURE]:
+        found = stack[place, FLAGS]
+        if found & KIND == kind:
+            drop_to(counts, stack, off, place, True)
+            return True
+        if found & SPECIAL and not found & LOOSE:
+            return True
+        place -= 1
+    if place >= 0 and place == counts[N] - 1 and stack[place, FLAGS] & KIND == kind:
+        drop_to(counts, stack, off, place, True)
+        return True
+    return not has_kind(counts, stack, kind)
+
+
+@compiled
+def end_current(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> bool:
+    """The innermost element ends if it is of this kind and nothing may have been opened again in
+    it; returns whether that is known.
+    """
+    if not counts[N] or stack[counts[N] - 1, FLAGS] & KIND != kind:
+        return True
+    if counts[N_OFF]:
+        return False
+    for place in range(counts[SURE]):
+        if stack[place, FLAGS] & FORMATTING:
+            return False
+    drop_to(counts, stack, off, counts[N] - 1, True)
+    return True

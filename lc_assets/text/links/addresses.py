@@ -1,0 +1,356 @@
+"""Addresses of pages: hosts, registered domains, and whether a list has them.
+
+An address is read as browsers read it (WHATWG): case, ports, credentials, dots and international
+names are as one. A **registered domain** is what somebody can register below a public suffix:
+``example.co.uk`` of ``www.example.co.uk``, ``me.github.io`` of ``me.github.io``; an IP address is
+its own.
+
+A **domain** on a list blocks itself and all below it, but nothing above a registered domain is
+asked for. A **url** on a list (``example.org/page``) blocks the pages whose address begins so,
+folder by folder. A ``www.`` in front is nothing.
+
+================  ============================================
+measure           1 when it is on a list, else 0
+================  ============================================
+``domain_blocked``  the page's domain
+``url_blocked``     the page itself, or its domain
+================  ============================================
+
+Here: matching. Not here: reading lists (`lc_assets.formats.blocklists`).
+
+
+Keys by which documents are looked up: 64 bits for an id, an address, a domain, a digest.
+
+============  ==========================================================================================================
+kind          value
+============  ==========================================================================================================
+``document``  its id
+``url``       its address, as `lc_assets.text.links.addresses.address_key` reads it: scheme, ``www.`` and fragment are nothing
+``domain``    its host, or a domain that the host lies below, down to the registered one
+``digest``    of the page, as the crawl states it (``sha1:…``), or of the text (``sha256:…``)
+============  ==========================================================================================================
+
+A key is BLAKE2b of kind and value: of two values that differ, keys are equal with probability 2⁻⁶⁴,
+so whoever looks something up by key compares the value before it is believed. Not here: files of
+keys (`lc_assets.formats.key_index`).
+"""
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import can_ada
+import numpy as np
+from numpy.typing import NDArray
+from publicsuffixlist import PublicSuffixList
+
+from lc_assets.randomness import keyed_u64
+
+_IP: Final = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
+MAX_ADDRESS_CHARS: Final = 8192
+"""A longer address is cut: no browser takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a list says of a page.
+
+    Attributes:
+        category: of the list that has it, such as ``adult``; empty when none has.
+        entry: what it has: a domain or the beginning of an address.
+    """
+
+    category: str = ""
+    entry: str = ""
+
+
+NOT_BLOCKED: Final = Blocked()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocklist:
+    """Domains and addresses that are not wanted.
+
+    Attributes:
+        domains: category by domain, normal as `host_of` gives it, without ``www.``.
+        urls: category by ``host/path``, without ``www.`` and without a slash at the end.
+        digest: SHA-256 of all that was read; for receipts.
+    """
+
+    domains: Mapping[str, str]
+    urls: Mapping[str, str]
+    digest: str = ""
+
+    def domain(self, url: str) -> Blocked:
+        """Whether the page's domain is on the list.
+
+        >>> Blocklist({"example.org": "ads"}, {}).domain("https://a.EXAMPLE.org:80/x")
+        Blocked(category='ads', entry='example.org')
+        """
+        return next(
+            (
+                Blocked(self.domains[name], name)
+                for name in _domains(host_of(url))
+                if name in self.domains
+            ),
+            NOT_BLOCKED,
+        )
+
+    def url(self, url: str) -> Blocked:
+        """Whether the page, or its domain, is on the list.
+
+        >>> blocklist = Blocklist({}, {"example.org/bad": "ads"})
+        >>> [blocklist.url(f"http://www.example.org/{page}").category for page in ("bad/x?y", "badly", "")]
+        ['ads', '', '']
+        """
+        if self.urls:
+            for beginning in _beginnings(url):
+                if beginning in self.urls:
+                    return Blocked(self.urls[beginning], beginning)
+        return self.domain(url)
+
+    def measures(self, url: str) -> dict[str, float]:
+        """Both measures of a page.
+
+        >>> Blocklist({"example.org": "ads"}, {}).measures("http://b.org")
+        {'domain_blocked': 0.0, 'url_blocked': 0.0}
+        """
+        return {
+            "domain_blocked": float(bool(self.domain(url).entry)),
+            "url_blocked": float(bool(self.url(url).entry)),
+        }
+
+
+def host_of(url: str) -> str:
+    """The host of an address, in lower case and ASCII; empty when it has none.
+
+    >>> host_of("HTTP://User@WWW.Bücher.example:80/x"), host_of("example.org/x"), host_of("//"), host_of("http://1.2.3.4.")
+    ('www.xn--bcher-kva.example', 'example.org', '', '1.2.3.4')
+    """
+    found = _parsed(url)
+    return found.hostname.rstrip(".") if found else ""
+
+
+def registered_domain(host: str) -> str:
+    """What somebody registered of a host; the host itself when it is an IP address or has no public
+    suffix.
+
+    >>> [registered_domain(host) for host in ("www.example.co.uk", "co.uk", "a.me.github.io", "1.2.3.4", "")]
+    ['example.co.uk', 'co.uk', 'me.github.io', '1.2.3.4', '']
+    """
+    if not host or _IP.fullmatch(host):
+        return host
+    return _suffixes().privatesuffix(host) or host
+
+
+def domains_of(url: str) -> tuple[str, ...]:
+    """The host of an address, without ``www.``, and what it lies below, up to its registered
+    domain; none when it has no host.
+
+    >>> domains_of("https://www.a.b.example.co.uk/x"), domains_of("http://1.2.3.4/"), domains_of("//")
+    (('a.b.example.co.uk', 'b.example.co.uk', 'example.co.uk'), ('1.2.3.4',), ())
+    """
+    return domains_above(host_of(url))
+
+
+def domains_above(host: str) -> tuple[str, ...]:
+    """The same of a host.
+
+    >>> domains_above("www.example.org"), domains_above("")
+    (('example.org',), ())
+    """
+    return tuple(_domains(host)) if host else ()
+
+
+def address_key(url: str) -> str:
+    """Host, path and query of an address as browsers read it: without scheme, ``www.``, fragment
+    and a slash at the end.
+
+    What is no address is its own key.
+
+    >>> address_key("HTTP://www.Example.org:80/a/../b/?q=1#top"), address_key("https://example.org/b?q=1"), address_key("//")
+    ('example.org/b?q=1', 'example.org/b?q=1', '//')
+    """
+    return located(url)[0]
+
+
+def located(url: str) -> tuple[str, str]:
+    """`address_key` and `host_of` of an address, which is read once for both.
+
+    >>> located("https://www.example.org/a")
+    ('example.org/a', 'www.example.org')
+    """
+    found = _parsed(url)
+    if found is None:
+        return url, ""
+    host = found.hostname.rstrip(".")
+    return host.removeprefix("www.") + (
+        f":{found.port}" if found.port else ""
+    ) + found.pathname.rstrip("/") + found.search, host
+
+
+def is_public_suffix(host: str) -> bool:
+    """Whether a host is one that others register names below.
+
+    >>> [is_public_suffix(host) for host in ("co.uk", "example.co.uk", "1.2.3.4")]
+    [True, False, False]
+    """
+    return not _IP.fullmatch(host) and _suffixes().privatesuffix(host) is None
+
+
+def _parsed(url: str) -> "can_ada.URL | None":
+    address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
+    for tried in (
+        address,
+        *([] if "://" in address else [f"http://{address}"]),
+    ):  # else http is the host of http://http://
+        try:
+            found = can_ada.parse(tried)
+        except ValueError:
+            continue
+        return found if found.hostname else None
+    return None
+
+
+def _domains(host: str) -> Iterator[str]:
+    """The host and what it lies below, up to its registered domain; without ``www.``."""
+    host = host.removeprefix("www.")
+    last = registered_domain(host)
+    yield host
+    while host != last and "." in host:
+        host = host.split(".", 1)[1]
+        yield host
+
+
+def _beginnings(url: str) -> Iterator[str]:
+    """``host/a/b``, ``host/a``, ``host``."""
+    found = _parsed(url)
+    if found is None:
+        return
+    address = found.hostname.rstrip(".").removeprefix("www.") + found.pathname.rstrip("/")
+    while True:
+        yield address
+        if "/" not in address:
+            return
+        address = address.rpartition("/")[0].rstrip("/")
+
+
+@functools.cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
+
+
+Kind = Literal["document", "url", "domain", "digest"]
+KINDS: Final[tuple[Kind, ...]] = ("document", "url", "domain", "digest")
+
+
+def normal(kind: Kind, value: str) -> str:
+    """A value as it is looked up by.
+
+    >>> normal("domain", "WWW.Example.org"), normal("url", "http://example.org/a#b"), normal("digest", "sha1:ABC")
+    ('example.org', 'example.org/a', 'sha1:ABC')
+    """
+    if kind == "url":
+        return address_key(value)
+    return host_of(value).removeprefix("www.") if kind == "domain" else value
+
+
+def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
+    """Keys of `normal` values; uint64, one per value, in their order."""
+    return keyed_u64(f"look up by {kind}", seed=0, keys=values)
+
+
+@functools.lru_cache(maxsize=256)
+def sought(kind: Kind, value: str) -> tuple[str, int]:
+    """A value as it is looked up by, and its key; remembered, because it is asked of many
+    snapshots.
+
+    >>> sought("domain", "Example.org") == ("example.org", int(keys_of("domain", ["example.org"])[0]))
+    True
+    """
+    wanted = normal(kind, value)
+    return wanted, int(keys_of(kind, [wanted])[0])
+
+
+def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
+    """The normal values by which a document is found; ``document`` has ``id``, ``url``, ``digest``
+    and perhaps ``text_digest``.
+
+    >>> values_of("domain", {"url": "https://a.example.org/x"})
+    ('a.example.org', 'example.org')
+    >>> values_of("digest", {"digest": "sha1:ABC", "text_digest": "sha256:00"})
+    ('sha1:ABC', 'sha256:00')
+    """
+    if kind == "document":
+        return (document["id"],)
+    if kind == "url":
+        return (address_key(document["url"]),)
+    if kind == "domain":
+        return domains_of(document["url"])
+    return tuple(value for name in ("digest", "text_digest") if (value := document.get(name, "")))
+
+
+def keys_of_documents(
+    columns: Mapping[str, Sequence[str]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """All keys of some documents, and which document each belongs to; ascending by key, then by
+    document.
+
+    Args:
+        columns: ``id``, ``url``, ``digest`` and perhaps ``text_digest``, all of one length.
+
+    Returns:
+        Keys, uint64, and places of documents, uint32; of one length, and no pair of them twice.
+    """
+    return keys_of_parts([columns])
+
+
+def keys_of_parts(
+    parts: Iterable[Mapping[str, Sequence[str]]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The same of documents that come in parts, one after another: of a part that has been passed
+    only its keys stay in memory.
+    """
+    keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
+    for columns in parts:
+        for found, whose in itertools.starmap(_keyed, _values(columns)):
+            keys.append(found)
+            places.append(whose + np.uint32(n_before))
+        n_before += len(columns["id"])
+    return _ascending(np.concatenate(keys), np.concatenate(places))
+
+
+def _ascending(
+    keys: NDArray[np.uint64], places: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Pairs of key and place by both, each once."""
+    order = np.lexsort((places, keys))
+    keys, places = keys[order], places[order]
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+    return keys[first], places[first]
+
+
+def _values(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
+    """The normal values of each document, by kind; an address is read once for all that is taken of
+    it.
+    """
+    yield "document", [(name,) for name in columns["id"]]
+    places = [located(url) for url in columns["url"]]
+    yield "url", [(key,) for key, _ in places]
+    domains = {host: domains_above(host) for host in {host for _, host in places}}
+    yield "domain", [domains[host] for _, host in places]
+    for name in ("digest", "text_digest"):
+        yield "digest", [(value,) if value else () for value in columns.get(name, ())]
+
+
+def _keyed(
+    kind: Kind, values: Sequence[Sequence[str]]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    counts = np.fromiter(map(len, values), np.int64, len(values))
+    return keys_of(kind, itertools.chain.from_iterable(values)), np.repeat(
+        np.arange(len(values), dtype=np.uint32), counts
+    )

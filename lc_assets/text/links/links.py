@@ -1,0 +1,198 @@
+"""Links of a page: what its HTML points at, and by which words.
+
+Two ways to read a page, and each link says the same of itself in both: its address as written (not
+resolved, see `lc_assets.text.links.targets`) and its anchor text.
+
+=========  ==================================================================================================
+html5      as browsers read it (an HTML5 parser): entities undone, markup within links seen through, white space
+           collapsed; comments, scripts and templates hold no links
+paper      exactly what the three expressions of the LongPack paper find (`REGEX_REF`, `REGEX_URL`, `REGEX_KEY`),
+           nothing undone or collapsed
+=========  ==================================================================================================
+
+The paper's first expression takes time with the cube of the length of an unclosed tag: a minute for
+9 kB. `scanned` finds the same in one walk: from ``<a`` the tag goes up to the next ``>``, and the
+anchor text from there to the next ``<``. If they make no link, no later ``<a`` in the same tag can,
+for it would see less of it. Source: LongPack (ICLR 2025), Appendix.
+
+Not here: pages out of archives (`lc_assets.formats.archives`), which pages links lead to
+(`lc_assets.text.links.targets`).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from lc_assets.text.html.guard import complaint_about
+
+Extractor = Literal["html5", "paper"]
+
+REGEX_REF: Final = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
+REGEX_URL: Final = re.compile(r'href="([^">]+?)"')
+REGEX_KEY: Final = re.compile(r">([^<]+)</a>")
+"""The paper's expressions, as printed."""
+
+UNVOUCHED: Final = frozenset({"nofollow", "sponsored", "ugc"})
+"""Values of ``rel`` by which a page's author does not vouch for what is linked to."""
+
+MAX_LINKS_AROUND: Final = 16
+"""Links that a link may stand in; an HTML5 parser lets it stand in one only by way of tables,
+objects or svg.
+"""
+
+LINKS_IN_LINKS: Final = "links within links within links"
+
+# of anchor texts at most, where links were not counted within each other: a tenth of a second
+_TEXT_BYTES: Final = 100_000_000
+_MENUS: Final = "nav,header,footer,aside,[role~=navigation i]"
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One link of a page.
+
+    Attributes:
+        href: the address as it is written.
+        text: the anchor text; empty where a link has none.
+        rel: the attribute of that name, as it is written.
+        navigation: whether it stands below nav, header, footer, aside or an element with
+            role=navigation.
+        label: what else names a link without text: the first ``alt`` of an image in it, its
+            ``title`` or ``aria-label``.
+    """
+
+    href: str
+    text: str
+    rel: str = ""
+    navigation: bool = False
+    label: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """Its text, or else its label."""
+        return self.text or self.label
+
+    @property
+    def nofollow(self) -> bool:
+        """Whether its author does not vouch for it."""
+        return bool(self.rel) and not UNVOUCHED.isdisjoint(self.rel.lower().split())
+
+
+class PageLinks(msgspec.Struct, frozen=True):
+    """What links a page has.
+
+    Attributes:
+        links: in their order.
+        base: the address that the page's ``<base>`` says they are relative to; empty without one.
+        unread: why the page was not read, and so has no links; empty when it was. See
+            `lc_assets.text.html.page_text`.
+    """
+
+    links: tuple[Link, ...] = ()
+    base: str = ""
+    unread: str = ""
+
+
+def extract_links(html: str, extractor: Extractor = "html5") -> list[Link]:
+    """The links of a page, in their order; none of a page that is not read (`page_links` says why).
+
+    >>> first, second = extract_links('<nav><a href=/b>To <b>B</b></a></nav> <A HREF="c.html" rel=nofollow><img alt="C"></A>')
+    >>> first
+    Link(href='/b', text='To B', rel='', navigation=True, label='')
+    >>> second
+    Link(href='c.html', text='', rel='nofollow', navigation=False, label='C')
+    >>> extract_links('<a class=x href="c.html">C &amp; D</a> <a href=d>D</a>', "paper")
+    [Link(href='c.html', text='C &amp; D', rel='', navigation=False, label='')]
+    """
+    return list(page_links(html, extractor).links)
+
+
+def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
+    """The links of a page, with what its ``<base>`` says; the paper knows no base."""
+    if extractor == "paper":
+        return PageLinks(tuple(Link(href, text) for href, text in scanned(html)))
+    page = html.encode("utf-8", "replace")
+    complaint = complaint_about(page)
+    if complaint is not None:
+        return PageLinks(unread=complaint)
+    parsed = LexborHTMLParser(page)
+    nodes = parsed.css("a[href]")
+    if (
+        len(nodes) * len(page) > _TEXT_BYTES
+        and max(_counted_above(nodes, {node.mem_id for node in nodes})) > MAX_LINKS_AROUND
+    ):
+        return PageLinks(unread=LINKS_IN_LINKS)
+    menus = {menu.mem_id for menu in parsed.css(_MENUS)}
+    above = _counted_above(nodes, menus) if menus else [0] * len(nodes)
+    links = tuple(_link(node, n_menus > 0) for node, n_menus in zip(nodes, above, strict=True))
+    base = parsed.css_first("base[href]")
+    return PageLinks(links, _attribute(base, "href") if base is not None else "")
+
+
+def scanned(html: str) -> Iterator[tuple[str, str]]:
+    """Address and anchor text of each link that the paper's expressions find, in time that grows
+    with the page alone.
+
+    >>> list(scanned('<a x href="u">one</a><a href="">none</a><a href="v"><b>two</b></a>'))
+    [('u', 'one')]
+    """
+    start = html.find("<a")
+    while start >= 0:
+        tag_end = html.find(">", start + 2)
+        if tag_end < 0:
+            return
+        text_end = html.find("<", tag_end + 1)
+        if text_end < 0:
+            return
+        address = html.find('href="', start + 3, tag_end)
+        is_link = (
+            text_end > tag_end + 1
+            and address >= 0
+            and html.find('"', address + 7, tag_end) >= 0
+            and html.startswith("</a>", text_end)
+        )
+        if is_link and (url := REGEX_URL.search(html, start, text_end)):
+            yield url[1], html[tag_end + 1 : text_end]
+        start = html.find("<a", text_end)
+
+
+def _link(node: LexborNode, navigation: bool) -> Link:
+    attributes = node.attributes
+    text = " ".join(node.text().split())
+    label = "" if text else _label(node)
+    return Link(attributes["href"] or "", text, attributes.get("rel") or "", navigation, label)
+
+
+def _label(node: LexborNode) -> str:
+    image = node.css_first("img[alt]:not([alt=''])")
+    named = (
+        _attribute(image, "alt") if image is not None else "",
+        _attribute(node, "title"),
+        _attribute(node, "aria-label"),
+    )
+    return next((found for name in named if (found := " ".join(name.split()))), "")
+
+
+def _attribute(node: LexborNode, name: str) -> str:
+    return node.attributes.get(name) or ""
+
+
+def _counted_above(nodes: list[LexborNode], counted: set[int]) -> list[int]:
+    """How many of the counted elements each node stands below; every element on the way up is asked
+    once.
+    """
+    known: dict[int, int] = {}
+    found = []
+    for node in nodes:
+        path, above = [], node.parent
+        while above is not None and above.mem_id not in known:
+            path.append(above.mem_id)
+            above = above.parent
+        n_counted = 0 if above is None else known[above.mem_id]
+        for element in reversed(path):
+            n_counted += element in counted
+            known[element] = n_counted
+        found.append(n_counted)
+    return found

@@ -1,0 +1,252 @@
+"""The page key: one name for a page, however it is linked to.
+
+Documents, records of a crawl and targets of links meet by it. It is the address as browsers
+understand it (WHATWG), and then:
+
+===============  ================================================================================================
+scheme           dropped; a page of another scheme than http and https has no key
+user, password   dropped
+host             lower case, international names in ASCII; without trailing dots, and without a leading ``www.`` where
+                 two names or more are left
+port             dropped when it is 80 or 443
+path             without ``.`` and ``..``; without ``/``, ``/index.html`` or ``/index.htm`` at its end
+query            kept in its order, without empty parameters and without those that only follow visitors (`FOLLOWS_VISITORS`)
+fragment         dropped
+escapes          of letters, digits, ``-``, ``.``, ``_`` and ``~`` are undone (RFC 3986, 6.2.2.2), the others written in upper
+                 case; a percent sign that begins none is written ``%25``
+===============  ================================================================================================
+
+Upper and lower case of paths, and the order of parameters, make a difference. A key is itself an
+address without its scheme, and its own key: ``page_key("http://" + key) == key``. Not here: keys
+for duplicates, which keep the scheme (`lc_assets.text.duplicates.keys`), and the keys by which a
+crawl's index is sorted.
+
+
+The key by which indexes of crawls are sorted: a page's address with its host turned round
+(SURT).
+
+``https://www.Example.org:8080/A//b/?y=2&x=1#part`` becomes ``org,example:8080)/a/b?x=1&y=2``. An
+address is read as browsers read it (WHATWG), and then, as the Internet Archive's and Common Crawl's
+indexes show it:
+
+==========  ==============================================================================================
+scheme      dropped, as are user, password, fragment and the port that goes without saying
+host        without ``www.``, ``www2.``, …; its parts backwards, joined by commas, and ``)`` behind all
+path        in lower case, escapes undone as long as there are any, ``//`` made ``/``, no ``/`` at its end
+query       the same; parameters sorted; left out when it is empty
+sessions    ids of sessions are taken out of path and query: ``;jsessionid=``, ``phpsessid=``, ``sid=``, …
+escapes     of what is not printable ASCII, ``#`` and ``%``; in lower case
+==========  ==============================================================================================
+
+Different pages may have one key (``/A`` and ``/a``): whether two addresses are one page is for
+`lc_assets.text.links.page_keys` to say. It is written from what such keys look like, and equals those of
+1,252 real pages; of sessions and odd escapes other programs know more.
+"""
+
+import re
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+import can_ada
+
+MAX_ADDRESS_CHARS: Final = 8192
+"""A longer address has no key: RFC 9110 asks servers for 8,000 octets, and what is longer holds
+data rather than a name.
+"""
+
+FOLLOWS_VISITORS: Final = frozenset(
+    (
+        "dclid",
+        "fbclid",
+        "gbraid",
+        "gclid",
+        "gclsrc",
+        "igshid",
+        "mc_cid",
+        "mc_eid",
+        "mkt_tok",
+        "msclkid",
+        "srsltid",
+        "ttclid",
+        "twclid",
+        "wbraid",
+        "yclid",
+        "_ga",
+        "_gl",
+        "_hsenc",
+        "_hsmi",
+    )
+)
+"""Parameters that tell who came from where and change no page; so do those that begin with
+``utm_``.
+"""
+
+_PORTS: Final = (":80", ":443")
+_ENDS: Final = ("/index.html", "/index.htm")
+_ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def page_key(url: str) -> str | None:
+    """Key of the page at an address; None when it is no address of the web, or longer than
+    `MAX_ADDRESS_CHARS`, as given or as a key.
+
+    >>> page_key("HTTPS://user@www.Example.org:443/a/../b%7e/index.html?utm_source=x&q=1#part")
+    'example.org/b~?q=1'
+    >>> page_key("http://example.org"), page_key("https://www.example.org/index.htm#top"), page_key("http://bücher.example/ü")
+    ('example.org', 'example.org', 'xn--bcher-kva.example/%C3%BC')
+    >>> page_key("mailto:a@example.org"), page_key("/b.html"), page_key("")
+    (None, None, None)
+    """
+    if len(url) > MAX_ADDRESS_CHARS:
+        return None
+    try:
+        url.encode("utf-8")
+        parsed = can_ada.parse(url)
+    except ValueError:  # no address, or a lone surrogate in it, which no address can hold
+        return None
+    if parsed.protocol not in ("http:", "https:"):
+        return None
+    host = _host(parsed.host)
+    if not host:
+        return None
+    query = _query(_unescaped(parsed.search[1:]))
+    key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
+    return (
+        key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None
+    )  # escapes are longer than what they stand for
+
+
+def key_host(key: str) -> str:
+    """The host of a page, with its port if it is in the key.
+
+    >>> key_host("example.org/a?b=c/d"), key_host("example.org?q=1"), key_host("[::1]:8080")
+    ('example.org', 'example.org', '[::1]:8080')
+    """
+    return key.partition("?")[0].partition("/")[0]
+
+
+def is_home(key: str) -> bool:
+    """Whether a page is its host's first one.
+
+    >>> is_home("example.org"), is_home("example.org/a"), is_home("example.org?page=2")
+    (True, False, False)
+    """
+    return "/" not in key and "?" not in key
+
+
+def _host(host: str) -> str:
+    for port in _PORTS:
+        host = host.removesuffix(port)
+    name, colon, port = host.rpartition(":") if not host.endswith("]") else ("", "", host)
+    name, port = (name, colon + port) if name else (port, "")
+    name = name.rstrip(".")
+    while name.startswith("www.") and "." in name[4:]:
+        name = name[4:]
+    return name + port if name else ""
+
+
+def _path(path: str) -> str:
+    stop = len(path)
+    while True:
+        if path.endswith("/", 0, stop):
+            stop -= 1
+        elif path[max(stop - 11, 0) : stop].lower().endswith(_ENDS):
+            stop = path.rindex("/", 0, stop)
+        else:
+            return path[:stop]
+
+
+def _query(query: str) -> str:
+    return (
+        "&".join(one for one in query.split("&") if one and not _follows_visitors(one))
+        if query
+        else ""
+    )
+
+
+def _follows_visitors(parameter: str) -> bool:
+    name = parameter.partition("=")[0].lower()
+    return name in FOLLOWS_VISITORS or name.startswith("utm_")
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_escape, text) if "%" in text else text
+
+
+def _escape(found: re.Match[str]) -> str:
+    digits = found[1]
+    if digits is None:
+        return "%25"
+    char = chr(int(digits, 16))
+    return char if char in _UNRESERVED else f"%{digits.upper()}"
+
+
+_NUMBERED: Final = re.compile(r"www\d*\.", re.ASCII)
+_SLASHES: Final = re.compile(rb"/{2,}")
+_TO_ESCAPE: Final = re.compile(rb"[^!\"$&-~]")
+_PATH_SESSIONS: Final = re.compile(
+    r";jsessionid=[0-9a-z]{32}|/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.*\.aspx)|/\([0-9a-z]{24}\)(?=/.*\.aspx)"
+)
+_QUERY_SESSIONS: Final = re.compile(
+    r"(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)"
+)
+
+
+def surt(url: str) -> str | None:
+    """The key of an address in a crawl's index; None when it is no address of the web, or a very
+    long one.
+
+    >>> surt("https://www.Example.org:8080/A//b/?y=2&x=1#part"), surt("http://example.org")
+    ('org,example:8080)/a/b?x=1&y=2', 'org,example)/')
+    >>> surt("http://148.146.124.0/Caf%25C3%25A9/"), surt("mailto:a@example.org")
+    ('0,124,146,148)/caf%c3%a9', None)
+    """
+    if len(url) > MAX_ADDRESS_CHARS:
+        return None
+    try:
+        url.encode("utf-8")
+        parsed = can_ada.parse(url)
+    except ValueError:  # no address, or a lone surrogate in it, which no address can hold
+        return None
+    host = parsed.hostname.rstrip(".")
+    if parsed.protocol not in ("http:", "https:") or not host:
+        return None
+    path = _PATH_SESSIONS.sub("", _plain(parsed.pathname, slashes=True)).rstrip("/")
+    query = _sorted(_QUERY_SESSIONS.sub("", _plain(parsed.search[1:])))
+    port = f":{parsed.port}" if parsed.port else ""
+    return f"{_backwards(host)}{port}){path or '/'}" + (f"?{query}" if query else "")
+
+
+def _backwards(host: str) -> str:
+    bare = _NUMBERED.sub("", host, count=1) if _NUMBERED.match(host) else host
+    return bare if bare.startswith("[") else ",".join(reversed(bare.split(".")))
+
+
+def _plain(text: str, *, slashes: bool = False) -> str:
+    """A part of an address in lower case, escaped only where it must be."""
+    found, before = text.encode(), b""
+    while found != before:
+        found, before = unquote_to_bytes(found), found
+    if slashes:
+        found = _without_dots(_SLASHES.sub(b"/", found))
+    return _TO_ESCAPE.sub(lambda match: b"%%%02X" % match[0][0], found).decode("ascii").lower()
+
+
+def _without_dots(path: bytes) -> bytes:
+    """Without ``.`` and ``..`` that were escaped."""
+    if b"/." not in path:
+        return path
+    kept: list[bytes] = []
+    for part in path.split(b"/"):
+        if part == b"..":
+            del kept[max(len(kept) - 1, 1) :]
+        elif part != b".":
+            kept.append(part)
+    return b"/".join(kept)
+
+
+def _sorted(query: str) -> str:
+    return "&".join(
+        "".join(one) for one in sorted(parameter.partition("=") for parameter in query.split("&"))
+    )

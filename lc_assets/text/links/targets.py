@@ -1,0 +1,434 @@
+"""Anchor texts: which say nothing of what they lead to, and which stand in a text.
+
+Not here: where anchor texts come from (`lc_assets.text.links.links`).
+
+
+Targets: the pages that a page's links lead to, each once, with all the words that lead there.
+
+A link's address is resolved as browsers do: against the page's ``<base>``, itself resolved against
+the page's own address, else against that. Links that lead to one page (`lc_assets.text.links.page_keys`)
+are one target, at the place of the first of them. What is no target is counted by its reason, and
+every link is in one count:
+
+===========================  =====================================================================
+`EMPTY`                      nothing where the address should be
+`FRAGMENT`                   a place within the page: ``#part``
+`SCHEME`                     no address of the web: ``mailto:``, ``javascript:``, ...
+`BROKEN`                     no address at all, or one too long for a page key
+`ITSELF`                     the page itself
+`RELATIVE`                   relative, where addresses are not resolved (the paper resolves none)
+===========================  =====================================================================
+
+Not here: which targets are worth packing (portals, languages, budgets), the pages behind them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import ada_url
+import msgspec
+
+from lc_assets.text.links.links import Link
+from lc_assets.text.links.page_keys import page_key
+
+GENERIC: Final = frozenset(
+    {
+        # English
+        *(
+            "here",
+            "click here",
+            "click",
+            "this",
+            "this link",
+            "this page",
+            "link",
+            "more",
+            "read more",
+            "more info",
+            "learn more",
+        ),
+        *(
+            "see more",
+            "show more",
+            "view more",
+            "find out more",
+            "continue",
+            "continue reading",
+            "details",
+            "full story",
+            "view",
+            "go",
+        ),
+        *(
+            "next",
+            "next page",
+            "prev",
+            "previous",
+            "previous page",
+            "back",
+            "up",
+            "top",
+            "back to top",
+            "to top",
+            "first",
+            "last",
+        ),
+        *(
+            "home",
+            "homepage",
+            "index",
+            "contents",
+            "table of contents",
+            "menu",
+            "search",
+            "login",
+            "log in",
+            "sign in",
+            "sign up",
+        ),
+        *(
+            "register",
+            "subscribe",
+            "share",
+            "print",
+            "email",
+            "e mail",
+            "rss",
+            "reply",
+            "permalink",
+            "edit",
+            "download",
+            "source",
+        ),
+        *(
+            "older",
+            "newer",
+            "older posts",
+            "newer posts",
+            "website",
+            "page",
+            "skip to content",
+            "skip to main content",
+            "close",
+        ),
+        # German
+        *(
+            "hier",
+            "hier klicken",
+            "mehr",
+            "mehr lesen",
+            "mehr erfahren",
+            "weiterlesen",
+            "weiter",
+            "zurück",
+            "nach oben",
+            "startseite",
+        ),
+        *(
+            "lesen sie mehr",
+            "nächste",
+            "vorherige",
+            "nächste seite",
+            "vorherige seite",
+            "inhalt",
+            "suche",
+            "anmelden",
+            "drucken",
+        ),
+        # French
+        *(
+            "ici",
+            "cliquez ici",
+            "plus",
+            "en savoir plus",
+            "lire la suite",
+            "lire plus",
+            "voir plus",
+            "suivant",
+            "précédent",
+            "retour",
+        ),
+        *(
+            "accueil",
+            "page suivante",
+            "page précédente",
+            "haut de page",
+            "sommaire",
+            "rechercher",
+            "connexion",
+            "imprimer",
+        ),
+        # Spanish
+        *(
+            "aquí",
+            "haz clic aquí",
+            "más",
+            "leer más",
+            "ver más",
+            "seguir leyendo",
+            "siguiente",
+            "anterior",
+            "volver",
+            "inicio",
+        ),
+        *(
+            "página siguiente",
+            "página anterior",
+            "arriba",
+            "contenido",
+            "buscar",
+            "iniciar sesión",
+            "imprimir",
+        ),
+        # Italian
+        *(
+            "qui",
+            "clicca qui",
+            "più",
+            "leggi tutto",
+            "leggi di più",
+            "continua",
+            "continua a leggere",
+            "scopri di più",
+            "successivo",
+        ),
+        *(
+            "precedente",
+            "indietro",
+            "pagina successiva",
+            "pagina precedente",
+            "torna su",
+            "cerca",
+            "accedi",
+            "stampa",
+        ),
+    }
+)
+"""Texts that name a way to go rather than what is there, in RedPajama-V2's five languages: lower
+case, words apart by one space.
+"""
+
+_WORD: Final = re.compile(r"\w+")
+
+
+def words_of(text: str) -> str:
+    """The words of a text without case and punctuation, one space before and after each: what
+    `stands_in` compares.
+
+    >>> words_of("Read more…"), words_of("»")
+    (' read more ', ' ')
+    """
+    return " ".join(["", *_WORD.findall(text.casefold()), ""])
+
+
+def is_generic(anchor: str) -> bool:
+    """Whether an anchor text says nothing of what it leads to: one of `GENERIC`, a number, or
+    without any word.
+
+    >>> [is_generic(anchor) for anchor in ("Click HERE!", "»", "[12]", "", "The next generation")]
+    [True, True, True, True, False]
+    """
+    words = words_of(anchor).strip()
+    return words in GENERIC or words.replace(" ", "").isdigit() or not words
+
+
+def stands_in(anchor_words: str, text_words: str) -> bool:
+    """Whether an anchor's words stand in a text's, whole and side by side; both as `words_of` gives
+    them.
+
+    >>> stands_in(words_of("a cat"), words_of("It's a *cat*.")), stands_in(words_of("cat"), words_of("cats")), stands_in(" ", " a ")
+    (True, False, False)
+    """
+    return len(anchor_words) > 1 and anchor_words in text_words
+
+
+EMPTY: Final = "empty address"
+FRAGMENT: Final = "place within the page"
+SCHEME: Final = "not http"
+BROKEN: Final = "no address"
+ITSELF: Final = "the page itself"
+RELATIVE: Final = "relative address"
+REASONS: Final = (EMPTY, FRAGMENT, SCHEME, BROKEN, ITSELF, RELATIVE)
+"""Why a link has no target."""
+
+BETWEEN_KEYS: Final = ", "
+
+COMPARED_CHARS: Final = 1 << 28
+"""Characters of a page's text that its anchors are looked for in, all together: a twentieth of a
+second. Anchors after that count as not in the text; it takes 5,000 of them and 50,000 characters.
+"""
+
+_HTTP: Final = ("http://", "https://")
+_WHITE: Final = " \t\n\f\r"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A page that a page points at.
+
+    Attributes:
+        key: its page key.
+        url: its address as first linked to, resolved, without fragment.
+        texts: the different anchor texts, in order of appearance; generic ones only where there are
+            no others.
+        position: number of the first link to it among all links of the page, from 0.
+        n_links: how many links lead to it.
+        nofollow: whether no author vouches for any of them.
+        navigation: whether all of them stand in menus.
+        generic: whether no anchor text says what it is.
+        in_text: whether an anchor text that says something stands in the page's cleaned text.
+    """
+
+    key: str
+    url: str
+    texts: tuple[str, ...]
+    position: int
+    n_links: int = 1
+    nofollow: bool = False
+    navigation: bool = False
+    generic: bool = False
+    in_text: bool = False
+
+    @property
+    def keys(self) -> str:
+        """The anchor texts, joined: what is written before the page's content."""
+        return BETWEEN_KEYS.join(self.texts)
+
+
+class Targets(msgspec.Struct, frozen=True):
+    """What a page's links lead to, by first appearance; and how many of its links lead nowhere, by
+    reason.
+    """
+
+    found: tuple[Target, ...] = ()
+    left_out: dict[str, int] = {}
+
+
+def targets(
+    links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
+) -> list[Target]:
+    """The pages that the links lead to; see `targets_of`.
+
+    >>> links = [Link("b.html", "next"), Link("/a/b.html#c", "B"), Link("mailto:x@example.org", "mail")]
+    >>> [(target.key, target.keys, target.n_links) for target in targets(links, "http://example.org/a/")]
+    [('example.org/a/b.html', 'B', 2)]
+    """
+    return list(targets_of(links, page_url, base=base, resolve=resolve, text=text).found)
+
+
+def targets_of(
+    links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
+) -> Targets:
+    """The pages that the links lead to, and why the other links lead to none.
+
+    Args:
+        links: of one page, in their order.
+        page_url: the page's own address.
+        base: what the page's ``<base>`` says.
+        resolve: whether relative addresses are resolved; otherwise they are left out, as in the
+            paper.
+        text: the page's cleaned text, to look for anchors in.
+    """
+    own = page_key(page_url)
+    places = _Places(_base_of(page_url, base) if resolve else "")
+    groups: dict[str, list[tuple[int, Link]]] = {}
+    urls: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    for position, link in enumerate(links):
+        place = places.of(link.href)
+        if isinstance(place, str) or place.key == own:
+            left_out[place if isinstance(place, str) else ITSELF] += 1
+            continue
+        urls.setdefault(place.key, place.url)
+        groups.setdefault(place.key, []).append((position, link))
+    found = [
+        _merged(key, urls[key], group, generic_too=not resolve) for key, group in groups.items()
+    ]
+    return Targets(tuple(_marked(found, text)), dict(left_out))
+
+
+class _Place(NamedTuple):
+    key: str
+    url: str
+
+
+class _Places:
+    """Where addresses lead, each resolved once: a third of a page's links repeat."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._known: dict[str, _Place | str] = {}
+
+    def of(self, href: str) -> _Place | str:
+        """The page, or why there is none."""
+        found = self._known.get(href)
+        if found is None:
+            found = self._known[href] = self._resolved(href.strip(_WHITE))
+        return found
+
+    def _resolved(self, href: str) -> _Place | str:
+        if not href:
+            return EMPTY
+        if href.startswith("#"):
+            return FRAGMENT
+        absolute = _joined(self._base, href) if self._base else _absolute(href)
+        if absolute is None:
+            return BROKEN if self._base else RELATIVE
+        if not absolute.startswith(_HTTP):
+            return SCHEME
+        key = page_key(absolute)
+        return BROKEN if key is None else _Place(key, absolute.partition("#")[0])
+
+
+def _base_of(page_url: str, base: str) -> str:
+    """What addresses are relative to: a ``<base>`` that leads out of the web counts for nothing."""
+    joined = _joined(page_url, base.strip(_WHITE)) if base else None
+    return joined if joined is not None and joined.startswith(_HTTP) else page_url
+
+
+def _joined(base: str, href: str) -> str | None:
+    try:
+        found: str = ada_url.join_url(base, href)
+    except ValueError:  # no address, or a lone surrogate in one
+        return None
+    return found
+
+
+def _absolute(href: str) -> str | None:
+    try:
+        found: str = ada_url.URL(href).href
+    except ValueError:
+        return None
+    return found
+
+
+def _merged(key: str, url: str, group: list[tuple[int, Link]], *, generic_too: bool) -> Target:
+    links = [link for _, link in group]
+    texts = tuple(dict.fromkeys(anchor for link in links if (anchor := link.anchor)))
+    telling = tuple(anchor for anchor in texts if not is_generic(anchor))
+    return Target(
+        key=key,
+        url=url,
+        texts=texts if generic_too else telling or texts,
+        position=group[0][0],
+        n_links=len(links),
+        nofollow=all(link.nofollow for link in links),
+        navigation=all(link.navigation for link in links),
+        generic=not telling,
+    )
+
+
+def _marked(found: Iterable[Target], text: str) -> Iterator[Target]:
+    """The targets, each with whether one of its anchors stands in the text."""
+    words = words_of(text) if text else ""
+    n_left = COMPARED_CHARS
+    for target in found:
+        stands = False
+        if words and not target.generic:
+            for anchor in target.texts:
+                n_left -= len(words)
+                stands = stands or (
+                    n_left >= 0 and not is_generic(anchor) and stands_in(words_of(anchor), words)
+                )
+        yield msgspec.structs.replace(target, in_text=True) if stands else target

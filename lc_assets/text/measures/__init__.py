@@ -1,0 +1,1 @@
+"""Measures that RedPajama-V2 has no signal for."""

@@ -1,0 +1,344 @@
+r"""Lines and paragraphs of a document: bulleted, ending with an ellipsis, short, repeated.
+
+What a line is differs by program and by measure:
+
+==================  ======================================================================================
+broken lines        ``str.splitlines``: also at ``\r``, U+2028 …  (datatrove: bullets, ellipses)
+stretches           ``re.split("\n+")``: an empty one before a leading and after a trailing newline (datatrove:
+                    repeated lines)
+newline lines       ``str.split("\n")``: empty ones too (Dolma)
+filled lines        newline lines that hold more than white space (FineWeb)
+paragraphs          ``re.split("\n{2,}")`` of the stripped text (datatrove)
+==================  ======================================================================================
+
+Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py`` and
+``fineweb_quality_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.text.hashing import hash_seed, whole
+from lc_assets.text.measures.ngrams import number_pieces
+from lc_assets.text.measures.words import (
+    BEYOND,
+    BREAK,
+    DENSE,
+    N_CODE_POINTS,
+    ORDINARY,
+    TERMINAL,
+    character_bits,
+    code_point,
+    require_measurable,
+    utf8_of,
+)
+
+SHORT_LINE: Final = 30
+"""Characters of the longest line that FineWeb calls short."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineCounts:
+    """Counts of lines and paragraphs; see the module for the kinds of lines.
+
+    Attributes:
+        n_broken: broken lines; n_broken_bulleted: those that start with ``•`` or ``-``;
+            n_broken_ellipsis: those that end with ``...`` or ``…``; whitespace aside.
+        n_stretches: stretches; n_stretches_seen: those seen before; n_stretch_chars_seen: their
+            characters.
+        n_newline: newline lines; n_newline_bulleted: those that start with ``*`` or ``-``;
+            n_newline_ellipsis: those that end with ``…``; n_newline_repeated: those that occur
+                twice or more; n_newline_chars_repeated: their
+            characters.
+        n_filled: filled lines; n_filled_terminal: those that end with a `TERMINAL_MARKS`;
+            n_filled_short: those of at most `SHORT_LINE` characters; n_filled_chars_seen:
+                characters of those seen before.
+        n_paragraphs: paragraphs; n_paragraphs_seen: those seen before; n_paragraph_chars_seen:
+            their characters.
+        n_chars_dense: characters that are no whitespace.
+    """
+
+    n_broken: int
+    n_broken_bulleted: int
+    n_broken_ellipsis: int
+    n_stretches: int
+    n_stretches_seen: int
+    n_stretch_chars_seen: int
+    n_newline: int
+    n_newline_bulleted: int
+    n_newline_ellipsis: int
+    n_newline_repeated: int
+    n_newline_chars_repeated: int
+    n_filled: int
+    n_filled_terminal: int
+    n_filled_short: int
+    n_filled_chars_seen: int
+    n_paragraphs: int
+    n_paragraphs_seen: int
+    n_paragraph_chars_seen: int
+    n_chars_dense: int
+
+
+_NEWLINE, _RETURN, _SPACE, _DOT, _STAR, _DASH = 10, 13, 0x20, 0x2E, 0x2A, 0x2D
+_BULLET, _ELLIPSIS = 0x2022, 0x2026
+
+
+@compiled
+def _read_lines(
+    data: NDArray[np.uint8],
+    table: NDArray[np.uint8],
+    lines: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> int:
+    """Find newline lines, and count what single lines show.
+
+    Args:
+        data: UTF-8.
+        table: `lc_assets.text.measures.words.character_bits`.
+        lines: int32[4, newlines + 1]; gets each line's first byte, end, characters, and 1 where it
+            is filled.
+        counts: int64[13]; gets broken lines, those bulleted, those ending with an ellipsis; newline
+            lines bulleted, ending with one; filled lines, those with a terminal mark, those short;
+            dense characters; then of the stripped text its first byte, its end, and the characters
+            that stripping takes from its first and from its last line.
+
+    Returns:
+        How many newline lines there are.
+    """
+    n_broken = n_broken_bulleted = n_broken_ellipsis = n_bulleted = n_ellipsis = n_filled = (
+        n_terminal
+    ) = n_short = n_dense = 0
+    n_lines = 0
+    # The current newline line and broken line.
+    begun = n_chars = filled = 0
+    last = last_bits = -1
+    broken_chars = dots = gap = ellipsis = before = 0
+    broken_empty = True
+    # The stripped text.
+    strip_start, strip_end, strip_lead, strip_trail, spaces = -1, 0, 0, 0, 0
+    at, n_bytes = 0, len(data)
+    while at <= n_bytes:
+        point, size, bits = _NEWLINE, 1, BREAK
+        if at < n_bytes:
+            point, size = code_point(data, at)
+            bits = whole(table[point]) if point < N_CODE_POINTS else BEYOND
+        dense = bits & DENSE
+        # Broken lines. A return and a newline are one break; the end of the text is a break only
+        # after a character.
+        if bits & BREAK:
+            if not (point == _NEWLINE and before == _RETURN and at < n_bytes) and (
+                at < n_bytes or broken_chars
+            ):
+                n_broken += 1
+                n_broken_ellipsis += dots >= 3 or ellipsis
+            broken_chars = dots = gap = ellipsis = 0
+            broken_empty = True
+        else:
+            broken_chars += 1
+            if dense:
+                if broken_empty:
+                    n_broken_bulleted += point in (_BULLET, _DASH)
+                    broken_empty = False
+                dots = (0 if gap else dots) + 1 if point == _DOT else 0
+                ellipsis = point == _ELLIPSIS
+                gap = 0
+            else:
+                gap = 1
+        before = point
+        # Newline lines, and the stripped text.
+        if point == _NEWLINE:
+            lines[0, n_lines], lines[1, n_lines], lines[2, n_lines], lines[3, n_lines] = (
+                begun,
+                at,
+                n_chars,
+                filled,
+            )
+            n_lines += 1
+            n_ellipsis += last == _ELLIPSIS
+            if filled:
+                n_filled += 1
+                n_terminal += (last_bits & TERMINAL) != 0
+                n_short += n_chars <= SHORT_LINE
+                strip_trail = spaces
+            begun, n_chars, filled, last, last_bits = at + 1, 0, 0, -1, 0
+        else:
+            if n_chars == 0:
+                n_bulleted += point in (_STAR, _DASH)
+            last, last_bits = point, bits
+            if dense:
+                if strip_start < 0:
+                    strip_start, strip_lead = at, n_chars
+                strip_end, spaces, filled = at + size, 0, 1
+                n_dense += DENSE
+            else:
+                spaces += 1
+            n_chars += 1
+        at += size
+        if not dense:
+            continue
+        # Shortcut for the middle of a line; bytes from 128 on are never `ORDINARY`.
+        begun_run = at
+        while at < n_bytes and table[data[at]] & ORDINARY:
+            n_dense += whole(table[data[at]]) & DENSE
+            at += 1
+        if at > begun_run:
+            trailing = 0
+            while trailing < at - begun_run and data[at - 1 - trailing] == _SPACE:
+                trailing += 1
+            if trailing < at - begun_run:
+                dots = ellipsis = spaces = 0
+                strip_end = at - trailing
+            gap = trailing > 0
+            spaces += trailing
+            n_chars += at - begun_run
+            before = last = whole(data[at - 1])
+            last_bits = whole(table[last])
+    counts[0], counts[1], counts[2], counts[3], counts[4] = (
+        n_broken,
+        n_broken_bulleted,
+        n_broken_ellipsis,
+        n_bulleted,
+        n_ellipsis,
+    )
+    counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense // DENSE
+    counts[9], counts[10], counts[11], counts[12] = (
+        max(strip_start, 0),
+        strip_end,
+        strip_lead,
+        strip_trail,
+    )
+    return n_lines
+
+
+@compiled
+def _find_paragraphs(
+    lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.int64], paragraphs: NDArray[np.int32]
+) -> int:
+    """Join the stripped text's lines into paragraphs, which empty lines separate.
+
+    Args:
+        lines: of `_read_lines`.
+        n_lines: how many.
+        counts: of `_read_lines`.
+        paragraphs: int32[3 or more, n_lines]; gets each one's first byte, end, characters.
+
+    Returns:
+        How many there are: at least one, which may be empty.
+    """
+    start, end = counts[9], counts[10]
+    n_paragraphs, inside = 0, False
+    for line in range(n_lines):
+        first, after = whole(lines[0, line]), whole(lines[1, line])
+        if after <= start or first >= end:
+            continue
+        if first == after:
+            inside = False
+            continue
+        n_chars = whole(lines[2, line])
+        if first <= start:
+            first, n_chars = start, n_chars - counts[11]
+        if after >= end:
+            after, n_chars = end, n_chars - counts[12]
+        if inside:
+            paragraphs[2, n_paragraphs - 1] += n_chars + 1
+        else:
+            paragraphs[0, n_paragraphs], paragraphs[2, n_paragraphs] = first, n_chars
+            n_paragraphs += 1
+        paragraphs[1, n_paragraphs - 1] = after
+        inside = True
+    if n_paragraphs == 0:
+        paragraphs[:, 0] = 0
+        return 1
+    return n_paragraphs
+
+
+@compiled
+def _count_repeated(
+    numbers: NDArray[np.int32],
+    n_distinct: int,
+    pieces: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Add up pieces by their numbers.
+
+    Args:
+        numbers: a number per piece, 0 and up in the order of first occurrence.
+        n_distinct: numbers there are.
+        pieces: rows as `_read_lines` makes them: first byte, end, characters, and 1 where filled.
+        counts: int64[6]; gets pieces that repeat and their characters, all copies counted; those seen before
+            and their characters, empty ones aside; characters of those seen before that are filled;
+            and how many pieces are not empty.
+    """
+    copies = np.zeros(n_distinct, np.int32)
+    for number in numbers:
+        copies[number] += 1
+    counts[:] = 0
+    n_known = 0
+    for piece in range(len(numbers)):
+        n_chars = whole(pieces[2, piece])
+        first = numbers[piece] == n_known
+        n_known += first
+        if copies[numbers[piece]] > 1:
+            counts[0] += 1
+            counts[1] += n_chars
+        if n_chars:
+            counts[5] += 1
+            if not first:
+                counts[2] += 1
+                counts[3] += n_chars
+                counts[4] += n_chars * pieces[3, piece]
+
+
+def count_lines(text: str) -> LineCounts:
+    r"""Count a text's lines and paragraphs.
+
+    >>> counts = count_lines("- one\n- one\n\n  - two …\n")
+    >>> counts.n_broken, counts.n_stretches_seen, counts.n_newline_repeated, counts.n_paragraphs
+    (4, 1, 4, 2)
+
+    Raises:
+        BadInput: when the text is too long.
+    """
+    data = utf8_of(text)
+    require_measurable(data)
+    n_newline = text.count("\n") + 1
+    lines, paragraphs = np.empty((4, n_newline), np.int32), np.zeros((4, n_newline), np.int32)
+    single = np.empty(13, np.int64)
+    _read_lines(data, character_bits(), lines, single)
+    n_paragraphs = _find_paragraphs(lines, n_newline, single, paragraphs)
+    of_lines, of_paragraphs = _repeated(data, lines), _repeated(data, paragraphs[:, :n_paragraphs])
+    broken, bulleted, ellipsis, starred, ellipsis_off, *filled, n_dense = single[:9].tolist()
+    edges = text.startswith("\n") + text.endswith("\n") if text else 1
+    return LineCounts(
+        n_broken=broken,
+        n_broken_bulleted=bulleted,
+        n_broken_ellipsis=ellipsis,
+        n_stretches=of_lines[5] + edges,
+        n_stretches_seen=of_lines[2] + max(edges - 1, 0),
+        n_stretch_chars_seen=of_lines[3],
+        n_newline=n_newline,
+        n_newline_bulleted=starred,
+        n_newline_ellipsis=ellipsis_off,
+        n_newline_repeated=of_lines[0],
+        n_newline_chars_repeated=of_lines[1],
+        n_filled=filled[0],
+        n_filled_terminal=filled[1],
+        n_filled_short=filled[2],
+        n_filled_chars_seen=of_lines[4],
+        n_paragraphs=n_paragraphs,
+        n_paragraphs_seen=of_paragraphs[2],
+        n_paragraph_chars_seen=of_paragraphs[3],
+        n_chars_dense=n_dense,
+    )
+
+
+def _repeated(data: NDArray[np.uint8], pieces: NDArray[np.int32]) -> list[int]:
+    """The counts of `_count_repeated`."""
+    numbers, counts = np.empty(pieces.shape[1], np.int32), np.empty(6, np.int64)
+    n_distinct = number_pieces(data, pieces[0], pieces[1], hash_seed(), numbers)
+    _count_repeated(numbers, n_distinct, pieces, counts)
+    return [int(count) for count in counts]

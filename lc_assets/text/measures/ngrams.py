@@ -1,0 +1,282 @@
+"""Characters in repeated n-grams as datatrove and Dolma count them, which is not RedPajama-V2's way.
+
+* The most frequent n-gram: both count overlaps and take the first of equals, even where none occurs
+  twice. datatrove then counts the spaces between its words, Dolma does not.
+* n-grams seen before (datatrove): a walk from the left; an n-gram met again counts, and its words
+  are skipped. Its words are joined without spaces before they are compared, so ``1 11 1 …`` is met
+  again in ``11 1 1 …``.
+* repeated n-grams (Dolma): every copy of an n-gram that occurs twice or more counts, overlaps and
+  the first one included, of all n-grams' characters.
+
+Counts are exact: where hashes are equal, bytes are compared. Hashes begin with a number that each
+process draws, so time is linear whatever the text.
+
+Sources: ``gopher_repetition_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.text.hashing import absorb, bits_of, number_pairs, slot_of, whole
+from lc_assets.text.measures.words import eight_bytes
+
+TOP_LENGTHS: Final = (2, 3, 4)
+"""Words in the n-grams of which the most frequent one counts: Rae et al. 2021, table A1."""
+
+DUPLICATE_LENGTHS: Final = (5, 6, 7, 8, 9, 10)
+"""Words in the n-grams of which the repeated ones count: the same table."""
+
+_NEVER: Final = 255
+"""For a word whose start may occur elsewhere too."""
+
+
+@dataclass(frozen=True, slots=True)
+class GramCounts:
+    """Counts of n-grams of one length; 0 where there are fewer words.
+
+    Attributes:
+        top_count: occurrences of the most frequent n-gram.
+        top_chars: characters of its words, once.
+        repeated_chars: characters of all occurrences of n-grams that occur twice or more.
+        all_chars: characters of all n-grams.
+    """
+
+    top_count: int
+    top_chars: int
+    repeated_chars: int
+    all_chars: int
+
+
+@compiled
+def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
+    """One to seven bytes as a little-endian number."""
+    if start + 8 <= len(data):
+        return eight_bytes(data, start) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
+    number = np.uint64(0)
+    for i in range(n_bytes):
+        number |= np.uint64(data[start + i]) << np.uint64(8 * i)
+    return number
+
+
+@compiled
+def _hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> np.uint64:
+    """Hash a stretch of bytes."""
+    state = absorb(seed, np.uint64(end - start))
+    i = start
+    while i + 8 <= end:
+        state = absorb(state, eight_bytes(data, i))
+        i += 8
+    return state if i == end else absorb(state, _some_bytes(data, i, end - i))
+
+
+@compiled
+def _are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> bool:
+    """Whether two stretches hold the same bytes."""
+    i = 0
+    while i + 8 <= length:
+        if eight_bytes(data, one + i) != eight_bytes(data, other + i):
+            return False
+        i += 8
+    return i == length or _some_bytes(data, one + i, length - i) == _some_bytes(
+        data, other + i, length - i
+    )
+
+
+@compiled
+def number_pieces(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    seed: np.uint64,
+    numbers: NDArray[np.int32],
+) -> int:
+    """Give equal pieces of ``data`` equal numbers, in the order of first occurrence.
+
+    Args:
+        data: bytes.
+        starts: of the pieces.
+        ends: of the pieces.
+        seed: of hashes.
+        numbers: filled, one per piece.
+
+    Returns:
+        How many distinct pieces there are.
+    """
+    n_pieces = len(numbers)
+    hashes, firsts = np.empty(n_pieces, np.uint64), np.empty(n_pieces, np.int32)
+    n_bits = bits_of(2 * n_pieces + 16)
+    slots = np.zeros(1 << n_bits, np.int32)
+    n_known = 0
+    for piece in range(n_pieces):
+        start, length = whole(starts[piece]), whole(ends[piece]) - whole(starts[piece])
+        key = _hash_bytes(data, start, start + length, seed)
+        slot = slot_of(key, n_bits)
+        while slots[slot]:
+            known = slots[slot] - 1
+            if hashes[known] == key:
+                first = whole(starts[firsts[known]])
+                if whole(ends[firsts[known]]) - first == length and _are_equal(
+                    data, first, start, length
+                ):
+                    break
+            slot = (slot + 1) & (slots.size - 1)
+        if slots[slot]:
+            numbers[piece] = slots[slot] - 1
+            continue
+        hashes[n_known], firsts[n_known] = key, piece
+        numbers[piece] = n_known
+        n_known += 1
+        slots[slot] = n_known
+    return n_known
+
+
+@compiled
+def count_grams(
+    numbers: NDArray[np.int32],
+    chars: NDArray[np.int32],
+    longest: int,
+    seed: np.uint64,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count n-grams of 2 to ``longest`` words.
+
+    Args:
+        numbers: int32[n], the words; overwritten.
+        chars: int32[n + 1], characters before each word, and of all.
+        longest: words of the longest n-gram.
+        seed: of hashes.
+        counts: int64[longest + 1, 4], zeros; gets, at n, the fields of `GramCounts`.
+    """
+    n_words = n_left = len(numbers)
+    starts, firsts = np.arange(n_words).astype(np.int32), np.empty(n_words, np.int32)
+    kept = np.empty((n_words, 2), np.uint64)
+    table = np.empty(1 << bits_of(2 * n_words + 16), np.int32)
+    for length in range(2, min(longest, n_words) + 1):
+        n_bits = bits_of(2 * n_left + 16)
+        table[: 1 << n_bits] = 0
+        n_grams, n_left = number_pairs(starts, numbers, n_left, table, n_bits, kept, firsts, seed)
+        top, first = 1, 0
+        for gram in range(n_grams):
+            if whole(kept[gram, 1]) > top:
+                top, first = whole(kept[gram, 1]), whole(firsts[gram])
+        n_repeated = repeated_chars = all_chars = 0
+        for i in range(n_left):
+            if kept[numbers[i], 1] > 1:
+                start = starts[i]
+                repeated_chars += chars[start + length] - chars[start]
+                starts[n_repeated], numbers[n_repeated] = start, numbers[i]
+                n_repeated += 1
+        n_left = n_repeated
+        for start in range(n_words - length + 1):
+            all_chars += chars[start + length] - chars[start]
+        counts[length, 0], counts[length, 1] = top, chars[first + length] - chars[first]
+        counts[length, 2], counts[length, 3] = repeated_chars, all_chars
+
+
+@compiled
+def find_unique_starts(
+    joined: NDArray[np.uint8], ends: NDArray[np.int32], seed: np.uint64, unique: NDArray[np.uint8]
+) -> None:
+    """Find how many bytes from each word's start on occur at no other word's start.
+
+    Two n-grams that are equal when joined begin with the same bytes. Where the first 8, 12, 16, 24
+    or 32 bytes from a word's start on occur at no other start, no n-gram of as many bytes can have
+    been seen before, whatever its length. This is found out once for all lengths.
+
+    Args:
+        joined: the words' bytes.
+        ends: int32[n + 1], their ends.
+        seed: of hashes.
+        unique: uint8[n]; gets 8, 12, 16, 24 or 32, or `_NEVER`. It may be too many or `_NEVER`, but
+            is never too few.
+    """
+    n_words = n_left = len(unique)
+    n_bits = bits_of(4 * n_words + 16)
+    slots = np.empty(n_words, np.int64)
+    words = np.arange(n_words).astype(np.int32)
+    unique[:] = _NEVER
+    n_bytes = 8
+    while n_bytes <= 32 and n_left:
+        seen = np.zeros(1 << n_bits, np.uint8)
+        last = whole(ends[n_words]) - n_bytes
+        for i in range(n_left):
+            start = whole(ends[words[i]])
+            if start > last:
+                slots[i] = -1
+                continue
+            state = absorb(seed, eight_bytes(joined, start))
+            if n_bytes > 8:
+                state = absorb(state, eight_bytes(joined, start + n_bytes - 8))
+            if n_bytes > 16:
+                state = absorb(state, eight_bytes(joined, start + 8))
+            if n_bytes > 24:
+                state = absorb(state, eight_bytes(joined, start + 16))
+            slots[i] = slot_of(state, n_bits)
+            seen[slots[i]] = min(seen[slots[i]] + 1, 2)
+        n_kept = 0
+        for i in range(n_left):
+            is_unique = slots[i] >= 0 and seen[slots[i]] == 1
+            word = words[i]
+            unique[word] = n_bytes if is_unique else _NEVER
+            words[n_kept] = word
+            n_kept += not is_unique
+        n_left = n_kept
+        n_bytes += 4 if n_bytes < 16 else 8
+
+
+@compiled
+def seen_before(
+    joined: NDArray[np.uint8],
+    ends: NDArray[np.int32],
+    chars: NDArray[np.int32],
+    unique: NDArray[np.uint8],
+    length: int,
+    seed: np.uint64,
+) -> int:
+    """Characters of n-grams that were seen before, as datatrove walks.
+
+    Args:
+        joined: the words' bytes.
+        ends: int32[n + 1], their ends.
+        chars: int32[n + 1], the same in characters.
+        unique: of `find_unique_starts`.
+        length: words of an n-gram.
+        seed: of hashes.
+    """
+    last = len(unique) - length
+    n_candidates = 0
+    for word in range(last + 1):
+        n_candidates += (unique[word] == _NEVER) | (ends[word + length] - ends[word] < unique[word])
+    hashes, firsts = np.empty(n_candidates + 1, np.uint64), np.empty(n_candidates + 1, np.int32)
+    n_bits = bits_of(2 * n_candidates + 16)
+    slots = np.zeros(1 << n_bits, np.int32)
+    n_known = n_chars = word = 0
+    while word <= last:
+        start, end = whole(ends[word]), whole(ends[word + length])
+        if unique[word] < _NEVER and end - start >= unique[word]:
+            word += 1
+            continue
+        key = _hash_bytes(joined, start, end, seed)
+        slot = slot_of(key, n_bits)
+        while slots[slot]:
+            known = slots[slot] - 1
+            if hashes[known] == key:
+                first = whole(ends[firsts[known]])
+                if whole(ends[firsts[known] + length]) - first == end - start and _are_equal(
+                    joined, first, start, end - start
+                ):
+                    break
+            slot = (slot + 1) & (slots.size - 1)
+        if slots[slot]:
+            n_chars += chars[word + length] - chars[word]
+            word += length
+            continue
+        hashes[n_known], firsts[n_known] = key, word
+        n_known += 1
+        slots[slot] = n_known
+        word += 1
+    return n_chars

@@ -1,0 +1,1 @@
+"""Personal data in a text: finding and replacing it."""

@@ -1,0 +1,398 @@
+"""Numbers that prove themselves: Luhn's digit and the issuers of payment cards, IBAN's two digits
+and its lengths.
+
+Sources: ISO/IEC 7812-1 (Luhn; issuer identification numbers as the card schemes publish them), ISO
+    13616 and SWIFT's IBAN
+registry (release 97 and earlier: lengths by country).
+
+
+Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account
+numbers.
+
+A candidate is found by an expression that cannot look far, and is believed when a validator agrees.
+What is not taken:
+
+=======  ========================================================  ==================================================
+kind     candidate and validator                                   left alone
+=======  ========================================================  ==================================================
+email    what stands around an ``@``: at most 64 characters        names reserved by RFC 2606 (``example.com``,
+         before it, a name with a dot and letters at its end       ``.test``, ``.invalid``, ``.example``, ``.localhost``)
+ip       four numbers to 255 without leading zeros; what           addresses that are nobody's: private, loopback,
+         `ipaddress` reads as IPv6, with two colons at least       0.0.0.0, documentation, multicast, reserved; four
+                                                                   numbers behind a word like
+                                                                   "version" or "v", or that go on
+                                                                   (``1.2.3.4.5``)
+phone    ``+`` or ``00`` and digits; or as the country writes      bare runs of digits without ``+`` or a leading 0;
+         its national numbers; valid by `phonenumbers`             North America's 555-01xx, which is for fiction
+card     13 to 19 digits, in a run or in groups; an issuer's       all else
+         prefix and length, and Luhn's digit
+iban     two letters, two digits and more, in a run or in          all else
+         groups; the country's length and 97's remainder
+=======  ========================================================  ==================================================
+
+Where two kinds overlap the one that begins first is taken, and then the longer one. Every
+expression's repeats are bounded and each text is walked once per kind, so no text takes more than
+linear time. Here: where they are. Not here: what takes their place (`lc_assets.text.privacy.replacing`).
+"""
+
+import ipaddress
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lc_assets.errors import BadInput
+
+_COUNTRIES: Final = {
+    15: "NO",
+    16: "BE",
+    18: "DK FI FK FO GL NL SD",
+    19: "MK SI",
+    20: "AT BA EE KZ LT LU MN XK",
+    21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA",
+    23: "AE GI IL IQ OM SO TL",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST",
+    26: "IS TR",
+    27: "BI DJ FR GR IT MC MR SM",
+    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
+    29: "BR EG PS QA UA",
+    30: "JO KW MU YE",
+    31: "MT SC",
+    32: "LC",
+    33: "RU",
+}
+IBAN_LENGTHS: Final = {
+    country: length for length, countries in _COUNTRIES.items() for country in countries.split()
+}
+"""Characters of an IBAN, by country."""
+
+_CARDS: Final = (
+    (4, 4, 1, (13, 16, 19)),  # Visa
+    (51, 55, 2, (16,)),  # Mastercard
+    (2221, 2720, 4, (16,)),
+    (34, 34, 2, (15,)),  # American Express
+    (37, 37, 2, (15,)),
+    (6011, 6011, 4, (16, 19)),  # Discover
+    (644, 649, 3, (16, 19)),
+    (65, 65, 2, (16, 19)),
+    (300, 305, 3, (14,)),  # Diners Club
+    (36, 36, 2, (14,)),
+    (38, 39, 2, (14,)),
+    (3528, 3589, 4, (16,)),  # JCB
+    (62, 62, 2, (16, 17, 18, 19)),  # UnionPay
+)
+"""First and last prefix, digits of the prefix, lengths of the number."""
+
+
+def luhn_holds(digits: str) -> bool:
+    """Whether the last digit is Luhn's check of the others.
+
+    >>> luhn_holds("79927398713"), luhn_holds("79927398710")
+    (True, False)
+    """
+    doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))
+    return sum(value - 9 * (value > 9) for value in doubled) % 10 == 0
+
+
+def is_card(digits: str) -> bool:
+    """Whether some digits are a payment card's number: an issuer's prefix, one of its lengths, and
+    Luhn's digit.
+
+    >>> is_card("4111111111111111"), is_card("4111111111111112"), is_card("9111111111111111"), is_card("0" * 16)
+    (True, False, False, False)
+    """
+    issued = any(
+        first <= int(digits[:n_prefix] or 0) <= last and len(digits) in lengths
+        for first, last, n_prefix, lengths in _CARDS
+    )
+    return issued and luhn_holds(digits)
+
+
+def is_iban(account: str) -> bool:
+    """Whether some capital letters and digits are an IBAN: a country's length, and 97's remainder.
+
+    >>> is_iban("DE89370400440532013000"), is_iban("DE89370400440532013001"), is_iban("XX89370400440532013000")
+    (True, False, False)
+    """
+    if IBAN_LENGTHS.get(account[:2]) != len(account):
+        return False
+    return int("".join(str(int(char, 36)) for char in account[4:] + account[:4])) % 97 == 1
+
+
+KINDS: Final = ("email", "ip", "phone", "card", "iban")
+REGIONS: Final[Mapping[str, str]] = {"en": "US", "de": "DE", "fr": "FR", "es": "ES", "it": "IT"}
+"""The country whose national numbers are looked for, by a document's language."""
+
+
+class Personal(NamedTuple):
+    """Something found: its kind, and where it starts and ends in characters."""
+
+    start: int
+    end: int
+    kind: str
+
+
+TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
+"""What may stand where something was. A tag is something: what touched the value touches it still,
+so that replacing a value does not set its neighbour free to be one."""
+
+_LOCAL_CHARS = 64
+_DOMAIN = re.compile(r"@[^\W_](?:[\w-]{0,62})\.[\w.-]{1,190}")
+_LOCAL_REVERSED = re.compile(r"[\w.%+'-]{1,65}")
+_TOP = re.compile(r"[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24}")
+_RESERVED = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|test|invalid|example|localhost)$")
+
+_IPV4 = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?![\w.]?[0-9])")
+_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+_HEX_RUN = re.compile(r"[0-9A-Fa-f:]{1,46}")
+_HEX_AND_DOTS = re.compile(r"[0-9A-Fa-f:.]{1,46}")
+_VERSION = re.compile(
+    r"(?:\b(?:version|versión|versione|ver|release|build|firmware|revision|rev|section|chapter|kapitel|v)\.?|§)\s{0,3}[:=]?\s{0,3}$",
+    re.IGNORECASE,
+)
+
+_CARD = re.compile(
+    r"[2-6](?:[0-9]{12,18}|[0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{1,4}){0,2})"
+)
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{1,4}){3,8}")
+
+_DIGITS = re.compile(r"\+?[0-9]+")
+_ALL_TAGS = tuple(TAGS.values())
+
+_INTERNATIONAL = re.compile(r"(?:\+|00)[1-9](?:[ ()./-]{0,3}[0-9]){6,14}")
+_NATIONAL: Final[Mapping[str, re.Pattern[str]]] = {
+    "US": re.compile(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}"),
+    "DE": re.compile(r"\(?0[1-9][0-9]{1,4}\)?(?:[ ./-]{0,3}[0-9]){4,10}"),
+    "FR": re.compile(r"0[1-9](?:[ .-]?[0-9]{2}){4}"),
+    "ES": re.compile(r"[6-9][0-9]{1,2}(?:[ .-][0-9]{2,3}){2,3}"),
+    "IT": re.compile(r"(?:0[1-9][0-9]{0,3}|3[0-9]{2})[ ./-]{1,2}[0-9]{3,4}[ ./-]?[0-9]{2,4}"),
+}
+
+
+def find_personal(
+    text: str, kinds: Collection[str], *, region: str | None = "US"
+) -> list[Personal]:
+    """What of some kinds stands in a text, in order; none overlaps another.
+
+    >>> text = "Write to Ann.Lee@mail.org or call (212) 736-5000; our server is 8.8.4.4, version 1.2.3.4."
+    >>> [(found.kind, text[found.start : found.end]) for found in find_personal(text, KINDS)]
+    [('email', 'Ann.Lee@mail.org'), ('phone', '(212) 736-5000'), ('ip', '8.8.4.4')]
+
+    Args:
+        text: where to look.
+        kinds: some of `KINDS`.
+        region: two letters of the country whose national telephone numbers count; with None only
+            international ones do.
+
+    Raises:
+        BadInput: for a kind that there is not.
+    """
+    unknown = sorted(set(kinds) - set(KINDS))
+    if unknown:
+        raise BadInput(
+            f"no kind of personal data: {', '.join(unknown)}; there are {', '.join(KINDS)}"
+        )
+    found = sorted(
+        (
+            Personal(start, end, kind)
+            for kind in KINDS
+            if kind in kinds
+            for start, end in _FINDERS[kind](text, region)
+        ),
+        key=lambda personal: (personal.start, -personal.end, KINDS.index(personal.kind)),
+    )
+    apart: list[Personal] = []
+    for personal in found:
+        if not apart or personal.start >= apart[-1].end:
+            apart.append(personal)
+    return apart
+
+
+def _emails(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+    if "@" not in text:
+        return
+    done = 0
+    for match in _DOMAIN.finditer(text):
+        at = match.start()
+        head = _LOCAL_REVERSED.match(text[max(done, at - _LOCAL_CHARS - 1) : at][::-1])
+        local = head.group()[::-1].lstrip(".'-%+") if head else ""
+        domain = _domain_of(match.group()[1:])
+        if (
+            domain
+            and local
+            and len(local) <= _LOCAL_CHARS
+            and local[-1] not in ".'"
+            and ".." not in local
+        ):
+            done = at + 1 + len(domain)
+            if not _RESERVED.search(domain.lower()):
+                yield at - len(local), done
+
+
+@lru_cache(4096)
+def _domain_of(run: str) -> str:
+    """The longest beginning of a run of labels that is a name with a top level; empty when none
+    is.
+    """
+    labels = list(itertools.takewhile(_is_label, run.rstrip(".-_").split(".")))
+    while len(labels) > 1 and not _TOP.fullmatch(labels[-1]):
+        labels.pop()
+    return ".".join(labels) if len(labels) > 1 else ""
+
+
+def _is_label(label: str) -> bool:
+    return 0 < len(label) <= 63 and label[0] != "-" and label[-1] != "-" and "_" not in label
+
+
+def _ips(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+    for match in _IPV4.finditer(text):
+        start, end = match.span()
+        goes_on = (
+            _touched_before(text, start)
+            or text[start - 1 : start] == "."
+            or text.startswith(_ALL_TAGS, end)
+        )
+        if (
+            not goes_on
+            and _is_somebodys(match.group())
+            and not _VERSION.search(text[max(start - 24, 0) : start])
+        ):
+            yield start, end
+    if ":" in text:
+        yield from _sixes(text)
+
+
+def _sixes(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for match in _COLONS.finditer(text):
+        if match.start() < done:
+            continue
+        head = _HEX_RUN.match(text[max(done, match.start() - 46) : match.start()][::-1])
+        start = match.start() - (len(head.group()) if head else 0)
+        found = _HEX_AND_DOTS.match(text, start)
+        candidate = found.group().rstrip(".") if found else ""
+        candidate = (
+            candidate[:-1]
+            if candidate.endswith(":") and not candidate.endswith("::")
+            else candidate
+        )
+        end = start + len(candidate)
+        bounded = not (
+            _touched_before(text, start)
+            or text[start - 1 : start] == ":"
+            or _touched_after(text, end)
+        )
+        if bounded and candidate.count(":") >= 2 and _is_somebodys(candidate):
+            yield start, end
+        done = max(end, match.end() - 1)
+
+
+@lru_cache(4096)
+def _is_somebodys(address: str) -> bool:
+    """Whether an address is one that is routed on the public network; of IPv6, 2000::/3 is all that
+    was given out.
+    """
+    try:
+        read = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return read.is_global and not read.is_multicast and (read.version == 4 or int(read) >> 125 == 1)
+
+
+def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
+    yield from _validated(_INTERNATIONAL, text, lambda number: _is_phone(number, region))
+    national = _NATIONAL.get(region or "")
+    if national:
+        yield from _validated(national, text, lambda number: _is_phone(number, region))
+
+
+@lru_cache(4096)
+def _is_phone(number: str, region: str | None) -> bool:
+    import phonenumbers  # noqa: PLC0415 - 40 ms, which only they pay who look for telephone numbers
+
+    international = re.sub(r"^00", "+", number)
+    try:
+        read = phonenumbers.parse(international, None if international.startswith("+") else region)
+    except phonenumbers.NumberParseException:
+        return False
+    fictitious = (
+        read.country_code == 1
+        and re.fullmatch(r"[0-9]{3}55501[0-9]{2}", str(read.national_number)) is not None
+    )
+    return phonenumbers.is_valid_number(read) and not fictitious
+
+
+def _cards(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+    yield from _validated(_CARD, text, lambda number: is_card(re.sub("[ -]", "", number)))
+
+
+def _validated(
+    expression: re.Pattern[str], text: str, is_one: Callable[[str], bool]
+) -> Iterator[tuple[int, int]]:
+    """Yield what matches, stands alone and is valid; what is not, may hide a number that begins
+    after its first digits.
+    """
+    at = 0
+    while match := expression.search(text, at):
+        start, end = match.span()
+        if not _goes_on(text, start, end) and is_one(match.group()):
+            yield start, end
+            at = end
+        else:
+            digits = _DIGITS.match(match.group())
+            at = start + (len(digits.group()) if digits else 1)
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Whether a number is a part of something longer."""
+    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
+    decimal = (
+        re.fullmatch(r"[0-9][./,-]", before)
+        or before.endswith("+")
+        or re.fullmatch(r"[./,-][0-9]", after)
+    )
+    return bool(decimal) or _touched_before(text, start) or _touched_after(text, end)
+
+
+def _touched_before(text: str, start: int) -> bool:
+    """Whether a letter, a digit, a low line or a tag stands right before."""
+    before = text[start - 1 : start] if start else ""
+    return (
+        before.isalnum() or before == "_" or (before == ">" and text.endswith(_ALL_TAGS, 0, start))
+    )
+
+
+def _touched_after(text: str, end: int) -> bool:
+    after = text[end : end + 1]
+    return after.isalnum() or after == "_" or text.startswith(_ALL_TAGS, end)
+
+
+def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+    for match in _IBAN.finditer(text):
+        start = match.start()
+        end = start + _iban_length(match.group())
+        if end > start and not _touched_before(text, start) and not _touched_after(text, end):
+            yield start, end
+
+
+def _iban_length(candidate: str) -> int:
+    """How many characters of a candidate are an IBAN; 0 when none are. Words in capitals may follow
+    one.
+    """
+    wanted = IBAN_LENGTHS.get(candidate[:2], 0)
+    places = [place for place, char in enumerate(candidate) if char != " "]
+    if not wanted or len(places) < wanted or not is_iban(candidate.replace(" ", "")[:wanted]):
+        return 0
+    return places[wanted - 1] + 1
+
+
+_FINDERS: Final[Mapping[str, Callable[[str, str | None], Iterator[tuple[int, int]]]]] = {
+    "email": _emails,
+    "ip": _ips,
+    "phone": _phones,
+    "card": _cards,
+    "iban": _ibans,
+}

@@ -1,0 +1,128 @@
+"""Replacing personal data: a tag, or a made-up value from a range that is reserved for making
+things up.
+
+What takes a value's place depends on that value, the style and the seed, and on nothing else: not
+on the document, its neighbours, the shard or the worker. So the same address stays the same address
+wherever it stands, and what was replaced is left alone the next time.
+
+=======  ==============  ===========================================================================================
+kind     tag             surrogate
+=======  ==============  ===========================================================================================
+email    ``<EMAIL>``     ``user-`` and 16 hexadecimal digits at ``example.com`` (RFC 2606)
+ip       ``<IP>``        of 192.0.2.0/24, 198.51.100.0/24 or 203.0.113.0/24 (RFC 5737); of 2001:db8::/32 (RFC 3849)
+phone    ``<PHONE>``     ``+1-AAA-555-01XX``: North America's numbers for fiction
+card     ``<CARD>``      the tag: no range is reserved
+iban     ``<IBAN>``      the tag
+=======  ==============  ===========================================================================================
+
+The seed is no secret, and surrogates hide nothing from somebody who tries addresses out: there are
+few IPv4 addresses.
+Here: the replacing. Not here: the finding (`lc_assets.text.privacy.personal`).
+"""
+
+import ipaddress
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+import msgspec
+
+from lc_assets.randomness import keyed_u64
+from lc_assets.text.privacy.personal import REGIONS, TAGS, Personal, find_personal
+
+Style = Literal["tag", "surrogate"]
+
+ROUNDS = 4
+"""How often a text is looked at, at most: what touched or overlapped a value may be one by itself
+when that is replaced. A text in which nothing is found is looked at once, nearly all others twice.
+"""
+
+_NETS = ("192.0.2", "198.51.100", "203.0.113")
+_AREAS = (202, 206, 212, 213, 303, 305, 312, 404, 415, 503, 512, 602, 617, 702, 713, 718)
+_SIX_PREFIX = int(ipaddress.IPv6Address("2001:db8::"))
+
+
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with what was found replaced, and how often each kind was."""
+
+    text: str
+    counts: dict[str, int]
+
+
+def replace_personal(
+    text: str,
+    kinds: Collection[str],
+    *,
+    style: Style = "tag",
+    seed: int = 0,
+    language: str = "",
+    region: str | None = None,
+) -> Replaced:
+    """Replace personal data of some kinds.
+
+    >>> replace_personal("Ann <ann@mail.org>, ann@mail.org", ["email"])
+    Replaced(text='Ann <<EMAIL>>, <EMAIL>', counts={'email': 2})
+    >>> replace_personal("from 8.8.4.4", ["ip"], style="surrogate").text
+    'from 192.0.2.82'
+
+    Args:
+        text: any text.
+        kinds: some of `lc_assets.text.privacy.personal.KINDS`.
+        style: ``tag`` or ``surrogate``.
+        seed: of the surrogates.
+        language: of the document: national telephone numbers are those of
+            `lc_assets.text.privacy.personal.REGIONS`.
+        region: two letters of the country whose national numbers count instead.
+
+    Raises:
+        BadInput: for a kind that there is not.
+    """
+    country, counts = region or REGIONS.get(language), Counter[str]()
+    for _ in range(ROUNDS):
+        found = find_personal(text, kinds, region=country)
+        if not found:
+            break
+        text = _replaced(text, found, style, seed)
+        counts.update(personal.kind for personal in found)
+    return Replaced(text=text, counts=dict(sorted(counts.items())))
+
+
+def _replaced(text: str, found: Iterable[Personal], style: Style, seed: int) -> str:
+    pieces, at = [], 0
+    for personal in found:
+        value = text[personal.start : personal.end]
+        pieces += [
+            text[at : personal.start],
+            replacement(personal.kind, value, style=style, seed=seed),
+        ]
+        at = personal.end
+    return "".join([*pieces, text[at:]])
+
+
+def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:
+    """What takes the place of a value.
+
+    >>> replacement("phone", "(212) 736-5000", style="surrogate", seed=0)
+    '+1-303-555-0153'
+    """
+    if style == "tag" or kind in {"card", "iban"}:
+        return TAGS[kind]
+    number = int(
+        keyed_u64(f"surrogate {kind}", seed=seed, keys=[_same_for_all_spellings(kind, value)])[0]
+    )
+    if kind == "email":
+        return f"user-{number:016x}@example.com"
+    if kind == "phone":
+        return f"+1-{_AREAS[number % len(_AREAS)]}-555-01{(number >> 32) % 100:02d}"
+    if ":" in value:
+        return str(ipaddress.IPv6Address(_SIX_PREFIX | number))
+    return f"{_NETS[number % 3]}.{1 + (number >> 8) % 254}"
+
+
+def _same_for_all_spellings(kind: str, value: str) -> str:
+    """A value without what is only its spelling: the case of an address, the gaps of a number."""
+    return (
+        "".join(char for char in value if char.isdigit() or char == "+")
+        if kind == "phone"
+        else value.lower()
+    )

@@ -1,0 +1,1 @@
+"""Concepts of a text and the distances between their mentions."""

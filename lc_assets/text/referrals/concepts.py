@@ -1,0 +1,321 @@
+"""Concepts of a text and where they are mentioned, by spelling alone: no model, no tagger.
+
+A phrase is a **concept** when it is among the best `TOP` of its text, or a name:
+
+- phrases are scored by the mean rank of their words; all that score as high as the last of the best
+  are included, so the choice does not depend on the order of sentences;
+- a **name** has capitals in at least half of the positions where a capital tells something;
+- letters and digits of its words must be two at least, counting only words that hold a letter and
+  are neither stop words nor common. So "said he" is never one, and a Chinese phrase has two or three
+  characters.
+
+Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and
+"his" mention the name nearest before them; "it" and "they" mention nothing.
+
+A word is **common** when more than ``max_df`` of a corpus's pieces hold it, and pieces of at least
+`LEAST_DOCUMENTS` documents: the hero of a novel is in all of its pieces and in no other's. A
+document's pieces are `PIECE_CHARACTERS` long, about 1,000 tokens of English, at most `PIECES` of
+them, spread evenly.
+
+Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), section 3.1:
+TextRank's best 1,000 phrases, spaCy's named entities, and chains of coreference. The differences
+are in docs/referrals.md. `lc_assets.formats.spacy_concepts` is a plug-in that uses spaCy.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.text.referrals.phrases import Grams, list_mentions, number_grams, rank_words
+from lc_assets.text.referrals.reading import WordReader
+from lc_assets.text.referrals.referrals import Mentions
+from lc_assets.text.referrals.words import SpecialWords, Words, spelling
+
+PIECE_CHARACTERS: Final = 4000
+PIECES: Final = 8
+LEAST_DOCUMENTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How many pieces, and how many documents, hold a word.
+
+    Attributes:
+        n_documents: that were looked at.
+        n_pieces: of them.
+        pieces: by word.
+        documents: by word.
+    """
+
+    n_documents: int = 0
+    n_pieces: int = 0
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    documents: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[str], words_of: Callable[[str], Collection[str]]) -> Self:
+        """Count the pieces of some documents.
+
+        Args:
+            texts: one per document.
+            words_of: the different words of a text.
+        """
+        n_documents = n_pieces = 0
+        pieces, documents = Counter[str](), Counter[str]()
+        for text in texts:
+            found = [frozenset(words_of(piece)) for piece in pieces_of(text)]
+            n_documents += 1
+            n_pieces += len(found)
+            for words in found:
+                pieces.update(words)
+            documents.update(frozenset().union(*found))
+        return cls(n_documents, n_pieces, pieces, documents)
+
+    @classmethod
+    def total(cls, parts: Iterable["Background"]) -> Self:
+        """Add up what was counted in parts, whatever their order."""
+        n_documents = n_pieces = 0
+        pieces, documents = Counter[str](), Counter[str]()
+        for part in parts:
+            n_documents += part.n_documents
+            n_pieces += part.n_pieces
+            pieces.update(part.pieces)
+            documents.update(part.documents)
+        return cls(n_documents, n_pieces, pieces, documents)
+
+    def common(self, max_df: float) -> frozenset[str]:
+        """The words in more than this share of the pieces, and in enough documents.
+
+        >>> each = Background.of(["the cat", "the dog"] * 4, str.split)
+        >>> sorted(each.common(0.5)), sorted(each.common(1))
+        (['the'], [])
+
+        Raises:
+            BadInput: when the share is not between 0 and 1.
+        """
+        if not 0 < max_df <= 1:
+            raise BadInput(
+                "the share of pieces that makes a word common is above 0 and at most 1, got "
+                f"{max_df}"
+            )
+        least = max_df * self.n_pieces
+        return frozenset(
+            word
+            for word, n_pieces in self.pieces.items()
+            if n_pieces > least and self.documents[word] >= LEAST_DOCUMENTS
+        )
+
+
+def pieces_of(text: str) -> list[str]:
+    """A document's pieces; of a short one the whole.
+
+    >>> [len(piece) for piece in pieces_of("a" * 9000)], len(pieces_of("a" * 10**6)), pieces_of("ab")
+    ([4000, 4000], 8, ['ab'])
+    """
+    n_pieces = min(PIECES, max(len(text) // PIECE_CHARACTERS, 1))
+    room = len(text) - PIECE_CHARACTERS
+    starts = [number * room // (n_pieces - 1) if number else 0 for number in range(n_pieces)]
+    return [text[start : start + PIECE_CHARACTERS] for start in starts]
+
+
+TOP: Final = 1000
+LEAST_LETTERS: Final = 2
+LONGEST: Final = 2**30
+"""Characters of the longest text: positions are 32 bits wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a text that begins at a character and goes on to the next part; the first one
+    begins with the text.
+
+    Attributes:
+        start: in characters.
+        document: which document it is of, from 0; several parts may be of one.
+    """
+
+    start: int
+    document: int
+
+
+class Concepts(Protocol):
+    """What finds concepts: `LexicalConcepts`, or a plug-in."""
+
+    def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
+        """Where the concepts of a text are mentioned.
+
+        Args:
+            text: any.
+            parts: when there are any, a sentence lies in one part alone, and a concept of two
+                documents is two concepts.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundConcepts:
+    """The concepts of one text.
+
+    Attributes:
+        text: itself.
+        mentions: where they are mentioned, not told apart by documents.
+        words: of the text.
+        grams: its phrases.
+        concepts: int64[concept], the number of each concept's phrase.
+        named: bool[concept], which are names.
+    """
+
+    text: str
+    mentions: Mentions
+    words: Words
+    grams: Grams
+    concepts: NDArray[np.int64]
+    named: NDArray[np.bool_]
+
+    def phrase(self, concept: int) -> str:
+        """A concept as it is compared."""
+        numbers, gram, n_kinds = list[int](), int(self.concepts[concept]), len(self.words.weights)
+        while gram >= n_kinds:
+            numbers.append(int(self.grams.right[gram - n_kinds]))
+            gram = int(self.grams.left[gram - n_kinds])
+        return " ".join(
+            spelling(self.text, *self.words.spellings[number].tolist())
+            for number in [gram, *reversed(numbers)]
+        )
+
+    def by_phrase(self) -> dict[str, list[int]]:
+        """Sentences by concept."""
+        ends = self.mentions.ends.tolist()
+        return {
+            self.phrase(number): self.mentions.sentences[ends[number] : ends[number + 1]].tolist()
+            for number in range(len(ends) - 1)
+        }
+
+
+class LexicalConcepts:
+    """Finds concepts by spelling.
+
+    Attributes:
+        special: stop words, pronouns, abbreviations, common words.
+        top: how many of the best phrases are concepts.
+        pronouns: ``nearest``: they mention the name before them; ``none``: they mention nothing.
+    """
+
+    def __init__(
+        self,
+        special: SpecialWords,
+        *,
+        top: int = TOP,
+        pronouns: Literal["nearest", "none"] = "nearest",
+    ) -> None:
+        if top < 1:
+            raise BadInput(f"top must be at least 1, got {top}")
+        self.special, self.top, self.pronouns = special, top, pronouns
+        self._known_reader: WordReader | None = None
+
+    def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
+        """See `Concepts.mentions`.
+
+        Raises:
+            BadInput: when a text is longer than `LONGEST` characters, or parts do not ascend.
+        """
+        found = self.find(text, parts)
+        if not parts:
+            return found.mentions
+        return found.mentions.within(
+            np.array([part.document for part in parts], np.int32)[found.words.parts]
+        )
+
+    def find(self, text: str, parts: Sequence[Part] = ()) -> FoundConcepts:
+        """The concepts with their names.
+
+        Raises:
+            BadInput: as `mentions`.
+        """
+        starts = [part.start for part in parts[1:]]
+        if len(text) > LONGEST or any(
+            one > other for one, other in zip([0, *starts], starts, strict=False)
+        ):
+            raise BadInput(
+                f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most "
+                f"{LONGEST:,}, and parts in order"
+            )
+        words = self._reader.read(text, starts)
+        grams = number_grams(words)
+        named, chosen = choose(words.weights, grams, rank_words(words), self.top)
+        sentences, ends = list_mentions(
+            words, grams, chosen, named, nearest=self.pronouns == "nearest"
+        )
+        concepts = np.flatnonzero(chosen)
+        return FoundConcepts(
+            text,
+            Mentions(words.n_sentences, sentences, ends),
+            words,
+            grams,
+            concepts,
+            named[concepts],
+        )
+
+    def words_in(self, text: str) -> list[str]:
+        """The different words of a text that hold a letter, as they are compared; no stop words and
+        no common ones.
+        """
+        words = self._reader.read(text)
+        return [spelling(text, *span.tolist()) for span in words.spellings[words.weights > 0]]
+
+    def word_ranks(self, text: str) -> dict[str, int]:
+        """What each word of a text weighs, as it is compared; `lc_assets.text.referrals.phrases.ONE` on
+        average.
+        """
+        words = self._reader.read(text)
+        spellings, ranks = words.spellings.tolist(), rank_words(words).tolist()
+        return {spelling(text, *span): rank for span, rank in zip(spellings, ranks, strict=True)}
+
+    @property
+    def _reader(self) -> WordReader:
+        if self._known_reader is None:
+            self._known_reader = WordReader.of(self.special)
+        return self._known_reader
+
+
+def choose(
+    weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], top: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which phrases are names, and which are concepts.
+
+    Args:
+        weights: uint8[word kind], as in `lc_assets.text.referrals.words.Words`.
+        grams: the text's phrases.
+        ranks: int64[word kind].
+        top: how many of the best are concepts.
+
+    Returns:
+        Two of bool[phrase].
+    """
+    n_kinds = len(weights)
+    right = grams.right
+    from_words = grams.left < n_kinds
+    first = np.where(
+        from_words, 0, grams.left
+    )  # what a phrase of three goes on from stands before it
+    letters, sums = (
+        np.append(weights, np.zeros(len(right), np.uint8)),
+        np.append(ranks, np.zeros(len(right), np.int64)),
+    )
+    pairs = n_kinds + np.flatnonzero(from_words)
+    triples = n_kinds + np.flatnonzero(~from_words)
+    for of in (letters, sums):
+        of[pairs] = of[grams.left[from_words]] + of[right[from_words]]
+        of[triples] = of[first[~from_words]] + of[right[~from_words]]
+    sums[:n_kinds] *= 6
+    sums[pairs] *= 3
+    sums[triples] *= 2
+    tells = letters >= LEAST_LETTERS
+    named = tells & (grams.uses > 0) & (2 * grams.capitals >= grams.uses)
+    scores = sums[tells]
+    least = np.partition(scores, -top)[-top] if len(scores) > top else 0
+    return named, named | (tells & (sums >= least))

@@ -1,0 +1,361 @@
+"""Reading the sentences and words of a text in one pass over its characters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled, inlined
+from lc_assets.text.hashing import (
+    WordSet,
+    absorb,
+    bits_of,
+    code_points,
+    find_word,
+    hash_seed,
+    slot_of,
+    whole,
+    word_set,
+)
+from lc_assets.text.referrals.words import (
+    ABBREVIATION,
+    CAPITAL,
+    CLASSES,
+    COMMON,
+    INITIAL,
+    JOINED,
+    LIMIT,
+    LONGEST_WORD,
+    PRONOUN,
+    STOP,
+    WRAPPED,
+    SpecialWords,
+    Words,
+    class_of,
+    folded,
+)
+
+_H, _U, _L, _C, _D, _M, _A, _Y, _P, _K, _E, _F, _Q, _B, _N, _S, _O = range(len(CLASSES))
+_SHORTEST_WRAPPED, _LONGEST_WRAPPED = WRAPPED.start, WRAPPED.stop - 1
+_NUMBER: Final = np.uint64(0xFFFFFFFF)
+_TAG: Final = np.uint64(0xFFFFFFFF00000000)
+"""A slot holds half of a word's hash above its number, from 1; 0 where there is none."""
+
+
+@cache
+def class_table() -> NDArray[np.uint8]:
+    """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.referrals.words.CLASSES`; the
+    last entry is for all others.
+    """
+    table = np.fromiter(
+        (CLASSES.index(class_of(chr(code))) for code in range(LIMIT)), np.uint8, LIMIT
+    )
+    return np.append(table, np.uint8(_O))
+
+
+@cache
+def fold_table() -> NDArray[np.uint32]:
+    """uint32[LIMIT + 1]: what a character of a word is compared as."""
+    table = np.arange(LIMIT + 1, dtype=np.uint32)
+    for code in np.flatnonzero(
+        np.isin(class_table(), (_U, _A, _Y))
+    ).tolist():  # nothing else changes in a word
+        table[code] = ord(folded(chr(code)))
+    return table
+
+
+@inlined
+def _is_letter(kind: int) -> bool:
+    """Whether a character of this class is a letter or a digit, and not a word of its own."""
+    return _U <= kind <= _D
+
+
+@inlined
+def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
+    """Where a word ends that begins here."""
+    n_codes = len(kinds)
+    end = at + 1
+    if kinds[at] == _H:
+        while end < n_codes and kinds[end] == _M:
+            end += 1
+        return end
+    while end < n_codes:
+        kind = kinds[end]
+        if kind <= _M and kind != _H:
+            end += 1
+            continue
+        if end + 1 == n_codes or not _is_letter(kinds[end + 1]):
+            break
+        if kind == _A or kind == _Y:
+            end += 1
+            continue
+        if (kind == _P or kind == _K) and kinds[end - 1] == _D and kinds[end + 1] == _D:
+            end += 1
+            continue
+        break
+    return end
+
+
+@inlined
+def _is_at(
+    codes: NDArray[np.uint32], start: int, length: int, others: NDArray[np.uint32], other: int
+) -> bool:
+    """Whether a word is one that stands in ``others``."""
+    for offset in range(length):  # noqa: SIM110 - compiled
+        if codes[start + offset] != others[other + offset]:
+            return False
+    return True
+
+
+@compiled
+def _classify(
+    codes: NDArray[np.uint32],
+    classes: NDArray[np.uint8],
+    folds: NDArray[np.uint32],
+    kinds: NDArray[np.uint8],
+    spelt: NDArray[np.uint32],
+) -> int:
+    """Look up each character's class and what it is compared as; returns at least as many as there
+    are words.
+    """
+    n_starts = 0
+    before = np.uint8(_O)
+    for place in range(len(codes)):
+        code = min(codes[place], np.uint32(LIMIT))
+        kind = classes[code]
+        kinds[place], spelt[place] = kind, folds[code]
+        n_starts += (kind <= _D) & ((before >= _M) | (before == _H) | (kind == _H))
+        before = kind
+    return n_starts
+
+
+class _Out(NamedTuple):
+    """Room for what `_read` finds: see `lc_assets.text.referrals.words.Words`."""
+
+    words: NDArray[np.int32]
+    sentences: NDArray[np.int32]
+    flags: NDArray[np.uint8]
+    pronouns: NDArray[np.int32]
+    pronoun_sentences: NDArray[np.int32]
+    parts: NDArray[np.int32]
+
+
+class _Kinds(NamedTuple):
+    """The kinds of words so far.
+
+    Attributes:
+        slots: uint64[2 * room], a hash table: upper half of a word's hash above its number from 1.
+        spellings: int64[room, 2], start and length.
+        weights: uint8[room].
+        bits: uint8[room], of the special words.
+    """
+
+    slots: NDArray[np.uint64]
+    spellings: NDArray[np.int64]
+    weights: NDArray[np.uint8]
+    bits: NDArray[np.uint8]
+
+
+@compiled
+def _read(
+    kinds: NDArray[np.uint8],
+    spelt: NDArray[np.uint32],
+    seed: np.uint64,
+    special: WordSet,
+    special_bits: NDArray[np.uint8],
+    part_starts: NDArray[np.int64],
+    out: _Out,
+    kinds_of_words: _Kinds,
+) -> tuple[int, int, int, int]:
+    """Read a text.
+
+    Args:
+        kinds: class of each character.
+        spelt: what each character is compared as.
+        seed: of hashes.
+        special: words with a special role.
+        special_bits: of each of them.
+        part_starts: where parts of the text after the first begin.
+        out: filled.
+        kinds_of_words: filled.
+
+    Returns:
+        How many words, pronouns, sentences and kinds of words there are; -1 and zeros when there is
+        no room for all kinds.
+    """
+    words, sentences, flags, pronouns, pronoun_sentences, parts = out
+    slots, spellings, weights, bits_of_kind = kinds_of_words
+    n_codes = len(kinds)
+    n_words = n_pronouns = n_sentences = n_kinds = 0
+    n_bits = bits_of(slots.size)
+    mask = slots.size - 1
+    at = line_start = part = 0
+    # What the gap before the next word holds: anything but white space, a quotation mark, the end of
+    # a line or of a sentence.
+    breaks = quoted = lines_end = full_end = ended = open_end = False
+    abbreviated = joined = False
+    n_gap = 0
+    while at < n_codes:
+        kind = kinds[at]
+        # Phase 1: characters between words.
+        if kind > _D:
+            if kind == _N:
+                length = at - line_start
+                lines_end |= length < _SHORTEST_WRAPPED or length > _LONGEST_WRAPPED
+                line_start = at + 1
+            if kind == _N or kind == _S:
+                ended |= open_end
+                open_end = False
+            else:
+                breaks = True
+                if kind == _P or kind == _E:
+                    open_end = True
+                    if abbreviated and n_gap == 0 and kind == _P:
+                        following = kinds[at + 1] if at + 1 < n_codes else _S
+                        open_end = following in (_P, _E)
+                elif kind == _A or kind == _Q:
+                    quoted = True
+                elif kind == _F:
+                    full_end = True
+                    open_end = False
+                elif kind != _B:
+                    open_end = False
+            n_gap += 1
+            at += 1
+            continue
+        # Phase 2: a word begins, and perhaps a sentence or a part.
+        end = _end_of_word(kinds, at)
+        begins = n_sentences == 0 or lines_end or full_end or (ended and kind != _L)
+        while part < len(part_starts) and part_starts[part] <= at:
+            part += 1
+            begins = True
+        if begins:
+            parts[n_sentences] = part
+            n_sentences += 1
+        joined = joined and not begins and not breaks
+        initial = begins or quoted
+        breaks = quoted = lines_end = full_end = ended = open_end = False
+        n_gap = 0
+        start, length = at, end - at
+        at = end
+        if length > LONGEST_WORD:
+            joined = abbreviated = False
+            continue
+        # Phase 3: hash the word, without a final "'s", and find its kind or add one.
+        state = one_back = two_back = seed
+        for i in range(start, end):
+            two_back = one_back
+            one_back = state
+            state = absorb(state, np.uint64(spelt[i]))
+        if length > 2 and spelt[end - 1] == 115 and spelt[end - 2] == 39:  # 's
+            length -= 2
+            state = two_back
+        slot = slot_of(state, n_bits)
+        tag = state & _TAG
+        number = -1
+        while slots[slot]:
+            if slots[slot] & _TAG == tag:
+                word = whole(slots[slot] & _NUMBER) - 1
+                if spellings[word, 1] == length and _is_at(
+                    spelt, start, length, spelt, spellings[word, 0]
+                ):
+                    number = word
+                    break
+            slot = (slot + 1) & mask
+        if number < 0:
+            number = n_kinds
+            if 2 * n_kinds == slots.size:
+                return -1, 0, 0, 0
+            slots[slot] = tag | np.uint64(number + 1)
+            listed = find_word(spelt, start, start + length, state, special)
+            bits = whole(special_bits[listed - 1]) if listed else 0
+            n_letters = n_telling = 0
+            for i in range(start, start + length):
+                letter = kinds[i]
+                n_letters += letter <= _D
+                n_telling += letter <= _C
+            tells = n_telling > 0 and not bits & (STOP | COMMON)
+            spellings[number, 0], spellings[number, 1], bits_of_kind[number] = start, length, bits
+            weights[number] = min(2, n_letters) if tells else 0
+            n_kinds += 1
+        # Phase 4: note it.
+        bits = whole(bits_of_kind[number])
+        abbreviated = (bits & ABBREVIATION) != 0 or (
+            length == 1 and (kind == _U or kind == _L) and spelt[start] != 105
+        )
+        if bits & PRONOUN:
+            pronouns[n_pronouns], pronoun_sentences[n_pronouns] = n_words, n_sentences - 1
+            n_pronouns += 1
+        if bits & STOP:
+            joined = False
+            continue
+        words[n_words], sentences[n_words] = number, n_sentences - 1
+        flags[n_words] = JOINED * joined | CAPITAL * (kind == _U) | INITIAL * initial
+        n_words += 1
+        joined = True
+    return n_words, n_pronouns, n_sentences, n_kinds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordReader:
+    """Reads words of texts.
+
+    Attributes:
+        special: words with a special role.
+        bits: uint8, of each of them.
+    """
+
+    special: WordSet
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, special: SpecialWords) -> Self:
+        """Make a reader that knows some special words."""
+        bits = special.kinds()
+        return cls(word_set(list(bits)), np.array(list(bits.values()), np.uint8))
+
+    def read(self, text: str, part_starts: Sequence[int] = ()) -> Words:
+        """Read the words of a text, in some forty bytes of memory per character.
+
+        Args:
+            text: any.
+            part_starts: where parts of the text after the first begin, in characters, ascending.
+        """
+        codes = code_points(text)
+        kinds, spelt = np.empty(len(codes), np.uint8), np.empty(len(codes), np.uint32)
+        most = _classify(codes, class_table(), fold_table(), kinds, spelt)
+        words, sentences, pronouns, pronoun_sentences, parts = (
+            np.empty(most, np.int32) for _ in range(5)
+        )
+        flags = np.empty(most, np.uint8)
+        out = _Out(words, sentences, flags, pronouns, pronoun_sentences, parts)
+        starts = np.array(part_starts, np.int64)
+        n_bits = max(8, (most // 4).bit_length())  # most texts have a kind per four words
+        while True:
+            room = 1 << (n_bits - 1)
+            found = _Kinds(
+                np.zeros(1 << n_bits, np.uint64),
+                np.empty((room, 2), np.int64),
+                np.empty(room, np.uint8),
+                np.empty(room, np.uint8),
+            )
+            n_words, n_pronouns, n_sentences, n_kinds = _read(
+                kinds, spelt, hash_seed(), self.special, self.bits, starts, out, found
+            )
+            if n_words >= 0:
+                break
+            n_bits += 2
+        return Words(
+            n_sentences=n_sentences,
+            spellings=found.spellings[:n_kinds],
+            weights=found.weights[:n_kinds],
+            words=words[:n_words],
+            sentences=sentences[:n_words],
+            flags=flags[:n_words],
+            pronouns=pronouns[:n_pronouns],
+            pronoun_sentences=pronoun_sentences[:n_pronouns],
+            parts=parts[:n_sentences],
+        )

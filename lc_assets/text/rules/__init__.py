@@ -1,0 +1,1 @@
+"""Rules on the columns of a document, and computing these columns."""

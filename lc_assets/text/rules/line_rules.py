@@ -1,0 +1,346 @@
+"""Line editing: which lines of a document C4 and RefinedWeb take out, by which rule, and what is
+left.
+
+Here: rules as data, applying them, the evidence. Not here: judging what is left
+    (`lc_assets.text.measures.measures` has how much
+that is). FineWeb edits nothing: its line rules are measures.
+
+Every removed line and every removed piece of a line is a span of the *original* text with the
+rule's name, so an edit can be shown, counted, and taken back. White space at the ends of lines goes
+without a span.
+
+Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow
+    Datasets
+(``text/c4_utils.py``) do it; words of a line are counted before citations leave it, as datatrove
+does. RefinedWeb: Penedo et al. 2023, appendix G.2, which names examples only: the phrases and
+counters are those that DCLM (Li et al. 2024) settled on.
+
+
+Leaving lines out of a text before it is judged: which ways there are, by name, and their
+settings in a rule file.
+
+Here: names and settings. Not here: what a line must be like (`lc_assets.text.rules.line_rules`), rules on
+    what is left
+(`lc_assets.text.rules.rules`).
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from lc_assets.errors import BadInput
+from lc_assets.text.rules.rules import LineEdit
+
+_CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+_COUNTER = re.compile(
+    r"\W*\d[\d,.]*[kmb]?\s+(?:likes|shares|comments|retweets|reposts|quotes|bookmarks|upvotes|downvotes|downloads|views|followers)\W*"
+)
+_BOILERPLATE = re.compile(
+    r"^\s*sign[- ]?(?:in|out)\b|\bread more(?:\.\.\.|\u2026)?\s*$|\bitems in cart\b", re.IGNORECASE
+)
+_UPPER = string.ascii_uppercase.encode()
+_POLICIES: Final = (
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "use of cookies",
+    "use cookies",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRules:
+    r"""What is wrong with a line; rules are asked in the order of the fields, and the first that
+    objects names the reason.
+
+    Attributes:
+        name: who does so.
+        broken: lines are those of ``str.splitlines``; otherwise they end at ``"\n"`` alone.
+        most_uppercase: largest share of upper case characters (reason ``uppercase``).
+        numeric: lines of nothing but numeric characters and whitespace go (``numeric``).
+        counters: lines such as ``3 likes`` go (``counter``).
+        longest_word: characters of the longest word (``long_word``).
+        citations: marks such as ``[3]`` and ``[edit]`` are taken out of a line (``citation``).
+        end_marks: what a line must end with, though not with ``...`` (``no_end_mark``); empty for
+            anything.
+        fewest_words: words of the shortest line (``few_words``); blank lines stay where this is the
+            only objection.
+        condemned: what condemns the whole document when a line that got so far holds it, by reason.
+        phrases: lines that hold one of these go, by reason; case aside.
+        boilerplate: short lines lose "sign in" at their start, "read more" at their end, "items in
+            cart" anywhere (``boilerplate``); a line that nothing is left of goes.
+    """
+
+    name: str
+    broken: bool = True
+    most_uppercase: float | None = None
+    numeric: bool = False
+    counters: bool = False
+    longest_word: int | None = None
+    citations: bool = False
+    end_marks: tuple[str, ...] = ()
+    fewest_words: int = 0
+    condemned: tuple[tuple[str, str], ...] = ()
+    phrases: tuple[tuple[str, str], ...] = ()
+    boilerplate: bool = False
+
+
+SHORT_LINE_WORDS: Final = 10
+"""Words of the longest line that RefinedWeb looks for boilerplate in."""
+
+C4: Final = LineRules(
+    name="c4",
+    longest_word=1000,
+    citations=True,
+    end_marks=(".", "?", "!", '"', "'"),
+    fewest_words=3,
+    condemned=(("lorem ipsum", "lorem_ipsum"), ("{", "curly_bracket")),
+    phrases=(("javascript", "javascript"), *((phrase, "policy") for phrase in _POLICIES)),
+)
+"""As datatrove has it: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets
+allow.
+"""
+
+REFINEDWEB: Final = LineRules(
+    name="refinedweb",
+    broken=False,
+    most_uppercase=0.5,
+    numeric=True,
+    counters=True,
+    fewest_words=2,
+    boilerplate=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A piece of the original text that an edit takes out.
+
+    Attributes:
+        start: its first character.
+        end: after its last one; a line's newline is not part of it.
+        reason: the rule.
+    """
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A text after line editing.
+
+    Attributes:
+        text: what is left.
+        taken: evidence, in the order of the text.
+        n_lines: lines seen; n_lines_removed: by reason; the others are left.
+        n_words: whitespace words seen; n_words_flagged: those of lines that were removed or lost
+            boilerplate, by reason.
+        condemned: why the whole document should go (`LineRules.condemned`); None when nothing says
+            so. The text is then what the rules leave of it all the same.
+    """
+
+    text: str
+    taken: tuple[Taken, ...]
+    n_lines: int
+    n_lines_removed: Mapping[str, int]
+    n_words: int
+    n_words_flagged: Mapping[str, int]
+    condemned: str | None
+
+    @property
+    def n_lines_kept(self) -> int:
+        """Lines that are left."""
+        return self.n_lines - sum(self.n_lines_removed.values())
+
+
+def edit(text: str, rules: LineRules) -> Edited:
+    r"""Apply the rules to every line; takes time in proportion to the text.
+
+    >>> edited = edit("Menu\nIt was late.[3]\nWe use cookies, of course.", C4)
+    >>> edited.text, [(taken.start, taken.end, taken.reason) for taken in edited.taken]
+    ('It was late.', [(0, 4, 'no_end_mark'), (17, 20, 'citation'), (21, 47, 'policy')])
+    """
+    kept: list[str] = []
+    taken: list[Taken] = []
+    n_removed: Counter[str] = Counter()
+    n_flagged: Counter[str] = Counter()
+    n_lines = n_words = 0
+    condemned = None
+    for start, line in _lines(text, broken=rules.broken):
+        n_lines += 1
+        words = line.split()
+        n_words += len(words)
+        left, pieces = _without_pieces(line, start, words, rules)
+        reason, sentence = _objection(line, left, words, rules)
+        condemned = condemned or sentence
+        if reason:
+            n_removed[reason] += 1
+            taken.append(Taken(start, start + len(line), reason))
+        else:
+            taken.extend(pieces)
+            kept.append(left)
+        if reason or (pieces and rules.boilerplate):
+            n_flagged[reason or pieces[0].reason] += len(words)
+    return Edited(
+        "\n".join(kept).strip(), tuple(taken), n_lines, n_removed, n_words, n_flagged, condemned
+    )
+
+
+def _lines(text: str, *, broken: bool) -> Iterator[tuple[int, str]]:
+    start = 0
+    for line in text.splitlines(keepends=True) if broken else text.split("\n"):
+        bare = line.splitlines()[0] if broken else line
+        yield start, bare
+        start += len(line) + (not broken)
+
+
+def _without_pieces(
+    line: str, start: int, words: list[str], rules: LineRules
+) -> tuple[str, list[Taken]]:
+    """The line, stripped, without its citations or boilerplate, and what was taken."""
+    if rules.citations and "[" in line:
+        pattern, reason = _CITATION, "citation"
+    elif rules.boilerplate and len(words) <= SHORT_LINE_WORDS:
+        pattern, reason = _BOILERPLATE, "boilerplate"
+    else:
+        return line.strip(), []
+    # Citations do not make room for another end of the line: what follows them was stripped before
+    # they went.
+    return pattern.sub("", line.strip()), [
+        Taken(start + m.start(), start + m.end(), reason) for m in pattern.finditer(line)
+    ]
+
+
+def _objection(
+    line: str, left: str, words: list[str], rules: LineRules
+) -> tuple[str | None, str | None]:
+    """Why the line goes, and why the whole document should; None for either."""
+    if reason := _wrong_as_it_was(line, words, rules):
+        return reason, None
+    if rules.end_marks and (not left.endswith(rules.end_marks) or left.endswith("...")):
+        return "no_end_mark", None
+    if words and not left.strip():
+        return "boilerplate", None
+    if len(words) < rules.fewest_words and (words or rules.end_marks):
+        return "few_words", None
+    if not rules.phrases and not rules.condemned:
+        return None, None
+    lowered = left.lower()
+    return _of_phrases(lowered, rules)
+
+
+def _wrong_as_it_was(line: str, words: list[str], rules: LineRules) -> str | None:
+    if not words:
+        return None
+    if rules.most_uppercase is not None and _n_upper(line) > rules.most_uppercase * len(line):
+        return "uppercase"
+    if rules.numeric and all(map(str.isnumeric, words)):
+        return "numeric"
+    if rules.counters and len(words) <= SHORT_LINE_WORDS and _COUNTER.fullmatch(line.lower()):
+        return "counter"
+    if (
+        rules.longest_word is not None
+        and len(line) > rules.longest_word
+        and max(map(len, words)) > rules.longest_word
+    ):
+        return "long_word"
+    return None
+
+
+def _of_phrases(lowered: str, rules: LineRules) -> tuple[str | None, str | None]:
+    sentence = next((reason for phrase, reason in rules.condemned if phrase in lowered), None)
+    reason = next((reason for phrase, reason in rules.phrases if phrase in lowered), None)
+    # JavaScript is asked before the bracket, and its line goes before anybody sees one in it.
+    spared = sentence == "curly_bracket" and reason == "javascript"
+    return reason, None if spared else sentence
+
+
+def _n_upper(line: str) -> int:
+    """Upper case characters; by deleting them where that is faster than asking each."""
+    if line.isascii():
+        return len(line) - len(line.encode().translate(None, _UPPER))
+    return sum(map(str.isupper, line))
+
+
+EDITS: Final[Mapping[str, LineRules]] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
+"""Ways of editing, as they are when nothing is said."""
+
+SETTINGS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "most_uppercase": float,
+        "numeric": bool,
+        "counters": bool,
+        "longest_word": int,
+        "citations": bool,
+        "end_marks": list,
+        "fewest_words": int,
+        "boilerplate": bool,
+    }
+)
+"""What a rule file may say otherwise, see `lc_assets.text.rules.line_rules.LineRules`."""
+
+_WANTED: Final = {
+    float: "a number from 0",
+    int: "a whole number from 0",
+    bool: "true or false",
+    list: "a list of strings",
+}
+
+
+def line_rules_of(wanted: LineEdit) -> LineRules:
+    """The rules on lines that a rule file's ``[lines]`` means.
+
+    >>> line_rules_of(LineEdit("c4", {"end_marks": []})).end_marks
+    ()
+
+    Raises:
+        BadInput: when there is no such way of editing or no such setting, or it is of the wrong
+            kind.
+    """
+    if wanted.name not in EDITS:
+        raise BadInput(f"there is no line editing {wanted.name!r}; there are {', '.join(EDITS)}")
+    unknown = sorted(wanted.parameters.keys() - SETTINGS.keys())
+    if unknown:
+        raise BadInput(
+            f"{wanted.name} has no setting {', '.join(map(repr, unknown))}; there are "
+            f"{', '.join(SETTINGS)}"
+        )
+    changes: dict[str, Any] = {
+        name: _checked(name, value) for name, value in wanted.parameters.items()
+    }
+    return replace(EDITS[wanted.name], **changes)
+
+
+def edited(text: str, wanted: LineEdit) -> Edited:
+    r"""Edit a text's lines.
+
+    >>> edited("Menu\nIt was late in the day.", LineEdit("c4", {})).text
+    'It was late in the day.'
+    """
+    return edit(text, line_rules_of(wanted))
+
+
+def _checked(name: str, value: object) -> Any:
+    kind = SETTINGS[name]
+    if kind is list:
+        if isinstance(value, list | tuple) and all(
+            isinstance(mark, str) and mark for mark in value
+        ):
+            return tuple(value)
+    elif kind is bool:
+        if isinstance(value, bool):
+            return value
+    elif (
+        isinstance(value, int if kind is int else int | float)
+        and not isinstance(value, bool)
+        and value >= 0
+    ):
+        return value
+    raise BadInput(f"{name} is {str(value)[:80]}, wanted {_WANTED[kind]}")

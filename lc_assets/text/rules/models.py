@@ -1,0 +1,329 @@
+"""Which language a document is in, and how sure that is: by its beginning, and whatever model is
+handed in.
+
+========================  =====================================================================================
+``language``              the model's name for it, such as ``en``; empty for a document without a word
+``language_probability``  0 to 1; 0 for a document without a word
+========================  =====================================================================================
+
+The model sees the first 2,000 characters, with each newline as a space: a language shows early, and
+time does not grow with a document. Lone surrogates become U+FFFD. Here: what is shown to a model
+and what is made of its answer. Not here: models (`lc_assets.formats.models`).
+
+
+Perplexity: how badly a language model guesses a text; high is odd.
+
+Here: the arithmetic over a text's lines, as CCNet does it. Not here: models
+    (`lc_assets.formats.models`); the
+perplexity that RedPajama-V2 publishes (``ccnet_perplexity``, or a record's ``perplexity``) needs
+none of this.
+
+Source: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
+
+
+Columns that a model or a list of addresses gives: what they are, what is handed in for them, and
+asking it.
+
+========================  ==============  ==================================================================================
+column                    needs           is
+========================  ==============  ==================================================================================
+``language_probability``  language        how sure the model is of the language that it finds, 0 to 1
+``language_is``           language        1 when that is the language that the document is said to be in, else 0; missing
+                                          when nobody says one: neither its record, nor its shard,
+                                          nor the one who judges
+``domain_blocked``        blocklist       1 when the page's domain is on the list, else 0; missing without a host
+``url_blocked``           blocklist       1 when the page itself or its domain is on the list, else 0; missing without a host
+``perplexity``            (perplexity)    by the model that was given; without one as it was published; else missing
+``rps_doc_ml_*``          palm, wikiref,  0 to 1, how little the text is like the crawl; of every document that is asked,
+                          wikipedia       whatever its language: judge languages apart
+========================  ==============  ==================================================================================
+
+Models see a text before its lines were edited. FineWeb's "English at 0.65" is two rules:
+``language_is`` at least 1 and ``language_probability`` at least 0.65. Here: names, `Models`,
+values. Not here: opening models (`lc_assets.formats.models`).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+from lc_assets.text.links.addresses import Blocklist, host_of
+from lc_assets.text.measures.names import Measure
+
+Predictor: TypeAlias = Callable[[str], tuple[str, float]]
+"""Takes a line of text to a language and its probability."""
+
+BEGINNING_CHARS: Final = 2000
+
+
+class Language(NamedTuple):
+    """What a document is thought to be in.
+
+    Attributes:
+        language: as above.
+        probability: as above.
+    """
+
+    language: str
+    probability: float
+
+
+def language_of(text: str, predict: Predictor) -> Language:
+    r"""Ask a model for a document's language.
+
+    >>> language_of("To be,\nor not to be" * 1000, lambda line: ("en" if line.startswith("To be, or") else "", len(line)))
+    Language(language='en', probability=1.0)
+    >>> language_of(" \n", lambda line: ("en", 0.1))
+    Language(language='', probability=0.0)
+    """
+    line = one_line(text[:BEGINNING_CHARS])
+    if not line:
+        return Language("", 0.0)
+    language, probability = predict(line)
+    return Language(
+        language, min(max(float(probability), 0.0), 1.0)
+    )  # fastText's softmax may end at 1.00001
+
+
+def one_line(text: str) -> str:
+    r"""Text without newlines around or in it, and without lone surrogates: what fastText reads as
+    one line.
+
+    >>> one_line("\na\nb\ud800\n")
+    'a b\ufffd'
+    """
+    line = text.strip().replace("\n", " ")
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return line
+
+
+LineScorer: TypeAlias = Callable[[str], tuple[float, int]]
+"""Takes a line to the base-10 logarithm of its probability, its end included, and its number of
+tokens without the end.
+"""
+
+
+def perplexity_of(text: str, score: LineScorer) -> float | None:
+    r"""Ten to the power of minus the mean logarithm per token, each line's end counted as one; None
+    for a text without one.
+
+    >>> perplexity_of("a b\nc", lambda line: (-len(line.split()) - 1.0, len(line.split())))
+    10.0
+    >>> perplexity_of("", lambda line: (0.0, 0)) is None
+    True
+    """
+    scores = [score(line) for line in text.split("\n") if line]
+    n_tokens = sum(n + 1 for _, n in scores)
+    if not n_tokens:
+        return None
+    return float(10.0 ** min(-sum(logarithm for logarithm, _ in scores) / n_tokens, 300.0))
+
+
+LANGUAGE, BLOCKLIST, PERPLEXITY = "language", "blocklist", "perplexity"
+QUALITY: Final = {
+    "palm": "rps_doc_ml_palm_score",
+    "wikiref": "rps_doc_ml_wikiref_score",
+    "wikipedia": "rps_doc_ml_wikipedia_score",
+}
+"""Signals by the names of RedPajama-V2's models of quality."""
+
+_ALL: Final = (
+    Measure(
+        "language_probability",
+        "how sure the model is of the language that it finds",
+        "probability",
+        (),
+        ("text", LANGUAGE),
+    ),
+    Measure(
+        "language_is",
+        "1.0 when that is the language that the document is said to be in",
+        "flag",
+        (),
+        ("text", LANGUAGE),
+    ),
+    Measure(
+        "domain_blocked",
+        "1.0 when the page's domain is on the blocklist",
+        "flag",
+        (),
+        ("url", BLOCKLIST),
+    ),
+    Measure(
+        "url_blocked",
+        "1.0 when the page or its domain is on the blocklist",
+        "flag",
+        (),
+        ("url", BLOCKLIST),
+    ),
+    Measure(
+        "perplexity",
+        "by the model that was given, else as published",
+        "perplexity",
+        (),
+        ("text", PERPLEXITY),
+    ),
+)
+MODEL_MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
+    {measure.name: measure for measure in _ALL}
+)
+"""Those that have no published signal, by name."""
+
+_NEEDS: Final = {
+    "language_probability": LANGUAGE,
+    "language_is": LANGUAGE,
+    "domain_blocked": BLOCKLIST,
+    "url_blocked": BLOCKLIST,
+    "perplexity": PERPLEXITY,
+    **{signal: name for name, signal in QUALITY.items()},
+}
+MODELLED: Final = frozenset(_NEEDS)
+"""Every column that a model or a list of addresses gives."""
+
+_GIVEN_BY: Final = {
+    LANGUAGE: "--language-model PATH, or language in [filtered_documents.models]",
+    BLOCKLIST: "--blocklist PATH, or blocklist in [filtered_documents.models]",
+    **{
+        name: f"--quality-model {name}=PATH, or {name} in [filtered_documents.models.quality]"
+        for name in QUALITY
+    },
+}
+
+_LONG_NAMES: Final = {
+    "eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it", "por": "pt", "nld": "nl", "pol": "pl", "rus": "ru",
+    "ukr": "uk", "ces": "cs", "slk": "sk", "slv": "sl", "hun": "hu", "ron": "ro", "bul": "bg", "ell": "el", "tur": "tr",
+    "ara": "ar", "fas": "fa", "heb": "he", "hin": "hi", "ben": "bn", "jpn": "ja", "kor": "ko", "zho": "zh", "vie": "vi",
+    "tha": "th", "ind": "id", "swe": "sv", "dan": "da", "nor": "no", "nob": "no", "nno": "nn", "fin": "fi", "est": "et",
+    "lav": "lv", "lit": "lt", "cat": "ca", "glg": "gl", "eus": "eu", "hrv": "hr", "srp": "sr", "lat": "la", "isl": "is",
+}  # fmt: skip
+"""Names of three letters, as Common Crawl has them, to those of the model."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Models:
+    """What was handed in; None, or absent, is what was not.
+
+    Attributes:
+        language: names a text's language.
+        blocklist: domains and addresses that are not wanted.
+        perplexity: scores a line.
+        quality: label a text as the crawl's or as of a better kind, by signal.
+        digests: SHA-256 of each file, in hexadecimal, by what it is for; for receipts.
+    """
+
+    language: Predictor | None = None
+    blocklist: Blocklist | None = None
+    perplexity: LineScorer | None = None
+    quality: Mapping[str, Predictor] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What can be computed: in the order of the table above."""
+        there = {LANGUAGE: self.language, BLOCKLIST: self.blocklist, PERPLEXITY: True}
+        return tuple(
+            column
+            for column, need in _NEEDS.items()
+            if there.get(need) is not None or column in self.quality
+        )
+
+
+NO_MODELS: Final = Models()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What models are asked of.
+
+    Attributes:
+        text: before its lines were edited.
+        url: None when nobody knows.
+        language: that it is said to be in; empty when nobody says.
+        perplexity: as published; None when it was not.
+    """
+
+    text: str
+    url: str | None = None
+    language: str = ""
+    perplexity: float | None = None
+
+
+def needs_of(columns: Collection[str]) -> frozenset[str]:
+    """What must be handed in, or would be used, for some columns; names as in the table above.
+
+    >>> sorted(needs_of(["language_is", "url_blocked", "rps_doc_ml_palm_score", "rps_doc_word_count"]))
+    ['blocklist', 'language', 'palm']
+    """
+    return frozenset(_NEEDS[column] for column in columns if column in _NEEDS)
+
+
+def given_by(column: str) -> str:
+    """Which option or setting hands in what a column needs."""
+    return _GIVEN_BY[_NEEDS[column]]
+
+
+def model_values(asked: Asked, wanted: Collection[str], models: Models) -> dict[str, float | None]:
+    """Compute those of the wanted columns that are `MODELLED`; nobody is asked for anything else.
+
+    >>> english = Models(language=lambda line: ("en", 0.9))
+    >>> model_values(Asked(text="To be", language="eng"), ["language_is", "language_probability", "perplexity"], english)
+    {'language_is': 1.0, 'language_probability': 0.9, 'perplexity': None}
+    """
+    found: dict[str, float | None] = {}
+    if models.language is not None and not _OF_LANGUAGE.isdisjoint(wanted):
+        language = language_of(asked.text, models.language)
+        said = said_languages(asked.language)
+        found |= {
+            "language_probability": language.probability,
+            "language_is": float(language.language in said) if said else None,
+        }
+    if models.blocklist is not None and not _OF_ADDRESS.isdisjoint(wanted):
+        found |= models.blocklist.measures(asked.url) if asked.url and host_of(asked.url) else {}
+    if "perplexity" in wanted:
+        found["perplexity"] = (
+            asked.perplexity
+            if models.perplexity is None
+            else perplexity_of(asked.text, models.perplexity)
+        )
+    found |= {
+        signal: quality_score(asked.text, predict)
+        for signal, predict in models.quality.items()
+        if signal in wanted
+    }
+    return {column: found.get(column) for column in wanted if column in MODELLED}
+
+
+def said_languages(said: str) -> frozenset[str]:
+    """The model's names of the languages that a document is said to be in; empty when nobody says
+    one.
+
+    >>> sorted(said_languages("eng,deu")), sorted(said_languages("pt-BR")), sorted(said_languages(" "))
+    (['de', 'en'], ['pt'], [])
+    """
+    names = (
+        name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(",")
+    )
+    return frozenset(_LONG_NAMES.get(name, name) for name in names if name)
+
+
+def quality_score(text: str, predict: Predictor) -> float:
+    r"""How little a text is like the crawl, 0 to 1, rounded to 8 places.
+
+    A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the
+    latter.
+
+    >>> quality_score("a\nb", lambda line: ("cc", 0.75)), quality_score("a\nb", lambda line: ("wiki", 0.75))
+    (0.25, 0.75)
+
+    Source: ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
+    """
+    label, probability = predict(one_line(" ".join(text.splitlines())))
+    return round(1 - probability if label == "cc" else probability, 8)
+
+
+_OF_LANGUAGE: Final = frozenset(("language_probability", "language_is"))
+_OF_ADDRESS: Final = frozenset(("domain_blocked", "url_blocked"))

@@ -1,0 +1,316 @@
+"""Rules on a document's signals: what, how much, and says who; each answers in words.
+
+A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
+a bound. A value that is missing is a complaint: nothing is kept because nobody measured it.
+
+What depends on what a word is says so: ``words`` names the definition, and the column that holds
+the values is then ``signal:words``. A set of rules may say that a text's lines are edited first;
+its rules then judge what is left.
+
+Here: rules, sets of them, judging one document or columns of many. Not here: the thresholds
+    (``lc_assets/presets``),
+reading them (`lc_assets.formats.rule_files`).
+
+
+The middle of a corpus by one measure: bounds that leave out so many of the lowest and of the
+highest values.
+
+Bounds are values that occur. Documents that share a bound's value stay together, all within the
+band: so never more is left out than was asked for, whatever the ties, and the order of the
+    documents does not matter.
+
+Here: values to bounds. Not here: where values come from, rules made of bounds
+    (`lc_assets.text.rules.rules`).
+Source: Olmo 3 (2025) leaves out the fifth of long documents that gzip packs best, and the fifth
+    that it packs worst.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float64
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One bound, or two, on one signal.
+
+    Attributes:
+        name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents
+            are kept by it.
+        signal: one of `lc_assets.text.signals.names.SCALARS`, or of
+            `lc_assets.text.measures.names.MEASURES`.
+        at_least: lowest value that passes; None for no such bound.
+        at_most: highest value that passes; None for no such bound.
+        source: who says so, such as ``Rae et al. 2021``.
+        words: what a word is, for a measure that depends on it, such as ``whitespace``; empty
+            otherwise.
+
+    Raises:
+        BadInput: when it has no bound, a bound that is not a finite number, or bounds that nothing
+            lies between.
+    """
+
+    name: str
+    signal: str
+    at_least: float | None = None
+    at_most: float | None = None
+    source: str = ""
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.at_least, self.at_most) if bound is not None]
+        if not bounds:
+            raise BadInput(f"rule {self.name}: has neither at_least nor at_most; give one of them")
+        if not all(map(math.isfinite, bounds)):
+            raise BadInput(
+                f"rule {self.name}: bounds must be finite numbers, got "
+                f"{' and '.join(map(str, bounds))}"
+            )
+        if bounds != sorted(bounds):
+            raise BadInput(
+                f"rule {self.name}: at_least = {self.at_least} is above at_most = {self.at_most}, "
+                "so nothing can pass"
+            )
+
+    def complaint(self, value: float | None) -> str | None:
+        """Say what is wrong with ``value``; None when nothing is.
+
+        >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", at_least=3, at_most=10, source="Rae et al. 2021")
+        >>> rule.complaint(50)
+        'rps_doc_mean_word_length = 50, wanted 3 to 10 (Rae et al. 2021)'
+        >>> rule.complaint(10) is None, rule.complaint(None)
+        (True, 'rps_doc_mean_word_length is missing, wanted 3 to 10 (Rae et al. 2021)')
+        """
+        if value is not None and self.lowest <= value <= self.highest:
+            return None
+        found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
+        return (
+            f"{self.column} {found}, wanted "
+            f"{self.wanted}{f' ({self.source})' if self.source else ''}"
+        )
+
+    @property
+    def column(self) -> str:
+        """Name of the column that holds what is judged: ``signal``, or ``signal:words``."""
+        return f"{self.signal}:{self.words}" if self.words else self.signal
+
+    @property
+    def lowest(self) -> float:
+        """The lower bound; minus infinity when there is none."""
+        return -math.inf if self.at_least is None else self.at_least
+
+    @property
+    def highest(self) -> float:
+        """The upper bound; infinity when there is none."""
+        return math.inf if self.at_most is None else self.at_most
+
+    @property
+    def wanted(self) -> str:
+        """The bounds in words: ``3 to 10``, ``at least 3`` or ``at most 10``."""
+        if self.at_most is None:
+            return f"at least {_shown(self.lowest)}"
+        return (
+            f"at most {_shown(self.at_most)}"
+            if self.at_least is None
+            else f"{_shown(self.at_least)} to {_shown(self.at_most)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """A way of leaving lines out of a text before it is judged.
+
+    Attributes:
+        name: one of those that `lc_assets.text.rules.line_rules` knows, such as ``c4``.
+        parameters: settings that differ from its defaults, see `lc_assets.text.rules.line_rules`.
+    """
+
+    name: str
+    parameters: Mapping[str, bool | float | tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules with a name, in the order in which they are asked.
+
+    Attributes:
+        name: of the set.
+        rules: at least one, where the set comes from a file.
+        edit: what is done to a text's lines before the rules judge what is left; None: nothing.
+
+    Raises:
+        BadInput: when two rules have the same name.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    edit: LineEdit | None = None
+
+    def __post_init__(self) -> None:
+        twice = [
+            name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1
+        ]
+        if twice:
+            raise BadInput(
+                f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must "
+                "differ"
+            )
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that the rules judge."""
+        return frozenset(rule.column for rule in self.rules)
+
+    def and_also(self, *extra: Rule) -> "RuleSet":
+        """The same set with more rules at its end.
+
+        >>> RuleSet("all", ()).and_also(long_enough(16_000)).rules[0].wanted
+        'at least 16,000'
+        """
+        return replace(self, rules=(*self.rules, *extra))
+
+    def on(self, columns: Collection[str]) -> "RuleSet":
+        """The rules that judge one of ``columns``, in their order."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.column in columns))
+
+    def but_on(self, columns: Collection[str]) -> "RuleSet":
+        """The rules that judge none of ``columns``, in their order."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.column not in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One rule's objection to one document.
+
+    Attributes:
+        rule: the rule's name.
+        value: what it found; None when that was missing.
+        words: the objection, for people.
+    """
+
+    rule: str
+    value: float | None
+    words: str
+
+
+def long_enough(min_words: int) -> Rule:
+    """The rule that a document has at least ``min_words`` normalized words."""
+    return Rule(
+        name="long_enough", signal="rps_doc_word_count", at_least=float(min_words), source="setting"
+    )
+
+
+def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint, ...]:
+    """Every complaint about a document, in the order of the rules; none means that it passes.
+
+    >>> judge({"rps_doc_word_count": 20_000}, RuleSet("length", (long_enough(16_000),)))
+    ()
+    """
+    found = ((rule, values.get(rule.column)) for rule in rules.rules)
+    return tuple(
+        Complaint(rule.name, value, words)
+        for rule, value in found
+        if (words := rule.complaint(value)) is not None
+    )
+
+
+def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) -> NDArray[np.bool_]:
+    """Which rule complains about which document, for many documents at once; the same as `judge`
+    for each.
+
+    Args:
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. A column that
+            is not there at all is missing for every document.
+        rules: the rules.
+
+    Returns:
+        bool array of shape ``(rule, doc)``, True where there is a complaint.
+
+    >>> judge_columns({"rps_doc_word_count": np.array([5.0, 20_000.0, np.nan])}, RuleSet("length", (long_enough(16_000),)))
+    array([[ True, False,  True]])
+
+    Raises:
+        BadInput: when columns differ in length, or there are none to take the number of documents
+            from.
+    """
+    n_docs = _common_length(columns)
+    complaints = np.ones((len(rules.rules), n_docs), np.bool_)
+    for row, rule in zip(complaints, rules.rules, strict=True):
+        if rule.column in columns:
+            values = columns[rule.column]
+            row[:] = ~(
+                (values >= rule.lowest) & (values <= rule.highest)
+            )  # NaN is within no bounds
+    return complaints
+
+
+def _shown(number: float) -> str:
+    """Every digit, so that 0.10000001 is not shown as a bound of 0.1 that it breaks; whole numbers
+    without a point.
+    """
+    return f"{int(number) if float(number).is_integer() else number:,}"
+
+
+def _common_length(columns: Mapping[str, NDArray[np.float64]]) -> int:
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1:
+        raise BadInput(f"columns must have one length, found {sorted(lengths) or 'no column'}")
+    return lengths.pop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What is left out: shares of all documents that have a value.
+
+    Raises:
+        BadInput: when they are no shares, nothing would be left out, or nothing would be left.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.low < 1 and 0 <= self.high < 1 and 0 < self.low + self.high < 1):
+            raise BadInput(
+                f"wanted two shares of at least 0, together above 0 and below 1, got {self.low} "
+                f"and {self.high}"
+            )
+
+
+def band(column: str, values: Float64[np.ndarray, " doc"], shares: Shares) -> Rule:
+    """The rule that keeps the middle.
+
+    Args:
+        column: whose values these are: ``signal``, or ``signal:words``.
+        values: of every document; NaN where there is none.
+        shares: what is left out below and above.
+
+    >>> rule = band("gzip_ratio", np.array([0.1, 0.4, 0.3, 0.2, 0.5]), Shares(low=0.2, high=0.2))
+    >>> rule.at_least, rule.at_most, rule.source
+    (0.2, 0.4, 'the middle of 5 documents: 0.2 lowest and 0.2 highest left out')
+
+    Raises:
+        BadInput: when no document has a value.
+    """
+    known = np.sort(values[~np.isnan(values)])
+    if not len(known):
+        raise BadInput(f"no document has a value of {column}, so there is no middle")
+    signal, _, words = column.partition(":")
+    return Rule(
+        name="band",
+        signal=signal,
+        words=words,
+        at_least=float(known[int(len(known) * shares.low)]) if shares.low else None,
+        at_most=float(known[len(known) - 1 - int(len(known) * shares.high)])
+        if shares.high
+        else None,
+        source=f"the middle of {len(known):,} documents: {shares.low:g} lowest and "
+        f"{shares.high:g} highest left out",
+    )

@@ -1,0 +1,217 @@
+"""How many documents each threshold would keep: one bound at a time over a fixed grid of values, in
+columns.
+
+A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that
+before anyone pays for tokens. The grid follows from the bound alone, never from the documents: so
+counts of shards add up, and the same documents give the same table for any number of workers.
+
+Here: the grid, counting, adding up. Not here: where columns come from, tables on disk, plots.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import Mismatch
+from lc_assets.text.rules.rules import Rule, RuleSet, judge_columns
+
+BOUNDS: Final = ("at_least", "at_most")
+
+FACTORS: Final = (
+    0.0,
+    0.1,
+    0.25,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    1.0,
+    1.05,
+    1.1,
+    1.25,
+    1.5,
+    2.0,
+    4.0,
+    10.0,
+)
+"""The grid, as multiples of a rule's own bound, which is one of them."""
+
+AROUND_ZERO: Final = (
+    -1.0,
+    -0.1,
+    -0.01,
+    -0.001,
+    0.0,
+    0.001,
+    0.01,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    100.0,
+    1000.0,
+)
+"""The grid of a bound that is zero."""
+
+DIGITS: Final = 12
+"""Significant digits of a threshold: 0.7 × 0.3 is 0.21."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Swept:
+    """One threshold of one bound.
+
+    Attributes:
+        rule: the rule's name.
+        bound: ``at_least`` or ``at_most``.
+        threshold: the value that the bound would have.
+        in_force: whether the rule has this very bound now.
+    """
+
+    rule: str
+    bound: str
+    threshold: float
+    in_force: bool = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """What each threshold would keep; sweeps over the same rules add up.
+
+    Attributes:
+        thresholds: what was tried, rule by rule, each from the lowest value to the highest.
+        kept_alone: int64, one per threshold: documents that this bound alone would keep.
+        kept_with_the_others: int64: documents that it would keep while everything else stays in
+            force, the rule's other bound included.
+        n_documents: documents that were looked at.
+    """
+
+    thresholds: tuple[Swept, ...]
+    kept_alone: NDArray[np.int64]
+    kept_with_the_others: NDArray[np.int64]
+    n_documents: int
+
+    def __add__(self, other: "Sweep") -> "Sweep":
+        if self.thresholds != other.thresholds:
+            raise Mismatch(
+                "sweeps over different rules do not add up; sweep every shard with the same rules"
+            )
+        return Sweep(
+            self.thresholds,
+            self.kept_alone + other.kept_alone,
+            self.kept_with_the_others + other.kept_with_the_others,
+            self.n_documents + other.n_documents,
+        )
+
+    @classmethod
+    def none_of(cls, rules: RuleSet) -> "Sweep":
+        """The sweep over no documents: the zero of the addition."""
+        tried = tuple(
+            swept for rule in rules.rules for bound in BOUNDS for swept in _grid(rule, bound)
+        )
+        return cls(tried, np.zeros(len(tried), np.int64), np.zeros(len(tried), np.int64), 0)
+
+    @classmethod
+    def total(cls, rules: RuleSet, sweeps: Iterable["Sweep"]) -> "Sweep":
+        """Add sweeps up; none at all is `none_of`."""
+        return sum(sweeps, start=cls.none_of(rules))
+
+    def of_rule(self, name: str, bound: str) -> list[tuple[Swept, int, int]]:
+        """One bound's thresholds with both counts, from the lowest value to the highest."""
+        counts = zip(
+            self.thresholds,
+            self.kept_alone.tolist(),
+            self.kept_with_the_others.tolist(),
+            strict=True,
+        )
+        return [
+            (swept, alone, others)
+            for swept, alone, others in counts
+            if (swept.rule, swept.bound) == (name, bound)
+        ]
+
+
+def sweep(
+    columns: Mapping[str, NDArray[np.float64]],
+    rules: RuleSet,
+    *,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Sweep:
+    """Count what each threshold would keep among documents whose values are known.
+
+    Args:
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing: no threshold
+            keeps that.
+        rules: in force.
+        allowed: bool, shape ``(doc,)``: documents that nothing but the rules could speak against;
+            by default all. The others are kept by no threshold while everything else is in force.
+
+    >>> from lc_assets.text.rules.rules import long_enough
+    >>> swept = sweep({"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}, RuleSet("length", (long_enough(1000),)))
+    >>> [(int(at.threshold), alone) for at, alone, _ in swept.of_rule("long_enough", "at_least")][7:13]
+    [(950, 2), (1000, 2), (1050, 1), (1100, 1), (1250, 1), (1500, 1)]
+
+    Raises:
+        BadInput: as `lc_assets.text.rules.rules.judge_columns`.
+    """
+    complaints = judge_columns(columns, rules)
+    n_documents = complaints.shape[1]
+    speaks = np.count_nonzero(complaints, axis=0)
+    allowed = np.ones(n_documents, np.bool_) if allowed is None else allowed
+    alone: list[NDArray[np.int64]] = []
+    others: list[NDArray[np.int64]] = []
+    for rule, complains in zip(rules.rules, complaints, strict=True):
+        values = columns.get(rule.column, np.full(n_documents, np.nan))
+        only_this = allowed & (speaks == complains)
+        for bound in BOUNDS:
+            grid = np.array([swept.threshold for swept in _grid(rule, bound)])
+            if len(grid):
+                within = values <= rule.highest if bound == "at_least" else values >= rule.lowest
+                alone.append(_kept(values[~np.isnan(values)], grid, bound))
+                others.append(_kept(values[only_this & within], grid, bound))
+    nothing = Sweep.none_of(rules)
+    return Sweep(nothing.thresholds, _joined(alone), _joined(others), n_documents)
+
+
+def rounded(threshold: float) -> float:
+    """A threshold as the grid has it.
+
+    >>> rounded(0.7 * 0.3)
+    0.21
+    """
+    return float(f"{threshold:.{DIGITS}g}")
+
+
+def _grid(rule: Rule, bound: str) -> list[Swept]:
+    """The thresholds of one bound of a rule, ascending; none when it has no such bound."""
+    own: float | None = getattr(rule, bound)
+    if own is None:
+        return []
+    values = (
+        sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own})
+        if own
+        else list(AROUND_ZERO)
+    )
+    return [Swept(rule.name, bound, value, in_force=value == own) for value in values]
+
+
+def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) -> NDArray[np.int64]:
+    """How many values each threshold lets pass; int64, one per threshold. One look-up per value,
+    whatever the grid.
+    """
+    if bound == "at_least":  # a value passes the thresholds up to itself
+        reached = np.bincount(np.searchsorted(grid, values, "right"), minlength=len(grid) + 1)
+        return np.asarray(len(values) - np.cumsum(reached)[:-1], dtype=np.int64)
+    passed_from = np.bincount(np.searchsorted(grid, values, "left"), minlength=len(grid) + 1)
+    return np.asarray(np.cumsum(passed_from)[:-1], dtype=np.int64)
+
+
+def _joined(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(counts) if counts else np.zeros(0, np.int64)

@@ -1,0 +1,1 @@
+"""RedPajama-V2's quality signals of a text."""

@@ -1,0 +1,313 @@
+"""All signals of one text in one call: the passes put together, means taken, scores rounded.
+
+Rounding is to eight decimal digits as Python's `round` does it, which `numpy.round` does not.
+``round`` rounds the exact value of the float to the nearest multiple of 1e-8, ties to even. Here
+the product with 1e8 is taken with its error (Dekker 1971), so the comparison with a half is exact.
+
+Repetition is by n-grams of numbered words. An n-gram can repeat only where both (n-1)-grams inside
+it repeat, and two n-grams are equal exactly when both those pairs are. So each length numbers the
+pairs of numbers that the length before left over.
+"""
+
+from math import floor, log, nan
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.text.hashing import WordSet, number_pairs
+from lc_assets.text.signals.characters import CharacterTables
+from lc_assets.text.signals.raw import (
+    ALL_CAPS,
+    ALPHABETIC,
+    CURLY,
+    ELLIPSIS_LINES,
+    N_RAW,
+    RAW_WORDS,
+    SENTENCES,
+    STOP_WORDS,
+    SYMBOLS,
+    RawLines,
+    count_lines,
+    scan_raw,
+)
+from lc_assets.text.signals.words import WordLines, scan_words
+
+_SCALE: Final = 1e8
+_SPLIT: Final = 134217729.0
+"""2²⁷ + 1: splits a float into halves whose products are exact."""
+
+_SCALE_HIGH: Final = _SPLIT * _SCALE - (_SPLIT * _SCALE - _SCALE)
+_SCALE_LOW: Final = _SCALE - _SCALE_HIGH
+
+LARGEST: Final = 9e7
+"""From here on the product cannot represent a half. Whole numbers need no rounding, so they may be
+larger.
+"""
+
+
+@compiled
+def round8(value: float) -> float:
+    """Round a number from 0 to `LARGEST`, or any whole one.
+
+    >>> round8(0.001953125), round8(2 / 3)
+    (0.00195312, 0.66666667)
+    """
+    if value == floor(value):
+        return value
+    product = value * _SCALE
+    high = _SPLIT * value - (_SPLIT * value - value)
+    error = ((high * _SCALE_HIGH - product) + high * _SCALE_LOW + (value - high) * _SCALE_HIGH) + (
+        value - high
+    ) * _SCALE_LOW
+    below = floor(product)
+    over_half = (product - below - 0.5) + error
+    if over_half > 0 or (over_half == 0 and below % 2 == 1):
+        below += 1
+    return below / _SCALE
+
+
+_LONGEST_TOP: Final = 4
+_LONGEST: Final = 10
+
+
+@compiled
+def _repetition(
+    numbers: NDArray[np.int32],
+    n_words: int,
+    counts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    seed: np.uint64,
+    top: NDArray[np.int64],
+    marked: NDArray[np.int64],
+) -> np.int64:
+    """Count the characters of the top 2- to 4-grams and of repeated 5- to 10-grams.
+
+    Args:
+        numbers: the words.
+        n_words: how many of them.
+        counts: of each distinct word.
+        lengths: of each distinct word, in characters.
+        seed: of hashes.
+        top: filled at n.
+        marked: filled at n.
+
+    Returns:
+        The characters of all words.
+    """
+    before = np.empty(n_words + 1, np.int64)
+    before[0] = 0
+    starts = np.empty(n_words, np.int32)
+    grams = np.empty(n_words, np.int32)
+    n_left = 0
+    for at in range(n_words):
+        word = numbers[at]
+        before[at + 1] = before[at] + lengths[word]
+        starts[n_left] = at
+        grams[n_left] = word
+        n_left += counts[word] > 1
+    n_bits = 4
+    while 1 << n_bits < 2 * n_left:
+        n_bits += 1
+    table = np.empty(1 << n_bits, np.int32)
+    kept = np.empty((n_left, 2), np.uint64)
+    firsts = np.empty(n_left, np.int32)
+    for length in range(2, _LONGEST + 1):
+        while n_bits > 4 and 1 << (n_bits - 2) >= n_left:
+            n_bits -= 1
+        table[: 1 << n_bits] = 0
+        n_grams, n_left = number_pairs(starts, grams, n_left, table, n_bits, kept, firsts, seed)
+        if length <= _LONGEST_TOP:
+            best = np.int64(1)
+            for gram in range(n_grams):
+                if kept[gram, 1] > best:
+                    best = np.int64(kept[gram, 1])
+                    first = firsts[gram]
+                    top[length] = (before[first + length] - before[first]) * best
+        n_repeated = 0
+        stop = n_marked = np.int64(0)
+        for at in range(n_left):
+            if kept[grams[at], 1] > 1:
+                start = np.int64(starts[at])
+                starts[n_repeated] = start
+                grams[n_repeated] = grams[at]
+                n_repeated += 1
+                n_marked += before[start + length] - before[start if start > stop else stop]
+                stop = start + length
+        n_left = n_repeated
+        marked[length] = n_marked
+        if n_left < 2:
+            break
+    return np.int64(before[n_words])
+
+
+N_SCORES: Final = 22
+_ENDS, _TERMINAL, _JAVASCRIPT, _WORDS, _BULLET = range(5)
+_NUMERIC, _UPPERCASE = range(2)
+_REMEMBERED: Final = 64
+"""Counts whose terms of the entropy are looked up; nearly all words occur less often."""
+
+
+class PhraseTree(NamedTuple):
+    """Listed phrases as a tree of their words' numbers in the list, from 1.
+
+    Attributes:
+        words: the words.
+        roots: int32[words + 1], state after a first word, by its number; 0 for none.
+        edges: int32[2, n], next words of all states, ascending within a state, and the states
+            after them.
+        states: int32[2, states + 1], where each state's edges begin, and whether a phrase ends
+            there.
+    """
+
+    words: WordSet
+    roots: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    states: NDArray[np.int32]
+
+
+@compiled
+def compute_scores(
+    codes: NDArray[np.uint32],
+    word_codes: NDArray[np.uint32],
+    seed: np.uint64,
+    raw_flags: NDArray[np.uint16],
+    tables: CharacterTables,
+    stop_words: WordSet,
+    bad_words: PhraseTree,
+) -> tuple[bool, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Compute the signals of a text.
+
+    Args:
+        codes: its code points.
+        word_codes: the same, or those of the folded text.
+        seed: of hashes.
+        raw_flags: of the characters in ``codes``.
+        tables: of the characters in ``word_codes``.
+        stop_words: listed raw words.
+        bad_words: listed phrases.
+
+    Returns:
+        Whether the words could be folded one character at a time (otherwise call again with a
+        folded text in ``word_codes``); float64[22], the document's scores, NaN for None, in the
+        order of `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad
+        words; int64[5, lines]: ends, terminal marks, "javascript", words, bullets; float64[2,
+        lines]: numeric and upper case characters.
+    """
+    n_lines = count_lines(codes)
+    scores = np.full(N_SCORES, nan)
+    line_counts = np.zeros((5, n_lines), np.int64)
+    line_shares = np.zeros((2, n_lines), np.float64)
+    # Phase 1: normalized words.
+    word_lines = WordLines(
+        line_counts[_WORDS],
+        line_counts[_JAVASCRIPT],
+        np.zeros(n_lines, np.int64),
+        np.zeros(n_lines, np.int64),
+    )
+    words = scan_words(word_codes, tables, seed, bad_words.words, word_lines)
+    if not words.is_complete:
+        return False, scores, line_counts, line_shares
+    n_words = words.n_words
+    # Phase 2: raw words and lines.
+    raw = np.zeros(N_RAW, np.int64)
+    raw_lines = RawLines(
+        line_counts[_ENDS],
+        line_counts[_TERMINAL],
+        line_counts[_BULLET],
+        np.zeros(n_lines, np.int64),
+    )
+    scan_raw(codes, raw_flags, seed, stop_words, raw, raw_lines)
+    start = 0
+    for line in range(n_lines):
+        stop = line_counts[_ENDS, line]
+        if word_lines.numeric[line]:
+            line_shares[_NUMERIC, line] = round8(word_lines.numeric[line] / word_lines.chars[line])
+        if raw_lines.upper[line]:
+            line_shares[_UPPERCASE, line] = round8(raw_lines.upper[line] / (stop - start))
+        start = stop
+    # Phase 3: repetition.
+    top = np.zeros(_LONGEST + 1, np.int64)
+    marked = np.zeros(_LONGEST + 1, np.int64)
+    n_chars = _repetition(words.numbers, n_words, words.counts, words.lengths, seed, top, marked)
+    chars = max(int(n_chars), 1)
+    # Phase 4: the document's scores.
+    scores[0] = raw[CURLY] / max(codes.size, 1)
+    scores[1] = words.n_lorem / max(int(n_chars) + n_words - 1, 1)
+    scores[2] = marked[10] / chars
+    for length in range(5, 10):
+        scores[length - 2] = marked[length] / chars
+    for length in range(2, 5):
+        scores[length + 6] = top[length] / chars
+    if raw[RAW_WORDS]:
+        scores[11] = raw[ALL_CAPS] / raw[RAW_WORDS]
+        scores[13] = 1 - raw[ALPHABETIC] / raw[RAW_WORDS]
+        scores[17] = raw[SYMBOLS] / raw[RAW_WORDS]
+    if n_lines:
+        scores[12] = raw[ELLIPSIS_LINES] / n_lines
+    if n_words:
+        scores[14] = len(words.counts) / n_words
+        scores[15] = n_chars / n_words
+        scores[18] = entropy(words.counts, n_words)
+    scores[16] = raw[SENTENCES]
+    scores[19] = n_words
+    scores[20] = raw[STOP_WORDS] / raw[RAW_WORDS] if n_words else 0.0
+    scores[21] = _count_listed(words.numbers, n_words, words.listed, bad_words)
+    for i in range(N_SCORES):
+        if scores[i] == scores[i]:
+            scores[i] = round8(scores[i])
+    return True, scores, line_counts, line_shares
+
+
+@compiled
+def entropy(counts: NDArray[np.int64], n_words: int) -> float:
+    """Entropy of words. Terms are added in the order of first occurrence, which shows in the eighth
+    digit.
+    """
+    terms = np.empty(_REMEMBERED, np.float64)
+    for count in range(1, _REMEMBERED):
+        terms[count] = -count / n_words * log(count / n_words)
+    total = 0.0
+    for count in counts:
+        total += terms[count] if count < _REMEMBERED else -count / n_words * log(count / n_words)
+    return total
+
+
+@compiled
+def _count_listed(
+    numbers: NDArray[np.int32], n_words: int, listed: NDArray[np.int32], tree: PhraseTree
+) -> int:
+    """How many listed phrases begin at any word.
+
+    Args:
+        numbers: the text's words.
+        n_words: how many of them.
+        listed: of each distinct word its number in the list, or 0.
+        tree: the list.
+    """
+    roots, edges, states = tree.roots, tree.edges, tree.states
+    n_found = 0
+    for start in range(n_words):
+        word = listed[numbers[start]]
+        state = roots[word]
+        i = start
+        while state:
+            n_found += states[1, state]
+            low, high = states[0, state], states[0, state + 1]
+            i += 1
+            if low == high or i == n_words:
+                break
+            word = listed[numbers[i]]
+            while low < high:
+                middle = (low + high) // 2
+                if edges[0, middle] < word:
+                    low = middle + 1
+                else:
+                    high = middle
+            state = (
+                edges[1, low]
+                if word and low < states[0, state + 1] and edges[0, low] == word
+                else 0
+            )
+    return n_found

@@ -1,0 +1,238 @@
+r"""RedPajama-V2's 29 rule signals of a text, equal to the published ones digit by digit.
+
+Three need a list (`lc_assets.text.signals.names`). Signals that need a model are in
+`lc_assets.text.rules.models`; `lc_assets.formats.redpajama.signals` reads published files.
+Scores are rounded to eight digits. A mean over nothing is None.
+
+===================================  ===============================================================
+rps_doc_word_count                   normalized words (`lc_assets.text.words`)
+rps_doc_mean_word_length             characters per normalized word
+rps_doc_frac_unique_words            distinct normalized words, per normalized word
+rps_doc_unigram_entropy              of the normalized words, natural logarithm
+rps_doc_symbol_to_word_ratio         ``#``, ``...`` and ``…`` together, per raw word
+rps_doc_frac_no_alph_words           raw words without a letter of ``a-zA-Z``, so punctuation and
+                                     Cyrillic words count; ordinary prose scores 0.13 to 0.23
+rps_doc_frac_all_caps_words          raw words in upper case
+rps_doc_frac_lines_end_with_ellipsis lines that end with ``...`` or ``…``, white space aside
+rps_doc_num_sentences                matches of ``\b[^.!?]+[.!?]*``
+rps_doc_lorem_ipsum                  occurrences of "lorem ipsum" in the normalized text, per
+                                     character of it
+rps_doc_curly_bracket                ``{`` and ``}``, per character
+rps_doc_frac_chars_top_Ngram         N of 2 to 4: characters of the most frequent n-gram (the first
+                                     of equals) times its count, per character of all normalized
+                                     words; overlaps count, so "ha ha ha ha" scores above 1; 0 when
+                                     none repeats
+rps_doc_frac_chars_dupe_Ngrams       N of 5 to 10: characters of the words in any repeated n-gram,
+                                     the first occurrence included, each word once, per character
+                                     of all normalized words
+rps_lines_ending_with_terminal_punctution_mark  1.0 when the line ends with ``.``, ``!``, ``?`` or
+                                     ``”``, white space aside
+rps_lines_javascript_counts          normalized words that are "javascript"
+rps_lines_num_words                  normalized words
+rps_lines_numerical_chars_fraction   numeric characters, per character of the normalized line
+rps_lines_start_with_bulletpoint     1.0 when the line starts with one of ten bullets, white space
+                                     aside; ``-`` and ``*`` are not among them. A document without
+                                     lines has one span without a score
+rps_lines_uppercase_letter_fraction  upper case characters, per character with the newline
+===================================  ===============================================================
+
+Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; equal to
+what that code prints.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.text.hashing import WordSet, code_points, hash_seed, word_set
+from lc_assets.text.signals.characters import character_tables, folded_tables
+from lc_assets.text.signals.names import (
+    BULLET_LINES,
+    LINE_SIGNALS,
+    NO_LISTS,
+    RULE_SIGNALS,
+    TEXT_DOC_SIGNALS,
+    Span,
+    WordLists,
+)
+from lc_assets.text.signals.scores import PhraseTree, compute_scores
+from lc_assets.text.words import fold
+
+_BULLETS: Final = "rps_lines_start_with_bulletpoint"
+_SCORES: Final = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")
+"""The document's scores in the order in which `compute_scores` returns them."""
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredSignals:
+    """The signals of one document, in columns.
+
+    Attributes:
+        n_chars: of the text; every span of the whole document ends there.
+        scalars: the signals of the whole document by name, rounded, None for a mean over nothing;
+            and `BULLET_LINES`. Signals without a list are absent.
+        line_ends: int64, where each line ends, in characters.
+        line_scores: int64 or float64 of each line, rounded, by name.
+    """
+
+    n_chars: int
+    scalars: Mapping[str, float | None]
+    line_ends: NDArray[np.int64]
+    line_scores: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
+
+    def spans(self) -> dict[str, list[Span]]:
+        """The signals as published: ``{name: [(start, end, score), ...]}``."""
+        whole = {
+            name: [(0, self.n_chars, score)]
+            for name, score in self.scalars.items()
+            if name != BULLET_LINES
+        }
+        ends = self.line_ends.tolist()
+        starts = [0, *ends[:-1]]
+        lines: dict[str, list[Span]] = {
+            name: list(zip(starts, ends, self.line_scores[name].tolist(), strict=False))
+            for name in LINE_SIGNALS
+        }
+        if not ends:
+            lines[_BULLETS] = [(0, self.n_chars, None)]
+        found: dict[str, list[Span]] = {**whole, **lines}
+        return {name: found[name] for name in RULE_SIGNALS if name in found}
+
+
+def signals_of(
+    text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
+) -> dict[str, list[Span]]:
+    r"""Compute the signals of a document's ``raw_content``.
+
+    Args:
+        text: the document.
+        lists: for the signals that need one.
+        language: of the document, two letters; selects the lists.
+        source_domain: host of the document's page, to look up in the list of domains.
+
+    Returns:
+        ``{name: [(start, end, score), ...]}`` with positions in characters, in RedPajama-V2's key
+        order.
+
+    >>> signals = signals_of("The cat sat.\nThe dog ran!")
+    >>> signals["rps_doc_word_count"], signals["rps_lines_num_words"]
+    ([(0, 25, 6)], [(0, 13, 3), (13, 25, 3)])
+    """
+    return measure_signals(text, lists, language=language, source_domain=source_domain).spans()
+
+
+def measure_signals(
+    text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
+) -> MeasuredSignals:
+    """Compute the same as `signals_of`, in columns.
+
+    >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
+    3.0
+    """
+    scores, line_counts, line_shares = _computed(text, lists, language)
+    # Only NaN differs from itself.
+    scalars = {
+        name: None if score != score else score  # noqa: PLR0124
+        for name, score in zip(_SCORES, scores.tolist(), strict=True)
+    }
+    scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
+    if language not in lists.bad_words:
+        del scalars["rps_doc_ldnoobw_words"]
+    if language not in lists.stop_words:
+        del scalars["rps_doc_stop_word_fraction"]
+    if lists.domains is not None:
+        scalars["rps_doc_ut1_blacklist"] = lists.domains.get(source_domain)
+    ends, terminal, javascript, words, bullets = line_counts
+    columns: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {
+        "rps_lines_ending_with_terminal_punctution_mark": terminal.astype(np.float64),
+        "rps_lines_javascript_counts": javascript.astype(np.float64),
+        "rps_lines_num_words": words,
+        "rps_lines_numerical_chars_fraction": line_shares[0],
+        _BULLETS: bullets.astype(np.float64),
+        "rps_lines_uppercase_letter_fraction": line_shares[1],
+    }
+    # As CCNet counts lines: a last empty one included.
+    scalars[BULLET_LINES] = float(bullets.sum()) / (text.count("\n") + 1) if len(ends) else None
+    return MeasuredSignals(len(text), scalars, ends, columns)
+
+
+def first_score(spans: Sequence[Span]) -> float | None:
+    """Score of the first span; None when there is none."""
+    return spans[0][2] if spans else None
+
+
+def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | None:
+    """Lines that start with a bullet, per line as CCNet counts them (a last empty line included).
+
+    None when either is missing or there are no lines; so does `gopher_rules_pass` on the data
+    set's card.
+
+    >>> bullet_fraction([(0, 5, 1.0), (5, 9, 0.0)], 2.0)
+    0.5
+    """
+    scores = [score for _, _, score in bullets if score is not None]
+    return sum(scores) / n_lines if n_lines and scores else None
+
+
+def _computed(
+    text: str, lists: WordLists, language: str
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Scores and columns of lines, see `compute_scores`."""
+    tables = character_tables()
+    stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
+    bad_words = _phrases(lists.bad_words.get(language, _NOTHING))
+    codes, seed = _narrow_code_points(text), hash_seed()
+    done, scores, line_counts, line_shares = compute_scores(
+        codes, codes, seed, tables.flags, tables, stop_words, bad_words
+    )
+    if not done:
+        # A capital sigma, or combining marks out of order: folding depends on the neighbours.
+        folded = code_points(fold(text))
+        _, scores, line_counts, line_shares = compute_scores(
+            codes, folded, seed, tables.flags, folded_tables(), stop_words, bad_words
+        )
+    return scores, line_counts, line_shares
+
+
+def _narrow_code_points(text: str) -> NDArray[Any]:
+    """Code points of a text: uint8 where that is enough, else uint32."""
+    try:
+        return np.frombuffer(text.encode("latin-1"), np.uint8)
+    except UnicodeEncodeError:
+        return code_points(text)
+
+
+@lru_cache(maxsize=64)
+def _word_set(words: frozenset[str]) -> WordSet:
+    return word_set(sorted(words))
+
+
+@lru_cache(maxsize=64)
+def _phrases(listed: frozenset[str]) -> PhraseTree:
+    """A tree of the phrases; states are numbered from 1, breadth first."""
+    split = sorted(phrase.split(" ") for phrase in listed)
+    words = sorted({word for phrase in split for word in phrase if word})
+    number = {word: i for i, word in enumerate(words, start=1)}
+    paths = {tuple(number.get(word, 0) for word in phrase) for phrase in split}
+    prefixes = sorted(
+        {path[:length] for path in paths for length in range(1, len(path) + 1)},
+        key=lambda path: (len(path), path),
+    )
+    state = {prefix: i for i, prefix in enumerate(prefixes, start=1)}
+    roots = np.zeros(len(words) + 1, np.int32)
+    after: list[list[tuple[int, int]]] = [[] for _ in range(len(prefixes) + 1)]
+    for prefix in prefixes:
+        if len(prefix) == 1:
+            roots[prefix[0]] = state[prefix] if prefix[0] else 0
+        else:
+            after[state[prefix[:-1]]].append((prefix[-1], state[prefix]))
+    edges = np.array([edge for some in after for edge in some], np.int32).reshape(-1, 2).T.copy()
+    begins = np.cumsum([0, *map(len, after)])
+    ends = [0, *(prefix in paths for prefix in prefixes), 0]
+    return PhraseTree(_word_set(frozenset(words)), roots, edges, np.array([begins, ends], np.int32))
