@@ -94,7 +94,6 @@ def test_a_struck_file_is_a_value_or_an_error_of_ours(reader, places):
     """Bytes and meaning are damaged: cut, flipped, spliced, huge, odd, deep."""
 
     @given(file=NUMBER, blows=BLOWS)
-    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=FREELY)
     def survives(file, blows):
         strike(reader, places[reader.name], file, blows)
 
@@ -109,7 +108,6 @@ def test_a_flipped_bit_changes_no_value(reader, places):
     whole = repr(outcome(reader, restored(reader, places[reader.name], {})))
 
     @given(file=NUMBER, where=NUMBER, how=NUMBER)
-    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=FREELY)
     def unchanged(file, where, how):
         folder = restored(reader, places[reader.name], {})
         name = sorted(name for name in files_of(folder) if not name.endswith(".json"))[file % 2]
