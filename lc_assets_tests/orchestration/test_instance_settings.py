@@ -10,6 +10,7 @@ import pytest
 from dagster._core.instance.config import PoolGranularity
 
 from lc_assets.stages.building import UPSTREAM, WORKERS
+from lc_assets.stages.catalogue import STAGES
 
 ROOT = Path(__file__).parents[2]
 IN_NO_POOL = {

@@ -390,7 +390,7 @@ def test_rows_wait_for_the_look_up(tmp_path):
         "contaminated_documents",
     ):
         stage_named(stage).build(context, OLD)
-    with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
+    with pytest.raises(NotPublished, match="withdrawn_documents/all is not published"):
         stage_named("snapshot_withdrawals").build(context, OLD)
     with pytest.raises(NotPublished, match="materialize `snapshot_withdrawals` first"):
         stage_named("removed_documents").build(context, OLD)
