@@ -196,7 +196,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
             lake.lake, stage_named(stage), key, {CLAIM}, recipe=lake.context.recipe
         )
         assert (found.claim, found.passed) == (CLAIM, False)
-    assert {found.name for found in map(step, ROSTERS_OF)} == {
+    assert {found.name for found in map(stage_named, ROSTERS_OF)} == {
         "token_grid",
         "longcrawl",
         "longcrawl_flat",
