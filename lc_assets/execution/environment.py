@@ -1,8 +1,8 @@
-"""Whether a worker elsewhere may do this process's work: the same code, the same Python, the same
-folders. Asked once per worker.
+"""The environment that a cluster's workers must share: code, Python, libraries and folders.
 
 A worker with other code would publish other bytes under this code's name, and one that does not see
-the lake would fill a folder that nobody reads. Both are said before anything is done.
+the lake would write to a folder that nobody reads. Both are errors before the first task, checked
+once per worker.
 """
 
 import contextlib
@@ -21,20 +21,19 @@ from lc_assets.errors import WorkerUnfit
 from lc_assets.publishing import publish_bytes
 
 SIGNS: Final = ".workers"
-"""Folder, beside what is published, of the signs by which workers know a shared folder."""
+"""Folder in a written folder with the files by which workers recognise it."""
 
 
 class Environment(NamedTuple):
-    """What must be the same here and there.
+    """What must be the same in every worker.
 
     Attributes:
-        python: version, all of it: iteration order and hashes of some libraries differ between
-            small ones.
+        python: the full version: some libraries' iteration order and hashes differ between patch
+            versions.
         code: SHA-256 of all sources of this package.
-        libraries: those that shape bytes, each with its version, ``none`` where it is not
-            installed.
+        libraries: those that shape bytes with their versions, ``none`` where one is not installed.
         signs: a file in every folder that is written to; its content is its own name.
-        sees: folders that are read, and must be there.
+        sees: folders that are read, and must exist.
     """
 
     python: str
@@ -48,7 +47,7 @@ class Environment(NamedTuple):
 def current_environment(
     *, libraries: Sequence[str], folders: Sequence[Path], sees: Sequence[Path]
 ) -> Iterator[Environment]:
-    """What workers must be like, while work is going on; signs are in the folders for as long."""
+    """This process's environment, with signs in the folders until the block ends."""
     signs = tuple(folder / SIGNS / secrets.token_hex(8) for folder in folders)
     try:
         for sign in signs:
@@ -63,29 +62,28 @@ def current_environment(
 
 @cache
 def require_same_environment(wanted: Environment) -> None:
-    """Raise unless this process is like the one that asks; what was found right is not looked at
-    again.
+    """Require that this process has the environment of the submitting one; success is remembered.
 
     Raises:
-        WorkerUnfit: says on which host what differs, and what to do.
+        WorkerUnfit: names the host and what differs.
     """
     host = socket.gethostname()
     if (found := platform.python_version()) != wanted.python:
         raise WorkerUnfit(
-            f"the worker on {host} runs Python {found}, wanted {wanted.python}: give it the image "
-            "of the process that asks"
+            f"the worker on {host} runs Python {found}, expected {wanted.python}: give it the "
+            "image of the submitting process"
         )
     if code_digest() != wanted.code:
         raise WorkerUnfit(
-            f"the worker on {host} has another version of lc_assets: give it the one of the "
-            "process that asks"
+            f"the worker on {host} has another version of lc_assets: give it that of the "
+            "submitting process"
         )
     for (name, version), (_, expected) in zip(
         _versions([name for name, _ in wanted.libraries]), wanted.libraries, strict=True
     ):
         if version != expected:
             raise WorkerUnfit(
-                f"the worker on {host} has {name} {version}, wanted {expected}: its bytes could "
+                f"the worker on {host} has {name} {version}, expected {expected}: its bytes could "
                 "differ"
             )
     unseen = [
@@ -130,7 +128,7 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
 
 @cache
 def versions_of(libraries: tuple[str, ...]) -> Mapping[str, str]:
-    """Versions of libraries by name, those that are installed here; asked once."""
+    """Versions of the installed ones of these libraries, by name; looked up once."""
     found = {}
     for name in libraries:
         with contextlib.suppress(metadata.PackageNotFoundError):

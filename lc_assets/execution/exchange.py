@@ -1,5 +1,5 @@
-"""The exchange: lines of many files brought together by bucket, through storage, so that tables
-larger than memory are grouped and joined.
+"""Exchange lines of many files by bucket, through storage, to group and join tables larger than
+memory.
 
 ::
 
@@ -7,14 +7,14 @@ larger than memory are grouped and joined.
       a file's lines, each with its bucket  ─▶    a bucket's lines of all files, in the files' order
       published as one file                       whatever is made of them, published as one file
 
-Both halves are plain tasks of an executor (`lc_assets.execution.executor.Executor.run`): idempotent,
-resumable, anywhere. What goes between is files, so there is no shuffle service and nothing is lost
-with a worker. A bucket is a hash of the key (`by_hash`) where lines only have to meet, or a range
-of it (`by_range`) where buckets one after another are to be sorted.
+Both halves are tasks of an executor (`lc_assets.execution.executor`), idempotent and resumable.
+Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket is
+a hash of the key (`by_hash`) where equal keys have to meet, or a range of keys (`by_range`) where
+consecutive buckets are to be sorted.
 
-A file is Parquet. Every row group is of one bucket, and the column ``bucket`` has statistics, so a
-reader takes its own row groups and reads no others. A writer holds at most what it is told to and
-writes the fullest bucket when it has more.
+A file is Parquet. Every row group belongs to one bucket, and the column ``bucket`` has statistics, so
+a reader reads only its own row groups. A writer has a limited buffer and writes the largest bucket
+when it is full.
 """
 
 from collections.abc import Iterator, Sequence

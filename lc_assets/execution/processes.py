@@ -1,10 +1,9 @@
-"""Processes of this machine that do an executor's tasks, and the bench where they wait for more: what
-a start costs is imports.
+"""Worker processes of this machine, and the pool in which they wait for the next run: starting one
+costs its imports.
 
-A run takes workers from the bench or starts them, and what is left of a run that went well sits
-down there. A worker on the bench is ended after `IDLE_SECONDS`, with the process that started it,
-however that ends, and at the end of a run that is broken off. It works only for who is as it was
-when it started: the same modules imported first, working folder, search path and environment.
+A run takes workers from the pool or starts them, and returns them when it succeeds. An idle worker
+ends after `IDLE_SECONDS` and with the process that started it, however that ends. A worker is used
+again only with the same preloaded modules, working folder, search path and environment.
 """
 
 import contextlib
@@ -24,13 +23,11 @@ from typing import Any, Final, NamedTuple
 from lc_assets.execution.containment import enter_worker, new_cell
 
 IDLE_SECONDS: Final = 10.0
-"""How long a worker without work keeps its memory: longer than most pauses between two stages,
-shorter than one that matters.
-"""
+"""How long an idle worker keeps its memory: longer than most pauses between two stages."""
 
 
 class Kind(NamedTuple):
-    """What a worker is started with; who wants another kind starts another worker."""
+    """What a worker is started with."""
 
     preload: tuple[str, ...]
     folder: Path
@@ -39,21 +36,25 @@ class Kind(NamedTuple):
 
 
 ENVIRONMENT: Final = threading.Lock()
-"""Is held while this process's environment is read here, and while it is another for a moment."""
+"""Held while this process's environment is read here or changed for a moment."""
 
 
 def kind_now(preload: tuple[str, ...]) -> Kind:
-    """The kind of worker that this process would start now, with modules that are imported
-    first.
-    """
+    """The kind of worker that this process would start now, with preloaded modules."""
     with ENVIRONMENT:
         return Kind(preload, Path.cwd(), tuple(sys.path), tuple(sorted(os.environ.items())))
 
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One process: a pool of its own, so one knows whose task a death is, and the end of a pipe
-    that it lives by.
+    """One process, as a pool of its own, so that a death is attributed to its task.
+
+    Attributes:
+        kind: what it was started with.
+        pool: of one process.
+        lifeline: the worker's end of a pipe; the worker ends when the other end is closed.
+        held: the other end.
+        cell: states the document it is processing (`lc_assets.execution.containment`).
     """
 
     kind: Kind = field(repr=False)  # an environment may hold secrets
@@ -63,17 +64,17 @@ class Worker:
     cell: Any = field(repr=False)
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Future[Any] | None:
-        """Begin a task; None where the process was killed while it had nothing to do."""
+        """Start a task; None if the process was killed while it was idle."""
         with contextlib.suppress(BrokenProcessPool):
             return self.pool.submit(function, *given)
         return None
 
     def cut(self) -> None:
-        """Have it end at once, in the middle of a task."""
+        """End it at once, in the middle of a task."""
         self.held.close()
 
     def end(self) -> None:
-        """End it when its task is done, and wait for that."""
+        """End it when its task is finished, and wait for that."""
         ALIVE.discard(self)
         self.pool.shutdown(cancel_futures=True)
         self.held.close()
@@ -81,7 +82,7 @@ class Worker:
 
 
 ALIVE: Final[set[Worker]] = set()
-"""Every worker that this process, or one that it was forked from, has started and not ended."""
+"""Every worker that this process, or one it was forked from, has started and not ended."""
 
 
 def start(kind: Kind, method: str) -> Worker:
@@ -89,22 +90,21 @@ def start(kind: Kind, method: str) -> Worker:
     context = multiprocessing.get_context(method)
     if method == "forkserver":
         context.set_forkserver_preload(["__main__", *kind.preload])
-        _start_server_of_forks(kind)
+        _start_fork_server(kind)
     lifeline, held = context.Pipe(duplex=False)
     cell = new_cell(context)
-    pool = ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment, cell))
+    pool = ProcessPoolExecutor(1, context, _become_worker, (lifeline, kind.environment, cell))
     worker = Worker(kind, pool, lifeline, held, cell)
     ALIVE.add(worker)
     return worker
 
 
-def _start_server_of_forks(kind: Kind) -> None:
-    """Start the process that workers are forks of, unless it runs: it must import what this process
-    would.
+def _start_fork_server(kind: Kind) -> None:
+    """Start the process that workers are forked from, with this process's search path.
 
-    Left to itself it imports from the working folder first (Python 3.11 to 3.13 are told this
-    process's path and forget it): other code where another version lies there, and whatever
-    somebody put there under a module's name.
+    Left to itself it imports from the working folder first (Python 3.11 to 3.13 ignore the path
+    that they receive), and so perhaps another version of this package, or any file with a module's
+    name.
     """
     path = os.pathsep.join(str(kind.folder / entry) for entry in kind.path)
     with ENVIRONMENT, _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1"):
@@ -123,16 +123,16 @@ def _environment(usual: Iterable[tuple[str, str]], **changed: str) -> Iterator[N
         os.environ.update({name: before[name] for name in changed if name in before})
 
 
-def _settle(
+def _become_worker(
     lifeline: connection.Connection, environment: Iterable[tuple[str, str]], cell: Any
 ) -> None:
-    """Make a new process a worker: it has its asker's environment, and watches over it.
+    """Make a new process a worker, with the environment of the process that started it.
 
-    When that is gone, or lets go, however it did, the worker ends at once. It would otherwise wait
-    for its next task for ever, with all its memory, and until then go on writing into a folder that
-    a rerun has taken over. So it need not hear an interrupt from a keyboard.
+    The worker ends at once when that process ends or closes the pipe. Otherwise it would wait for
+    its next task for ever, with all its memory, or go on writing into a folder that a rerun uses.
+    So it can ignore interrupts from the keyboard.
     """
-    os.environ.clear()  # that of the server of forks is as old as the first run
+    os.environ.clear()  # the fork server's is as old as the first run
     os.environ.update(environment)
     enter_worker(cell, os.getpid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -147,33 +147,33 @@ def _end_after(lifeline: connection.Connection) -> None:
 
 @dataclass(slots=True)
 class IdlePool:
-    """Workers that have nothing to do for the moment; any thread may ask."""
+    """Idle workers; safe for threads."""
 
     seconds: float = IDLE_SECONDS
     # a fork of this process could inherit locks that other threads (gRPC, Dagster) hold
     method: str = "forkserver"
     _idle: list[Worker] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _clock: threading.Timer | None = None
+    _timer: threading.Timer | None = None
 
     def worker(self, kind: Kind) -> Worker:
-        """One that waits and is of this kind, or a new one."""
+        """An idle one of this kind, or a new one."""
         with self._lock:
-            for place, worker in enumerate(self._idle):
+            for position, worker in enumerate(self._idle):
                 if worker.kind == kind:
-                    return self._idle.pop(place)
+                    return self._idle.pop(position)
         return start(kind, self.method)
 
     def keep(self, workers: Iterable[Worker]) -> None:
-        """Take workers whose work is done; all that are still here after a while are ended."""
+        """Keep workers that are finished; all that are still idle after ``seconds`` are ended."""
         with self._lock:
             self._idle += workers
-            if self._clock is not None:
-                self._clock.cancel()
-            self._clock = threading.Timer(self.seconds, self.clear)
-            # the end of this process waits for no clock; its pools end their processes then
-            self._clock.daemon = True
-            self._clock.start()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = threading.Timer(self.seconds, self.clear)
+            # Exit does not wait for the timer; the pools end their processes then.
+            self._timer.daemon = True
+            self._timer.start()
 
     def clear(self) -> None:
         """End all."""
@@ -183,23 +183,19 @@ class IdlePool:
             worker.end()
 
     def forget(self) -> None:
-        """Be as new, in a process that was forked: who sits here is another's, and so is the server
-        of forks.
-        """
+        """Reset after a fork: the workers and the fork server belong to the parent."""
         self.method = "spawn"
-        self._idle, self._lock, self._clock = [], threading.Lock(), None
+        self._idle, self._lock, self._timer = [], threading.Lock(), None
 
 
 IDLE_POOL: Final = IdlePool()
-"""The bench of this process."""
+"""Idle workers of this process."""
 
 
 def _forked() -> None:
-    """Leave all workers to the process that this one was forked from, and let go of their pipes, so
-    that they notice when it ends.
+    """Leave all workers to the parent, and close their pipes, so that they notice when it ends.
 
-    `ALIVE` goes on referring to them: a pool that is forgotten here would wake the thread that it
-    has there.
+    `ALIVE` keeps referring to them: a pool that is collected here would wake its thread there.
     """
     IDLE_POOL.forget()
     for worker in ALIVE:

@@ -1,6 +1,4 @@
-"""Progress: count, rate and time left of long work, on a terminal or in a log. tqdm does the
-arithmetic.
-"""
+"""Progress of long work on a terminal or in a log: count, rate and time left, by tqdm."""
 
 import io
 import sys
@@ -12,7 +10,7 @@ from tqdm import tqdm
 Item = TypeVar("Item")
 
 NO_RATE_YET = ", ? tasks/s"
-"""Stands in a line for a rate that is not known: nothing is done, or there is nothing to do."""
+"""In a line before the first task is finished, or when there is none."""
 
 LOG_EVERY_SECONDS = 5.0
 """A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few
@@ -21,7 +19,7 @@ seconds is free.
 
 
 class Watch(Protocol):
-    """Hands items through and shows how far they are."""
+    """Passes items through and shows progress."""
 
     def __call__(self, items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         """Yield the items unchanged."""
@@ -42,11 +40,11 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
 
 
 def in_log(say: Callable[[str], object]) -> Watch:
-    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50
+    """Make a watch that logs a line every few seconds, such as ``filter 2023-06:  42%|… 21/50
     [00:05<00:07, 4.2 tasks/s]``.
 
-    Nothing is said of no work, nor before the first task is done, and never more than a line in
-    `LOG_EVERY_SECONDS`, but for the last one, which has the time that all of it took.
+    There is no line without work or before the first task is finished, and at most one in
+    `LOG_EVERY_SECONDS`, except the last one, which has the total time.
     """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
@@ -66,8 +64,8 @@ def in_log(say: Callable[[str], object]) -> Watch:
 
 
 class _Lines(io.StringIO):
-    """A text file that hands each line of a progress bar to a function, but for the one that says
-    that nothing is done.
+    """A text file that passes each line of a progress bar to a function, except those without a
+    rate.
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:

@@ -1,10 +1,8 @@
-"""A bucket of Google Cloud Storage: whole small objects, conditional writes, files up and down, one
-listing at a time.
+"""A bucket of Google Cloud Storage: the operations that a lake needs.
 
-The transport, its retries (bounded: two minutes an operation) and its checksums on the way (CRC32C)
-are Google's own client's; here stand the few operations that a lake needs, and what goes wrong said
-in words. ``STORAGE_EMULATOR_HOST`` names an emulator, as that client has it. Not here: what the
-objects mean (`lc_assets.lake.bucket_lake`).
+The transport, its retries (limited to two minutes an operation) and its checksums (CRC32C) are those
+of Google's client, which also reads ``STORAGE_EMULATOR_HOST``. What the objects mean is in
+`lc_assets.lake.bucket_lake`.
 """
 
 import base64
@@ -24,27 +22,26 @@ from lc_assets.publishing import flush, staging_path
 
 SCHEME: Final = "gs://"
 TRANSFERS: Final = 8
-"""Files on their way at once."""
+"""Files transferred at a time."""
 PART_BYTES: Final = 32 << 20
-"""A larger file goes up in parts of this size, each sent again by itself when it fails; a multiple
-of 256 KiB, as the service wants.
+"""Larger files are uploaded in parts of this size, each with its own retries; a multiple of 256 KiB,
+as the service requires.
 """
 
-
 REMOVED_AT_ONCE: Final = 100
-"""Objects that one request removes, as many as the service takes."""
+"""Objects that one request removes, the most that the service accepts."""
 
 
 class Held(NamedTuple):
-    """An object's content and which state of it that is."""
+    """An object's content and its generation."""
 
     content: bytes
     generation: int
 
 
 class Listed(NamedTuple):
-    """What a listing says of an object: its size, its CRC32C as `crc32c` gives it, and when it was
-    written, in seconds since 1970.
+    """An object in a listing: its size, its CRC32C in the form of `crc32c`, and when it was written,
+    in seconds since 1970.
     """
 
     n_bytes: int
@@ -54,11 +51,11 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True)
 class Bucket:
-    """What lies below a URL.
+    """The objects below a URL.
 
     Attributes:
         url: ``gs://bucket`` or ``gs://bucket/folder``.
-        client: a `google.cloud.storage.Client`; none makes one from the environment.
+        client: a `google.cloud.storage.Client`; None makes one from the environment.
     """
 
     url: str
@@ -67,7 +64,9 @@ class Bucket:
     @cached_property
     def _bucket(self) -> Any:
         if not self.url.startswith(SCHEME) or not self._names[0]:
-            raise BadInput(f"not a bucket: {self.url!r}; wanted gs://bucket or gs://bucket/folder")
+            raise BadInput(
+                f"not a bucket: {self.url!r}; expected gs://bucket or gs://bucket/folder"
+            )
         with google_errors_as_lc_errors(self.where("")):
             return (self.client or _client()).bucket(self._names[0])
 
@@ -81,7 +80,7 @@ class Bucket:
         return f"{self.url.rstrip('/')}/{path}"
 
     def read(self, path: str) -> Held | None:
-        """The whole of a small object and its generation; None when there is none. Two requests."""
+        """A small object and its generation; None when it does not exist. Two requests."""
         with google_errors_as_lc_errors(self.where(path)):
             blob = self._bucket.get_blob(self._name(path))
             if blob is None:
@@ -95,22 +94,21 @@ class Bucket:
             )
 
     def generation(self, path: str) -> int:
-        """Which state of an object stands; 0 when there is none. One request."""
+        """The generation of an object; 0 when it does not exist. One request."""
         with google_errors_as_lc_errors(self.where(path)):
             blob = self._bucket.get_blob(self._name(path))
         return 0 if blob is None else int(blob.generation)
 
     def write(self, path: str, content: bytes, *, after: int | None = None) -> None:
-        """Put a small object in its place, whole or not at all. One request.
+        """Write a small object, completely or not at all. One request.
 
         Args:
             path: below the URL.
-            content: what it is to hold.
-            after: the generation that must still stand, 0 for none; by default whatever stands is
-                replaced.
+            content: of the object.
+            after: the generation that it must still have, 0 for none; None replaces any.
 
         Raises:
-            Busy: when another generation stands by now: somebody else wrote it.
+            Busy: when it has another generation, because another process wrote it.
         """
         with google_errors_as_lc_errors(self.where(path)):
             self._blob(path).upload_from_string(
@@ -118,7 +116,7 @@ class Bucket:
             )
 
     def names(self, pattern: str) -> list[str]:
-        """Paths of all objects that match a glob, sorted. One request per thousand."""
+        """Paths of all objects that match a glob, sorted. One request for every thousand."""
         prefix = self._names[1]
         with google_errors_as_lc_errors(self.where(pattern)):
             found = self._bucket.list_blobs(
@@ -126,36 +124,36 @@ class Bucket:
             )
             return sorted(blob.name.removeprefix(prefix) for blob in found)
 
-    def folders(self, place: str) -> list[str]:
-        """Names of the folders right below ``place``, which is "" or ends with a slash, sorted. One
-        request per thousand.
+    def folders(self, prefix: str) -> list[str]:
+        """Names of the folders directly below ``prefix``, which is "" or ends with a slash, sorted.
+        One request for every thousand.
         """
-        with google_errors_as_lc_errors(self.where(place)):
+        with google_errors_as_lc_errors(self.where(prefix)):
             found = self._bucket.list_blobs(
-                prefix=self._name(place), delimiter="/", fields="prefixes,nextPageToken"
+                prefix=self._name(prefix), delimiter="/", fields="prefixes,nextPageToken"
             )
-            list(found)  # the prefixes are known when the pages are
+            list(found)  # the prefixes are known when all pages are
             return sorted(
-                name.removeprefix(self._name(place)).strip("/") for name in found.prefixes
+                name.removeprefix(self._name(prefix)).strip("/") for name in found.prefixes
             )
 
-    def listed(self, place: str) -> dict[str, Listed]:
-        """Every object below ``place``, which ends with a slash, by relative path. One request per
-        thousand.
+    def listed(self, prefix: str) -> dict[str, Listed]:
+        """Every object below ``prefix``, which ends with a slash, by relative path. One request for
+        every thousand.
         """
-        with google_errors_as_lc_errors(self.where(place)):
+        with google_errors_as_lc_errors(self.where(prefix)):
             found = self._bucket.list_blobs(
-                prefix=self._name(place), fields="items(name,size,crc32c,updated),nextPageToken"
+                prefix=self._name(prefix), fields="items(name,size,crc32c,updated),nextPageToken"
             )
             return {
-                blob.name.removeprefix(self._name(place)): Listed(
+                blob.name.removeprefix(self._name(prefix)): Listed(
                     int(blob.size), blob.crc32c, blob.updated.timestamp()
                 )
                 for blob in found
             }
 
     def remove(self, paths: Sequence[str]) -> None:
-        """Remove objects, some of which may be gone already. One request per hundred."""
+        """Remove objects; some may not exist. One request for every hundred."""
         from google.api_core.exceptions import NotFound  # noqa: PLC0415 - as below
 
         for start in range(0, len(paths), REMOVED_AT_ONCE):
@@ -167,15 +165,15 @@ class Bucket:
                 for path in paths[start : start + REMOVED_AT_ONCE]:
                     self._blob(path).delete()
 
-    def upload(self, folder: Path, paths: Sequence[str], place: str) -> None:
-        """Copy files below ``folder`` to objects below ``place``, several at once; large ones in
-        parts, each checked on the way.
+    def upload(self, folder: Path, paths: Sequence[str], prefix: str) -> None:
+        """Copy files below ``folder`` to objects below ``prefix``, several at a time, with
+        checksums.
         """
         # 0.4 s that a lake in a folder need not pay.
         from google.cloud.storage import transfer_manager  # noqa: PLC0415
 
-        pairs = [(str(folder / path), self._blob(f"{place}/{path}", PART_BYTES)) for path in paths]
-        with google_errors_as_lc_errors(self.where(place)):
+        pairs = [(str(folder / path), self._blob(f"{prefix}/{path}", PART_BYTES)) for path in paths]
+        with google_errors_as_lc_errors(self.where(prefix)):
             transfer_manager.upload_many(
                 pairs,
                 raise_exception=True,
@@ -184,24 +182,24 @@ class Bucket:
                 upload_kwargs={"checksum": "crc32c"},
             )
 
-    def download(self, place: str, folder: Path, facts: Sequence[FileFact]) -> None:
-        """Copy objects below ``place`` to files below ``folder``; each appears whole, with the
-        promised content, or not at all.
+    def download(self, prefix: str, folder: Path, facts: Sequence[FileFact]) -> None:
+        """Copy objects below ``prefix`` to files below ``folder``; each appears completely, with the
+        content in its receipt, or not at all.
 
         Raises:
-            CorruptFile: when one is missing or holds something else.
+            CorruptFile: when one is missing or has other content.
             StorageFull: when the disk is full.
         """
         from google.cloud.storage import transfer_manager  # noqa: PLC0415 - as above
 
         drafts = {fact: staging_path(folder / fact.path) for fact in facts}
         try:
-            with os_errors_as_lc_errors(folder), google_errors_as_lc_errors(self.where(place)):
+            with os_errors_as_lc_errors(folder), google_errors_as_lc_errors(self.where(prefix)):
                 for draft in drafts.values():
                     draft.parent.mkdir(parents=True, exist_ok=True)
                 transfer_manager.download_many(
                     [
-                        (self._blob(f"{place}/{fact.path}"), str(draft))
+                        (self._blob(f"{prefix}/{fact.path}"), str(draft))
                         for fact, draft in drafts.items()
                     ],
                     raise_exception=True,
@@ -209,7 +207,7 @@ class Bucket:
                     max_workers=TRANSFERS,
                 )
                 for fact, draft in drafts.items():
-                    self._require_promised(f"{place}/{fact.path}", fact, draft)
+                    self._require_promised(f"{prefix}/{fact.path}", fact, draft)
                     flush(draft)
                     draft.replace(folder / fact.path)
         finally:
@@ -233,7 +231,7 @@ class Bucket:
 
 
 def crc32c(path: Path) -> str:
-    """CRC32C of a file in the service's writing: big-endian, base64."""
+    """CRC32C of a file as the service gives it: big-endian, base64."""
     checksum = google_crc32c.Checksum()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -242,8 +240,8 @@ def crc32c(path: Path) -> str:
 
 
 def _client() -> Any:
-    """A client by the environment: an emulator without credentials, or the service with the
-    application's own.
+    """A client for the emulator in the environment, or for the service with the application's
+    credentials.
     """
     from google.cloud import storage  # noqa: PLC0415 - as above
 

@@ -1,21 +1,19 @@
-"""Copies of a bucket's versions on this machine, within a bound: those used least recently go
-first, none that is in use.
+"""Copies of a bucket's versions on this machine, up to a limit: the least recently used are removed
+first, never one that is in use.
 
 ::
 
     {root}/{lake}/{stage}/{key}/{version}/…          copies, with the version's receipt
-    {root}/.uses/{lake}/{stage}/{key}/{version}      how many bytes of it are here; when it was last used, by its time
+    {root}/.uses/{lake}/{stage}/{key}/{version}      size of the copies; its time is that of the last use
 
 A version is **in use** as long as a `Lease` on it lives, in whichever process: a shared lock on its
-file below ``.uses``, which the system gives back when a process dies. Who makes room takes that
-lock alone, or leaves the version be. What was asked for within the last minutes stays too, for
-whoever kept a path and let go of the version. So the bound is passed where more is in use than it
-allows, and never by what is not; what a build is writing is no copy, and not counted, until it is
-published.
+file below ``.uses``, which the system releases when a process dies. A version is removed only under
+the exclusive lock. Versions that were used within the last minutes stay too, for callers that kept a
+path but not the `Published`. So only versions in use can exceed the limit. What a build is writing
+counts when it is published.
 
-Here: room. Not here: what is copied (`lc_assets.lake.bucket_lake`). Libraries that bound a
-    folder of files (diskcache,
-fsspec's caches) know nothing of files that others have open, nor of versions.
+What is copied is decided by `lc_assets.lake.bucket_lake`. Libraries that limit a folder of files
+(diskcache, fsspec's caches) know neither versions nor files that other processes have open.
 """
 
 import contextlib
@@ -36,32 +34,34 @@ from lc_assets.publishing import staging_path
 BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
 USES: Final = ".uses"
 SHARE_OF_DISK: Final = 0.5
-"""Of the disk that copies lie on, unless a bound is said."""
+"""Of the disk with the copies, unless a limit is given."""
 AT_LEAST_SECONDS: Final = 600.0
-"""So long a version stays after it was asked for."""
+"""A version stays so long after its last use."""
 
 
 class Lease:
-    """Keeps a version's copies here as long as it lives."""
+    """Keeps a version's copies as long as this object lives."""
 
     def __init__(self, mark: Path) -> None:
-        """Take the version whose mark that is; waits for who is removing it just now."""
+        """Use the version of this mark; waits while another process is removing it."""
         mark.parent.mkdir(parents=True, exist_ok=True)
         self._mark = os.open(mark, os.O_RDWR | os.O_CREAT, 0o644)
         weakref.finalize(self, os.close, self._mark)
         fcntl.flock(self._mark, fcntl.LOCK_SH)
 
     def used(self) -> None:
-        """Say that the version is used now."""
+        """Note that the version is used now."""
         os.utime(self._mark)
 
     def holds(self, n_bytes: int) -> None:
-        """Say how many bytes of it are here."""
+        """Note the size of the copies."""
         _write(self._mark, n_bytes)
 
 
 class Copy(NamedTuple):
-    """A version that is here: its mark, its bytes, when it was last used."""
+    """A version with copies: its mark, their size, and the time of the last use in seconds since
+    1970.
+    """
 
     mark: Path
     n_bytes: int
@@ -75,7 +75,7 @@ class VersionCache:
     Attributes:
         root: of the copies of all lakes.
         most_bytes: all of them together; None means `SHARE_OF_DISK` of the disk.
-        at_least_seconds: how long a version stays after it was asked for.
+        at_least_seconds: a version stays so long after its last use.
     """
 
     root: Path
@@ -83,7 +83,7 @@ class VersionCache:
     at_least_seconds: float = AT_LEAST_SECONDS
 
     def lease(self, home: Path) -> Lease:
-        """Take a version into use.
+        """Use a version.
 
         Raises:
             StorageFull: when the disk is full.
@@ -95,19 +95,19 @@ class VersionCache:
             return lease
 
     def make_room(self, n_bytes: int) -> int:
-        """Remove what was used least recently, and is not in use, until so many bytes fit beside
-        the rest; return how many went.
+        """Remove the least recently used versions that are not in use until ``n_bytes`` more fit;
+        return how many bytes were removed.
         """
         copies = sorted(self.copies(), key=lambda copy: copy.used)
         too_many, gone = sum(copy.n_bytes for copy in copies) + n_bytes - self._bound(), 0
         for copy in copies:
             if gone >= too_many or copy.used > time.time() - self.at_least_seconds:
                 break
-            gone += copy.n_bytes if self._put_away(copy) else 0
+            gone += copy.n_bytes if self._remove(copy) else 0
         return gone
 
     def copies(self) -> Iterator[Copy]:
-        """Every version of which bytes are here."""
+        """Every version with copies."""
         for mark in (self.root / USES).rglob("*"):
             if (
                 mark.is_file()
@@ -116,15 +116,13 @@ class VersionCache:
             ):
                 yield Copy(mark, n_bytes, mark.stat().st_mtime)
 
-    def _put_away(self, copy: Copy) -> bool:
-        """Remove a version's copies; False when it is in use, or somebody else has just removed
-        it.
-        """
+    def _remove(self, copy: Copy) -> bool:
+        """Remove a version's copies; False when it is in use, or already removed."""
         home = self._home(copy.mark)
         going = staging_path(home)
         with contextlib.suppress(BlockingIOError, FileNotFoundError), copy.mark.open("r+b") as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            home.rename(going)  # at once, so that nobody finds half of it
+            home.rename(going)  # so that no process finds a part of it
             _write(mark.fileno(), 0)
             shutil.rmtree(going, ignore_errors=True)
             return True
@@ -145,13 +143,13 @@ class VersionCache:
 
 
 def parse_byte_bound(words: str) -> int | None:
-    """The bound that ``LC_CACHE_BYTES`` states; None where it states none.
+    """The limit in ``LC_CACHE_BYTES``; None when it is empty.
 
     >>> parse_byte_bound("200e9"), parse_byte_bound("")
     (200000000000, None)
 
     Raises:
-        BadInput: when it is no number of bytes.
+        BadInput: when it is not a number of bytes.
     """
     if not words.strip():
         return None
@@ -159,10 +157,10 @@ def parse_byte_bound(words: str) -> int | None:
         found = int(float(words))
     except (ValueError, OverflowError) as error:
         raise BadInput(
-            f"{BYTES_VARIABLE}={words}: wanted a number of bytes, such as 200e9"
+            f"{BYTES_VARIABLE}={words}: expected a number of bytes, such as 200e9"
         ) from error
     if found < 0:
-        raise BadInput(f"{BYTES_VARIABLE}={words}: wanted a number of bytes, 0 or more")
+        raise BadInput(f"{BYTES_VARIABLE}={words}: expected a number of bytes, 0 or more")
     return found
 
 

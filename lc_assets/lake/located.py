@@ -1,5 +1,5 @@
-"""What of a lake lies at a path or at a bucket's URL: the lake, a stage, a partition, a version, or
-something within a version.
+"""What a path or a bucket's URL is of a lake: the lake, a stage, a partition, a version, or part of a
+version.
 
 ::
 
@@ -9,8 +9,7 @@ something within a version.
     lake/grid/2023-06/{version}            a version
     lake/grid/2023-06/{version}/train.zarr within a version
 
-Here: telling which, by receipts and pointers: a few requests where it is a bucket. Not here: what
-    to say of it.
+Receipts and pointers tell which, by a few requests in a bucket.
 """
 
 from dataclasses import dataclass
@@ -24,19 +23,19 @@ from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 
 DEEPEST = 6
-"""Folders below a version's that are looked through for it: an array's shards lie three deep."""
+"""Folders below a version's that are searched for it: an array's shards are three deep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A part of a lake; what is "" is not narrowed down.
+    """A part of a lake; fields are "" from the first on that does not apply.
 
     Attributes:
         lake: the lake.
-        stage: of it.
-        key: of the stage's partitions.
-        version: of the partition's.
-        within: path of a file or folder of the version, or what files' paths begin with.
+        stage: name of the stage.
+        key: of the partition.
+        version: name of the version.
+        within: path of a file or folder of the version, or a prefix of files' paths.
     """
 
     lake: Lake
@@ -55,20 +54,20 @@ class Located:
         """The version.
 
         Raises:
-            NotPublished: when it is not a finished one.
+            NotPublished: when it is not finished.
             CorruptFile: when its receipt cannot be read.
         """
         return self.partition.at(self.version)
 
 
 def is_in_bucket(where: str) -> bool:
-    """Whether a bucket's URL is meant, not a path."""
+    """Whether this is a bucket's URL, not a path."""
     return where.startswith(SCHEME)
 
 
 def located(where: str) -> Located | None:
-    """What of a lake lies there; None when nothing does. What lies within a version is looked for
-    in buckets only.
+    """What a path or URL is of a lake; None when it is not of one. Parts of a version are found in
+    buckets only.
 
     Raises:
         Unreachable: when a bucket does not answer.

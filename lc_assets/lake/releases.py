@@ -1,13 +1,12 @@
-"""Releases: a name that means the same bytes for ever.
+"""Releases: names that mean the same bytes for ever.
 
 ``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over,
-mixes, Megatron's files) by their names and digests. It is published once and never written over;
-the versions it pins are never changed, because no version is (docs/decisions/0001), and `lc prune`
-leaves them. What is pinned is read through a `pinned_lake`, in which the pinned versions are the
+mixes, Megatron's files) by their names and digests. It is published once and never overwritten;
+the versions it pins never change, because no version does (docs/decisions/0001), and `lc prune`
+keeps them. A release is read through a `pinned_lake`, in which the pinned versions are the
 published ones.
 
-Here: the file, and reading by it. Not here: what belongs into a release
-    (`lc_assets.stages.releases.releasing`).
+What belongs in a release is decided by `lc_assets.stages.releases.releasing`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +26,11 @@ from lc_assets.vocabulary import parse_snapshot
 FOLDER: Final = "releases"
 SUFFIX: Final = ".json"
 GONE: Final = ".gone-"
-"""In the names of the notes that stand beside a release of which versions were removed:
-``{name}.gone-{digest}.json``.
-"""
+"""In the names of notes beside a release whose versions were removed: ``{name}.gone-{digest}.json``."""
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: name of its folder, and the digest of its files."""
+    """One version: the name of its folder and the digest of its files."""
 
     version: str
     digest: str
@@ -65,8 +62,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pins: what is served, by name such as ``token_grid/2023-06``.
-        made: how that was made, and what it was made of up to the manifests, as far as receipts
-            still say so.
+        made: how that was made, and its inputs back to the manifests, as far as their receipts
+            exist.
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
@@ -82,11 +79,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed of a release.
+    """What was removed from a release.
 
     Attributes:
         versions: names of the removed versions, such as ``token_grid/2023-06/3fa9c1d20b77``.
-        reason: why, in words.
+        reason: why.
     """
 
     versions: list[str]
@@ -97,7 +94,7 @@ def publish_release(lake: Lake, name: str, release: Release) -> None:
     """Publish a release under a name.
 
     Raises:
-        BadInput: when the name cannot be a file's, or there is another release of this name.
+        BadInput: when the name cannot be a file's, or another release has it.
     """
     found = lake.note(note_of(name))
     if found is None or with_checksum(decode_release(found, where=lake.url)) != with_checksum(
@@ -116,7 +113,7 @@ def read_release(lake: Lake, name: str) -> Release:
     """Read a release.
 
     Raises:
-        NotPublished: when there is none of this name; lists those there are.
+        NotPublished: when no release has this name; lists those that exist.
         CorruptFile: when it cannot be read.
     """
     content = lake.note(note_of(name))
@@ -129,8 +126,8 @@ def read_release(lake: Lake, name: str) -> Release:
 
 
 def note_damage(lake: Lake, name: str) -> list[str]:
-    """Say, one sentence each, which of a release's own files are not what was written: it, and the
-    notes of what is gone.
+    """Which of a release's own files, itself and the notes of removed versions, were changed, one
+    sentence each.
 
     Raises:
         NotPublished: when there is no release of this name.
@@ -149,21 +146,21 @@ def note_damage(lake: Lake, name: str) -> list[str]:
 
 
 def decode_release(content: bytes, *, where: str) -> Release:
-    """A release's file as a value.
+    """Decode a release's file.
 
     Raises:
-        CorruptFile: when it is none.
+        CorruptFile: when it is not a release.
     """
     return decode_bytes(content, Release, where)
 
 
 def publish_gone(lake: Lake, name: str, gone: Gone) -> None:
-    """Note, beside a release, that versions of it are removed."""
+    """Note beside a release that versions of it are removed."""
     lake.publish_note(note_of(name, f"{GONE}{short(digest_of(gone))}"), encode_json(gone))
 
 
 def gone_of(lake: Lake, name: str) -> list[Gone]:
-    """What was removed of a release; nothing when it is whole.
+    """What was removed from a release.
 
     Raises:
         CorruptFile: when a note cannot be read.
@@ -257,7 +254,7 @@ def lake_of_release(lake: Lake, name: str) -> Lake:
 
 
 def note_of(name: str, beside: str = "") -> str:
-    """Where a release's file lies below the lake's root, or one ``beside`` it.
+    """Path of a release's file below the lake's root, or of one ``beside`` it.
 
     Raises:
         BadInput: when the name cannot be a file's.

@@ -1,8 +1,7 @@
-"""Versions: folders that were finished, with the files that their receipts promise, wherever these
-are kept.
+"""Versions: finished folders with the files that their receipts list, in a folder or a bucket.
 
-A folder without a receipt is no version. Which one is published is not said here
-(`lc_assets.lake.lake`).
+A folder without a receipt is not a version. Which version is published is decided by
+`lc_assets.lake.partition`.
 """
 
 import contextlib
@@ -30,35 +29,33 @@ from lc_assets.publishing import publish_bytes
 
 
 class FileStore(Protocol):
-    """Who keeps the files of versions, where they lie somewhere else than in the version's
-    folder.
-    """
+    """Access to the files of a version."""
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See to it that those files lie in ``home`` whose paths match one of the patterns."""
+        """Make the files available in ``home`` whose paths match one of the patterns."""
         ...
 
     def where(self, home: Path) -> str:
-        """Where that is, for people."""
+        """Where the files are, for messages: a path or a URL."""
         ...
 
     def sizes(self, home: Path) -> dict[str, int]:
-        """Size of every file that is kept, by its path."""
+        """Size of every file by its path."""
         ...
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """How what is kept differs from the receipt, one sentence each, as far as copies in
-        ``home`` cannot show.
+        """How stored files differ from the receipt in ways that copies in ``home`` cannot show, one
+        sentence each.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FilesAtHand:
-    """A lake that is a folder has its files at hand."""
+    """The files of a version in a folder."""
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """Nothing is to be done."""
+        """Do nothing: they are in ``home``."""
 
     def where(self, home: Path) -> str:
         """The folder."""
@@ -72,9 +69,8 @@ class FilesAtHand:
             if path.is_file()
         }
 
-    # There is nothing beside the folder.
-    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002
-        """There is nothing else to look at."""
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - see FileStore
+        """None: ``home`` shows everything."""
         return []
 
 
@@ -83,9 +79,9 @@ class Published:
     """One published version.
 
     Attributes:
-        home: its folder; of a lake in a bucket it holds what has been fetched so far.
-        receipt: what it is.
-        store: of the files of a version that lies elsewhere.
+        home: its folder; in a bucket's lake it has what was fetched so far.
+        receipt: of the version.
+        store: gives access to its files.
     """
 
     home: Path
@@ -94,21 +90,17 @@ class Published:
 
     @property
     def folder(self) -> Path:
-        """The version's folder with all of its files in it; those that lie in a bucket only are
-        fetched first.
-        """
+        """The version's folder with all its files; those that are only in a bucket are fetched."""
         return self.only("*")
 
     def only(self, *patterns: str) -> Path:
-        """The version's folder with those files in it whose relative paths match a pattern, as
-        `fnmatch` has it.
-        """
+        """The version's folder with those files whose relative paths match a pattern (`fnmatch`)."""
         self.store.fetch(self.home, self.receipt, patterns)
         return self.home
 
     @property
     def where(self) -> str:
-        """Where it lies, for people: its folder's path, or a bucket's URL."""
+        """Where it is, for messages: its folder's path, or a bucket's URL."""
         return self.store.where(self.home)
 
     @property
@@ -118,7 +110,7 @@ class Published:
 
     @property
     def name(self) -> str:
-        """``filtered_documents/2023-06``: how the version is named as an input of others."""
+        """``filtered_documents/2023-06``: its name as an input of other versions."""
         return f"{self.receipt.fingerprint.stage}/{self.receipt.fingerprint.key}"
 
     @property
@@ -131,7 +123,7 @@ class Published:
         """Open a version's folder.
 
         Raises:
-            NotPublished: when it holds no receipt, so was never finished.
+            NotPublished: when it has no receipt, so was never finished.
             CorruptFile: when the receipt cannot be read.
         """
         path = folder / RECEIPT
@@ -139,8 +131,8 @@ class Published:
         return cls(folder, decode_json(path, Receipt))
 
     def differences(self) -> list[str]:
-        """Say, one sentence each, by which names and sizes its files differ from the receipt; reads
-        none of them.
+        """How its files differ from the receipt by names and sizes, one sentence each; reads none
+        of them.
         """
         promised = {fact.path: fact.n_bytes for fact in self.receipt.files}
         found = {
@@ -157,8 +149,8 @@ class Published:
         return [*_missing_and_foreign(promised, found), *wrong]
 
     def damage(self) -> list[str]:
-        """Re-read every file and say, one sentence each, how it differs from the receipt, and the
-        receipt from itself; empty when whole.
+        """Read every file again and tell how it differs from the receipt, and the receipt from
+        itself, one sentence each; empty when the version is intact.
         """
         if lost := self.store.damage(self.home, self.receipt):
             return self._contradictions() + lost
@@ -173,8 +165,8 @@ class Published:
         return [*self._contradictions(), *_missing_and_foreign(promised, found), *wrong]
 
     def _contradictions(self) -> list[str]:
-        """What the receipt says of itself and cannot be: its digest is that of its files, its
-        fingerprint names its folder.
+        """How the receipt contradicts itself: its digest is that of its files, its fingerprint
+        names its folder.
         """
         pairs = {
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
@@ -204,17 +196,17 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
 
 
 MOST_NAME_BYTES: Final = 200
-"""Of a folder of a lake."""
+"""Of the name of a lake's folder. File systems allow 255, and names of unfinished files are longer."""
 
 
 def folder_named(name: str) -> str:
-    """The name of a stage's or a partition's folder, as it stands in a release or a mix.
+    """The name of a stage's or a partition's folder, as a release or a mix has it.
 
     >>> folder_named("2023-06")
     '2023-06'
 
     Raises:
-        BadInput: when it is none, such as one that leads elsewhere.
+        BadInput: when it cannot be one, for example because it leads elsewhere.
     """
     if (
         name in {"", ".", ".."}
@@ -226,10 +218,10 @@ def folder_named(name: str) -> str:
 
 
 def version_named(name: str, path: Path | str) -> str:
-    """A version's name as it stands in a pointer.
+    """A version's name, as a pointer has it.
 
     Raises:
-        BadInput: when it is none, such as one that leads elsewhere.
+        BadInput: when it cannot be one, for example because it leads elsewhere.
     """
     if not name.isalnum() or _is_too_long(name):
         raise BadInput(f"{path}: {name[:200]!r} is not a version's name")
@@ -237,15 +229,12 @@ def version_named(name: str, path: Path | str) -> str:
 
 
 def _is_too_long(name: str) -> bool:
-    """File systems take 255 bytes and say so by an error of their own; drafts have names that are
-    longer still.
-    """
     return len(name.encode("utf-8", "replace")) > MOST_NAME_BYTES
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner asks of a receipt: it skips 15,000 files five times as fast as `Receipt` reads
-    them.
+    """What a planner needs of a receipt: decoding skips 15,000 files, five times as fast as
+    `Receipt`.
     """
 
     fingerprint: Fingerprint
@@ -254,7 +243,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_summary(path: Path) -> Receipt:
-    """The head of a receipt, without counts and files; kept in memory while the file stands.
+    """A receipt without counts and files; kept in memory until the file changes.
 
     Raises:
         NotPublished: when there is none.
@@ -267,7 +256,7 @@ def read_summary(path: Path) -> Receipt:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
-    """A receipt without counts and files; 14 kB in memory where a snapshot is one of 84."""
+    """Takes 14 kB in memory in a lake of 84 snapshots."""
     head = decode_json(path, _Head, called="receipt")
     return Receipt(
         fingerprint=head.fingerprint,
@@ -284,7 +273,7 @@ def _require_finished(path: Path) -> None:
 
 
 def finished_at(folder: Path) -> Published | None:
-    """The version in a folder when it was finished; one whose receipt is damaged was not."""
+    """The version in a folder; None without a readable receipt."""
     with contextlib.suppress(NotPublished, CorruptFile):
         return Published.at(folder)
     return None

@@ -30,9 +30,9 @@ def test_this_process_is_like_itself_and_leaves_no_sign(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"python": "3.10.1"}, "runs Python 3.*, wanted 3.10.1: give it the image"),
+        ({"python": "3.10.1"}, "runs Python 3.*, expected 3.10.1: give it the image"),
         ({"code": "0" * 64}, "has another version of lc_assets"),
-        ({"libraries": (("numpy", "1.0"),)}, "has numpy .*, wanted 1.0: its bytes could differ"),
+        ({"libraries": (("numpy", "1.0"),)}, "has numpy .*, expected 1.0: its bytes could differ"),
     ],
     ids=["python", "code", "library"],
 )

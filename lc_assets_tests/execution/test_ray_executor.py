@@ -30,6 +30,7 @@ from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_up
 from lc_assets_tests.execution import clusters
 from lc_assets_tests.execution.contract import QUICK, ExecutorContract
 from lc_assets_tests.execution.driving import Slowly
+from lc_assets_tests.execution.test_containment import ContainmentContract
 from lc_assets_tests.execution.work import chores, do_chore
 from lc_assets_tests.faults import build_snapshot, digests
 
@@ -55,12 +56,20 @@ def cluster(nodes):
     return nodes.address
 
 
-class TestRayExecutor(ExecutorContract):
+class OnRay:
     @pytest.fixture
     def executor_on(self, cluster, tmp_path):
         return lambda policy: RayExecutor(
             address=cluster, policy=policy, folders=(tmp_path,), libraries=("numpy",)
         )
+
+
+class TestRayExecutor(OnRay, ExecutorContract):
+    """What holds for every executor."""
+
+
+class TestContainmentOnRay(OnRay, ContainmentContract):
+    """Hostile documents in a child process of a Ray worker."""
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +235,7 @@ def test_a_worker_with_other_code_is_refused(cluster, tmp_path, monkeypatch):
     tasks = chores(tmp_path, "double")
     with pytest.raises(
         WorkerUnfit,
-        match="has another version of lc_assets: give it the one of the process that asks",
+        match="has another version of lc_assets: give it that of the submitting process",
     ):
         list(
             RayExecutor(address=cluster, folders=(tmp_path,)).run(
