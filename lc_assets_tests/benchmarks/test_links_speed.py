@@ -4,7 +4,6 @@ Run with ``-s`` to see the figures.
 
 import subprocess
 import sys
-from html.parser import HTMLParser
 from importlib.util import find_spec
 from urllib.parse import urldefrag, urljoin
 
@@ -16,6 +15,7 @@ from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import HOSTILE, made_up_pages, manual_pages
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.reference.links import by_html_parser
 from lc_assets_tests.reference.paper_links import paper_links
 
 N_PAGES = 150
@@ -32,41 +32,6 @@ def pages(request):
         return manual_pages(request.getfixturevalue("shared_data"), N_PAGES)
     except pytest.skip.Exception:
         return made_up_pages(N_PAGES)
-
-
-class Anchors(HTMLParser):
-    """The obvious way: address and text of each anchor as tags come by."""
-
-    def __init__(self):
-        super().__init__()
-        self.links, self.words = [], None
-
-    def handle_starttag(self, tag, attrs):
-        if tag == "a":
-            self.handle_endtag("a")
-            href = (
-                dict(reversed(attrs)).get("href", "")
-                if any(name == "href" for name, _ in attrs)
-                else None
-            )
-            self.words = [] if href is not None else None
-            if href is not None:
-                self.links.append([href or "", self.words])
-
-    def handle_endtag(self, tag):
-        if tag == "a":
-            self.words = None
-
-    def handle_data(self, data):
-        if self.words is not None:
-            self.words.append(data)
-
-
-def by_html_parser(html):
-    parser = Anchors()
-    parser.feed(html)
-    parser.close()
-    return [(href, " ".join("".join(words).split())) for href, words in parser.links]
 
 
 def by_lxml(html):

@@ -4,12 +4,17 @@ of pages as browsers read them.
 
 import gzip
 import json
+from urllib.parse import urldefrag, urljoin
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.text.links.links import Link, extract_links, page_links, scanned
+from lc_assets.text.links.page_keys import page_key
+from lc_assets.text.links.targets import targets_of
+from lc_assets_tests.benchmarks.link_pages import made_up_pages
+from lc_assets_tests.reference.links import by_html_parser
 from lc_assets_tests.reference.paper_links import paper_links
 
 MANUALS = ("sqlitedoc", "gitdoc", "apachedoc")
@@ -192,3 +197,19 @@ def test_the_base_is_handed_out():
     assert page_links(html).base == " /b/ "
     assert page_links(html, "paper") == page_links('<a href="u">x</a>', "paper")
     assert page_links("<p>").base == ""
+
+
+def test_links_and_targets_are_those_of_the_standard_library():
+    """Of sound pages: addresses and texts by its HTML parser, keys of targets by its resolving."""
+    base = "https://www.sqlite.org/a/page.html"
+    for page in made_up_pages(3):
+        links = page_links(page).links
+        assert [(link.href, link.text) for link in links] == by_html_parser(page)
+        keys = [
+            page_key(urldefrag(urljoin(base, link.href)).url)
+            for link in links
+            if link.href and not link.href.startswith("#")
+        ]
+        assert [target.key for target in targets_of(links, base).found] == list(
+            dict.fromkeys(key for key in keys if key not in (None, page_key(base)))
+        )

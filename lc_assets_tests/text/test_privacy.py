@@ -4,6 +4,7 @@ long.
 
 import ipaddress
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -307,3 +308,16 @@ def test_no_text_takes_more_than_linear_time(piece):
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_ten_megabytes_of_it(piece):
     find_personal(piece * (10_000_000 // len(piece)), KINDS)
+
+
+def test_addresses_are_replaced_as_by_two_plain_expressions():
+    """Sound addresses in prose, by the expressions that everybody writes."""
+    text = "".join(
+        f"Sentence {n} of a page, by jane.{n}@firma.com or at 81.2.69.{n % 256} before noon.\n"
+        for n in range(300)
+    )
+    email = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b")
+    ip = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b")
+    assert replace_personal(text, ["email", "ip"]).text == ip.sub(
+        "<IP>", email.sub("<EMAIL>", text)
+    )
