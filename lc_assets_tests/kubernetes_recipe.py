@@ -14,12 +14,13 @@ from typing import Any
 
 import yaml
 
-from lc_assets import definitions, pools
+from lc_assets import definitions
+from lc_assets.stages.catalogue import STAGES
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "kubernetes"
 MEANT = set(re.findall(r"^``(LC_\w+)``", definitions.__doc__ or "", re.MULTILINE))
-POOLS = {value for name, value in vars(pools).items() if name.isupper()}
+POOLS = {stage.pool for stage in STAGES if stage.pool}
 SNAPSHOTS = 84
 CONFIDENTIAL = re.compile(
     r"password|passwd|secret|token|credential|apikey|api_key|private_?key", re.IGNORECASE
