@@ -16,7 +16,8 @@ from lc_assets.formats.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
-from lc_assets.formats.megatron import MegatronReader, idx_path
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron_idx import idx_path
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, GlobalOrder
 from lc_assets.formats.parquet.opening import guarded

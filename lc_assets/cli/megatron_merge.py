@@ -37,7 +37,7 @@ def merge(
 
     Example: lc megatron merge parts --output data/mine --max-size 30GB
     """
-    from lc_assets.formats.megatron import bin_path
+    from lc_assets.formats.megatron_idx import bin_path
     from lc_assets.stages.megatron.megatron_merging import data_sets_of
     from lc_assets.stages.megatron.megatron_merging import merge as merge_data_sets
 

@@ -42,7 +42,7 @@ def verify(
     Example: lc verify data/mine --tokenizer gpt2
     """
     from lc_assets.cli.files import is_megatron
-    from lc_assets.formats.megatron import bin_path
+    from lc_assets.formats.megatron_idx import bin_path
     from lc_assets.formats.named_tokenizers import located, vocabulary_of
     from lc_assets.stages.megatron.megatron_merging import prefix_of
     from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set

@@ -32,26 +32,19 @@ from lc_assets.formats.megatron_idx import (
     MOST_TOKENS,
     Array,
     MegatronIndex,
+    bin_path,
     code_of,
     idx_blocks,
+    idx_path,
     is_plain,
-    parse_idx,
+    map_bytes,
+    read_index,
 )
 from lc_assets.publishing import flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
 """How much of a ``.bin`` is copied at once."""
-
-
-def bin_path(prefix: Path) -> Path:
-    """``{prefix}.bin``; a prefix may contain dots."""
-    return prefix.with_name(f"{prefix.name}.bin")
-
-
-def idx_path(prefix: Path) -> Path:
-    """``{prefix}.idx``; a prefix may contain dots."""
-    return prefix.with_name(f"{prefix.name}.idx")
 
 
 class MegatronWriter:
@@ -220,15 +213,6 @@ class MegatronWriter:
         self._stream.close()
 
 
-def read_index(prefix: Path) -> MegatronIndex:
-    """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
-
-    Raises:
-        CorruptFile: when it is missing or not what its format promises.
-    """
-    return parse_idx(_mapped(idx_path(prefix)).data, str(idx_path(prefix)))
-
-
 class MegatronReader:
     """Reads a data set by mapping it into memory; the arrays it returns are read-only views and
     stay valid.
@@ -339,22 +323,13 @@ class MegatronReader:
 
 def _mapped_ids(path: Path, index: MegatronIndex) -> Array:
     promised = index.n_tokens * index.dtype.itemsize
-    ids = _mapped(path)
+    ids = map_bytes(path)
     if len(ids) != promised:
         raise CorruptFile(
             f"{path}: {len(ids):,} bytes, its .idx promises {promised:,} ({index.n_tokens:,} ids "
             f"of {index.dtype.name})"
         )
     return ids.view(index.dtype)
-
-
-def _mapped(path: Path) -> Array:
-    try:
-        if not path.stat().st_size:
-            raise CorruptFile(f"{path}: is empty, which Megatron never writes")
-        return np.asarray(np.memmap(path, np.uint8, mode="r"))
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{path}: is missing") from error
 
 
 def put_in_place(draft: Path, prefix: Path) -> None:

@@ -28,6 +28,7 @@ from core 0.5 to 0.19.
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +51,16 @@ BLOCK: Final = 1 << 17
 """Sequences that are looked at, or written, at once: 1 MiB of offsets."""
 
 Array = NDArray[Any]
+
+
+def bin_path(prefix: Path) -> Path:
+    """``{prefix}.bin``; a prefix may contain dots."""
+    return prefix.with_name(f"{prefix.name}.bin")
+
+
+def idx_path(prefix: Path) -> Path:
+    """``{prefix}.idx``; a prefix may contain dots."""
+    return prefix.with_name(f"{prefix.name}.idx")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,3 +274,26 @@ def code_of(dtype: np.dtype[Any]) -> int:
             f"{', '.join(known.name for known in CODES)}"
         )
     return CODES[dtype]
+
+
+def read_index(prefix: Path) -> MegatronIndex:
+    """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
+
+    Raises:
+        CorruptFile: when it is missing or not what its format promises.
+    """
+    return parse_idx(map_bytes(idx_path(prefix)).data, str(idx_path(prefix)))
+
+
+def map_bytes(path: Path) -> Array:
+    """The bytes of a file, mapped into memory.
+
+    Raises:
+        CorruptFile: when the file is missing or empty.
+    """
+    try:
+        if not path.stat().st_size:
+            raise CorruptFile(f"{path}: is empty, which Megatron never writes")
+        return np.asarray(np.memmap(path, np.uint8, mode="r"))
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path}: is missing") from error

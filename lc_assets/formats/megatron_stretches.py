@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.megatron import MegatronReader, bin_path
-from lc_assets.formats.megatron_idx import Array
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron_idx import Array, bin_path
 
 
 def read_stretches(

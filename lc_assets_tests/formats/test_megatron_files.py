@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats import megatron_idx
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter, bin_path, idx_path
-from lc_assets.formats.megatron_idx import DTYPES, MegatronIndex, idx_blocks, idx_bytes, parse_idx
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron_idx import (
+    DTYPES,
+    MegatronIndex,
+    bin_path,
+    idx_blocks,
+    idx_bytes,
+    idx_path,
+    parse_idx,
+)
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"

@@ -28,7 +28,8 @@ from lc_assets.formats.gpt_index import (
     write_entry,
     write_manifest,
 )
-from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron_idx import bin_path, idx_path
 from lc_assets.mixing.blending import Blend, blend, blend_all, counts
 from lc_assets.mixing.cache_names import (
     WHOLE,

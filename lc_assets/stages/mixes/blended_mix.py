@@ -16,7 +16,7 @@ import numpy as np
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.megatron import idx_path, read_index
+from lc_assets.formats.megatron_idx import idx_path, read_index
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published

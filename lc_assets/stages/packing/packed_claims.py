@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader, idx_path
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron_idx import idx_path
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
 from lc_assets.stages.building import CheckInput, CheckResult
