@@ -33,6 +33,7 @@ from lc_assets_tests.fuzzing.parquet_bytes import (
     varint,
 )
 from lc_assets_tests.fuzzing.readers import READERS
+from lc_assets_tests.processes import HANG_SECONDS
 
 GIGABYTE = 1 << 30
 ROOM = 400 << 20
@@ -48,7 +49,6 @@ import resource, sys
 from pathlib import Path
 from lc_assets.errors import LcError
 from lc_assets_tests.memory import added
-from lc_assets_tests.processes import HANG_SECONDS
 
 def read(path):
 {body}

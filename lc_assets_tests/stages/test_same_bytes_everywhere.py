@@ -31,6 +31,7 @@ from lc_assets.stages.planning import plan
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.faults import build_snapshot, copied, digests
+from lc_assets_tests.processes import HANG_SECONDS
 
 PER_UPSTREAM = {f"raw_snapshot/{snapshot}" for snapshot in SNAPSHOTS}
 
@@ -200,7 +201,6 @@ from lc_assets.stages.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all
-from lc_assets_tests.processes import HANG_SECONDS
 
 lake, upstream, recipe = sys.argv[1:]
 workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
