@@ -9,6 +9,7 @@ only for the same bytecode of the kernel and of all kernels that it calls, in wh
 are, and for the same values of the global constants that they use.
 """
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ COMPILED = find_spec("numba") is not None
 """Whether numba is installed."""
 
 _LOCK = threading.RLock()
+_THREAD = threading.local()
 
 
 class Kernel(Generic[Takes, Gives]):
@@ -43,7 +45,9 @@ class Kernel(Generic[Takes, Gives]):
         self.dispatcher: Any = None
 
     def __call__(self, *args: Takes.args, **kwargs: Takes.kwargs) -> Gives:
-        """Compile the function if that has not been done, and call it."""
+        """Compile the function if that has not been done, and call it; see `interpreted`."""
+        if self.dispatcher is None and getattr(_THREAD, "interprets", False):
+            return cast("Gives", self.py_func(*args, **kwargs))
         result: Gives = (self.dispatcher or self.compile())(*args, **kwargs)
         return result
 
@@ -91,6 +95,20 @@ def inlined(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
     A call with arrays costs 10 ns, which is much in a loop of 50 ns.
     """
     return Kernel(function, inline=True)
+
+
+@contextlib.contextmanager
+def interpreted(when: bool) -> Iterator[None]:
+    """Run kernels that are not compiled yet in the interpreter, if ``when`` is true.
+
+    For small inputs, which take less time than importing numba does.
+    """
+    before = getattr(_THREAD, "interprets", False)
+    _THREAD.interprets = when
+    try:
+        yield
+    finally:
+        _THREAD.interprets = before
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

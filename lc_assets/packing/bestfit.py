@@ -12,7 +12,7 @@ Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section
 import numpy as np
 from jaxtyping import Int64, Integer
 
-from lc_assets.compiling import compiled
+from lc_assets.compiling import compiled, interpreted
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
     Packing,
@@ -40,7 +40,9 @@ def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> P
     require_tokens(row_tokens, "a row", MOST_ROW_TOKENS)
     pieces = cut_evenly(whole(require_lengths(lengths)), row_tokens)
     row = np.empty(len(pieces), np.int64)
-    n_rows = int(_fit(pieces.lengths, row_tokens, row))
+    # The interpreter needs 10 µs a piece, and importing numba 0.8 s.
+    with interpreted(10 * len(pieces) + row_tokens < 200_000):
+        n_rows = int(_fit(pieces.lengths, row_tokens, row))
     return Packing.of(pieces, row, row_tokens=row_tokens, n_rows=n_rows)
 
 

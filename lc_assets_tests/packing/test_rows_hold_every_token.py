@@ -3,6 +3,9 @@ reference implementation.
 """
 
 import itertools
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing import segments
+from lc_assets.packing import bestfit, segments
 from lc_assets.packing.bestfit import best_fit
 from lc_assets.packing.cutting import Ends, cut_into_segments
 from lc_assets.packing.methods import KEEP_ORDER, METHODS, Shape, concatenate, pack, pack_groups
@@ -154,6 +157,23 @@ def test_the_balance_adds_up(case):
     }
     assert found.cut == len(cut)
     assert found.cut_needlessly == sum(lengths[document] <= row_tokens for document in cut)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_pieces_are_packed_by_compiled_code_too():
+    bestfit._fit.compile()
+
+
+def test_a_few_documents_are_packed_without_numba():
+    """By the same function, in the interpreter, into the same rows."""
+    lengths = [3, 9, 5, 1, 8, 2, 2]
+    code = (
+        "import sys, numpy as np; from lc_assets.packing.bestfit import best_fit;"
+        f"print(best_fit(np.array({lengths}), row_tokens=8).row.tolist());"
+        "sys.exit('numba' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert json.loads(ended.stdout) == best_fit(np.array(lengths), row_tokens=8).row.tolist()
 
 
 @given(case=documents(most=200))
