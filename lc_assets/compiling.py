@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -65,19 +65,29 @@ class Kernel(Generic[Takes, Gives]):
         return self.dispatcher
 
     def _inlined(self) -> Any:
-        import numba  # noqa: PLC0415 - half a second
-
-        return numba.njit(inline="always")(self.py_func)
+        return _numba().njit(inline="always")(self.py_func)
 
     def _cached(self, stamp: str) -> Any:
-        import numba  # noqa: PLC0415 - as above
-
+        numba = _numba()
         try:
             made = numba.njit(cache=True, nogil=True)(self.py_func)
         except RuntimeError:  # "cannot cache function: no locator available"
             return numba.njit(nogil=True)(self.py_func)
         made._cache._cache_file._source_stamp = stamp
         return made
+
+
+@cache
+def _numba() -> Any:
+    """The compiler, without the extensions that other packages register with it.
+
+    awkward, which gigatoken brings along, takes 0.4 s to import, and no kernel uses its types.
+    """
+    import numba  # noqa: PLC0415 - takes half a second to import
+    from numba.core import entrypoints  # noqa: PLC0415 - as above
+
+    entrypoints._already_initialized = True
+    return numba
 
 
 def compiled(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:

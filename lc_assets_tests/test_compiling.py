@@ -94,3 +94,12 @@ def test_a_fingerprint_holds_for_another_process():
     }
     assert len(runs) == 1
     assert fingerprint(total) == fingerprint(total)
+
+
+def test_a_kernel_compiles_without_other_packages_extensions():
+    """Numba would import awkward, and with it 0.3 s of code that no kernel uses."""
+    code = (
+        "import sys, numpy as np; from lc_assets.text.hashing import mix64_kernel; "
+        "mix64_kernel(np.uint64(3)); sys.exit('awkward' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
