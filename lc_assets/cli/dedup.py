@@ -1,6 +1,4 @@
-"""``lc dedup``: find duplicates, exact and near, with evidence; or decide anew from evidence that
-lies there.
-"""
+"""``lc dedup``: remove duplicates, exact and near, with evidence."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,25 +7,27 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
+from lc_assets.cli.sample import executor_of
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.deduplication.running import Summary
-    from lc_assets.stages.deduplication.settings import Decision, Means
+    from collections.abc import Mapping
+
+    from lc_assets.stages.building import Built
 
 SHOWN_CLUSTERS = 5
 SHOWN_MEMBERS = 12
-_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+NEAR = "near"
 
 
 def dedup(
     sources: Annotated[
-        list[Path] | None, typer.Argument(metavar="IN...", help="Files and folders of documents.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Argument(metavar="OUT", help="Folder for clusters, evidence and kept ids."),
-    ] = None,
+        list[Path],
+        typer.Argument(
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
+        ),
+    ],
     threshold: Annotated[
         float,
         typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
@@ -39,18 +39,10 @@ def dedup(
         str,
         typer.Option(
             "--prefer",
-            help="Who stays: newest, oldest, longest, best_perplexity, source=NAME; several with "
-            "commas.",
+            help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
+            "(the name of an IN); several with commas.",
         ),
     ] = "newest",
-    against: Annotated[
-        Path | None,
-        typer.Option("--against", help="OUT of an older search: only what is new is compared."),
-    ] = None,
-    from_evidence: Annotated[
-        Path | None,
-        typer.Option("--from-evidence", help="OUT of a search: decide anew, read no text."),
-    ] = None,
     floor: Annotated[
         float, typer.Option("--floor", help="Pairs that are less alike are not written down.")
     ] = 0.5,
@@ -59,162 +51,69 @@ def dedup(
         typer.Option(
             "--paragraphs",
             min=1,
-            help="Then remove lines of so many characters that another document has.",
+            help="Then remove lines of so many characters that another document of the IN has.",
         ),
     ] = None,
-    signatures: Annotated[
-        Path | None,
-        typer.Option(
-            "--signatures",
-            help="Folder of lc minhash, or of RedPajama-V2: taken instead of computed.",
-        ),
-    ] = None,
-    memory: Annotated[str, typer.Option("--memory", help="For all of it, such as 2GB.")] = "2GB",
     text_field: Annotated[
         str | None, typer.Option("--text-field", help="Where a record's text is.")
     ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Find duplicates by digest, text, address and shingles, every near one compared before it is
-    removed.
+    """Remove duplicates by digest, text, address and shingles; near ones are compared first.
+
+    OUT is a lake: `clean_documents` holds the documents that are left, `near_duplicate_pairs` and
+    `removed_documents` the evidence. Running it again with another threshold or with more IN reuses
+    what was computed.
 
     Example: lc dedup crawl out --threshold 0.8
     """
     import time
 
-    from lc_assets.stages.deduplication.running import decide_again
-    from lc_assets.stages.deduplication.settings import Decision, Means
+    from lc_assets.stages.documents.document_settings import (
+        CleanDocumentsSettings,
+        NearDuplicateSettings,
+        RemovalSettings,
+        SignatureSettings,
+    )
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
-    given, into = _places(sources or [], out)
-    decision = Decision(threshold=threshold, by=_listed(by), prefer=_listed(prefer))
-    means = Means(memory=bytes_of(memory))
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput("name what to read and where to write: lc dedup IN... OUT")
+    kinds = _listed(by)
+    if not kinds:
+        raise BadInput("--by: name at least one of digest, text, url and near")
+    settings = {
+        "document_signatures": SignatureSettings(signatures="fast"),
+        "near_duplicate_pairs": replaced(
+            NearDuplicateSettings(), near=NEAR in kinds, evidence_floor=floor
+        ),
+        "removed_documents": replaced(
+            RemovalSettings(),
+            threshold=threshold,
+            heldout_floor=max(floor, RemovalSettings().heldout_floor),
+            prefer=_listed(prefer),
+            exact=[kind for kind in kinds if kind != NEAR],
+        ),
+        "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),
+    }
     begun = time.perf_counter()
-    if from_evidence is not None:
-        if given or against or paragraphs or signatures:
-            raise BadInput(
-                "--from-evidence reads no documents: give OUT alone, without --against, "
-                "--paragraphs and --signatures"
-            )
-        summary = decide_again(from_evidence, into, decision, means)
-    else:
-        summary = _search(
-            given,
-            into,
-            decision,
-            means,
-            floor=floor,
-            against=against,
-            signatures=signatures,
-            text_field=text_field,
-            workers=workers,
-        )
-    _show(summary, into, time.perf_counter() - begun)
-    if paragraphs is not None:
-        _remove_paragraphs(into, paragraphs, means, text_field=text_field, workers=workers)
-
-
-def bytes_of(words: str) -> int:
-    """A size in bytes.
-
-    >>> bytes_of("2GB"), bytes_of("500 mb")
-    (2000000000, 500000000)
-
-    Raises:
-        BadInput: when it is none.
-    """
-    bare = words.strip().upper()
-    try:
-        return int(float(bare[:-2]) * _UNITS[bare[-2:]])
-    except (KeyError, ValueError, OverflowError) as error:
-        raise BadInput(f"{words!r} is no size: wanted such as 500MB or 2GB") from error
-
-
-def _remove_paragraphs(
-    into: Path, least_chars: int, means: "Means", *, text_field: str | None, workers: int | None
-) -> None:
-    from lc_assets.cli.sample import executor_of
-    from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
-
-    counts = remove_paragraphs(
-        into,
-        executor=executor_of(workers),
-        least_chars=least_chars,
-        means=means,
-        text_field=text_field,
+    context = context_over_files(
+        inputs, out, executor=executor_of(workers), settings=settings, text_field=text_field
     )
-    heading(f"Paragraphs of {least_chars:,} characters or more that another document has")
-    lines = [
-        ("documents looked at", counts.seen),
-        ("written", counts.kept),
-        *counts.dropped.items(),
-    ]
-    names = (
-        "edited",
-        "paragraphs",
-        "paragraphs removed",
-        "characters",
-        "characters removed",
-        "characters written",
-    )
-    facts([*lines, *((name, counts.extra[name]) for name in names)])
-    say(f"{into}: paragraphs.parquet, and the documents in documents/")
-
-
-def _places(sources: list[Path], out: Path | None) -> tuple[list[Path], Path]:
-    """What is read and where it goes; the last path is the output, however many there are."""
-    every = [*sources, *([out] if out else [])]
-    if not every:
-        raise BadInput("say what to read and where to write: lc dedup IN... OUT")
-    return every[:-1], every[-1]
+    built = build_for(context, "clean_documents")
+    _show(built, out, time.perf_counter() - begun)
 
 
 def _listed(words: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
-def _search(
-    given: list[Path],
-    into: Path,
-    decision: "Decision",
-    means: "Means",
-    *,
-    floor: float,
-    against: Path | None,
-    signatures: Path | None,
-    text_field: str | None,
-    workers: int | None,
-) -> "Summary":
-    import os
+def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path, seconds: float) -> None:
+    from lc_assets.counts import Counts
+    from lc_assets.stages.file_lakes import counts_of
 
-    from lc_assets.cli.sample import executor_of
-    from lc_assets.stages.deduplication.asking import Search
-    from lc_assets.stages.deduplication.running import deduplicate
-    from lc_assets.stages.deduplication.settings import NEAR, Scheme
-    from lc_assets.stages.deduplication.signing import OWN, stored_signing
-
-    if not given:
-        raise BadInput("say what to read as well as where to write: lc dedup IN... OUT")
-    if signatures is not None and NEAR not in decision.by:
-        raise BadInput("--signatures are for near duplicates: leave them out, or add near to --by")
-    n_workers = workers or os.cpu_count() or 1
-    return deduplicate(
-        Search(
-            sources=given,
-            out=into,
-            signing=OWN if signatures is None else stored_signing(signatures),
-            executor=executor_of(n_workers),
-            decision=decision,
-            scheme=Scheme(floor=floor),
-            means=means,
-            against=against,
-            text_field=text_field,
-            workers=n_workers,
-        )
-    )
-
-
-def _show(summary: "Summary", into: Path, seconds: float) -> None:
-    counts = summary.counts
+    counts = counts_of(built)
     table(
         ("documents", "number"),
         [
@@ -223,24 +122,32 @@ def _show(summary: "Summary", into: Path, seconds: float) -> None:
             *((f"removed: {reason}", count) for reason, count in counts.dropped.items()),
         ],
     )
-    names = ("signed", "too few words to be signed", "candidates", "verified", "refuted")
-    facts([(name, summary.work[name]) for name in names if name in summary.work])
-    _show_clusters(into)
-    say(f"{into}: clusters.parquet, removed.parquet, kept.parquet; {lasted(seconds)}")
-    say(
-        "Another threshold, without reading a text: lc dedup --from-evidence "
-        f"{summary.evidence or into} OUT --threshold 0.9"
+    pairs = Counts.total(found.counts for found in built.get("near_duplicate_pairs", {}).values())
+    facts(
+        [
+            ("candidates", pairs.seen),
+            ("pairs", pairs.kept),
+            *pairs.dropped.items(),
+            *counts.extra.items(),
+        ]
     )
+    _show_clusters([found.published.folder for found in built["removed_documents"].values()])
+    say(
+        f"{out}: documents in clean_documents, pairs in near_duplicate_pairs, reasons in "
+        f"removed_documents; {lasted(seconds)}"
+    )
+    say("Run it again with another --threshold to reuse the pairs")
 
 
-def _show_clusters(into: Path) -> None:
+def _show_clusters(folders: list[Path]) -> None:
     """The first few clusters, a line per document."""
     from lc_assets.stages.deduplication.deciding import CLUSTERS_FILE
     from lc_assets.stages.tables import read_lines
 
     seen: dict[str, int] = {}
     lines = []
-    for line in read_lines(into / CLUSTERS_FILE):
+    path = next((path for folder in folders if (path := folder / CLUSTERS_FILE).is_file()), None)
+    for line in read_lines(path) if path else ():
         if line["cluster"] not in seen and len(seen) == SHOWN_CLUSTERS:
             break
         seen[line["cluster"]] = seen.get(line["cluster"], 0) + 1
@@ -248,4 +155,4 @@ def _show_clusters(into: Path) -> None:
             lines.append((line["cluster"], line["id"], line["similarity_to_kept"], line["why"]))
     if lines:
         heading(f"The first {len(seen)} clusters of near duplicates")
-        table(("cluster", "document", "like the one that stays", "why that one stays"), lines)
+        table(("cluster", "document", "like the one that is kept", "why that one"), lines)

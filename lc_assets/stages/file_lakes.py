@@ -25,7 +25,7 @@ from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.building import BuildContext, Built, Stage
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
-from lc_assets.stages.documents.clean_documents import JSON_SUFFIX, TABLE_SUFFIX
+from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.stages.documents.document_settings import (
     CleanDocumentsSettings,
     FilteringSettings,

@@ -22,18 +22,18 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import evidence
-from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
+from lc_assets.stages.deduplication.evidence import Banded, Comparing
+from lc_assets.stages.deduplication.facts_reading import facts_of
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
-    Index,
-    IndexedFile,
-    Manifest,
+    FilePart,
+    bands_path,
     facts_path,
     publish_bands,
 )
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
+from lc_assets.stages.deduplication.settings import FACTS, PAIRS, Decision, Means, Scheme
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
 from lc_assets.text.duplicates.keys import band_keys
 from lc_assets_tests.memory import peak_mb
@@ -98,8 +98,8 @@ def keys_of(places, n):
 
 
 def write_index(folder, n):
-    """Write facts and bands of ``n`` documents."""
-    files = []
+    """Write facts and bands of ``n`` documents; their paths."""
+    paths, counts = [], []
     for number, start in enumerate(range(0, n, FILE_DOCUMENTS)):
         places = np.arange(start, min(n, start + FILE_DOCUMENTS))
         publish_bands(folder, number, keys_of(places, n), np.ones(len(places), np.bool_))
@@ -117,16 +117,15 @@ def write_index(folder, n):
         path = facts_path(folder, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table(nothing | given, schema=FACTS), path, compression="zstd")
-        files.append(
-            IndexedFile(
-                number=number, path=f"{number}", source="", n_bytes=0, n_documents=len(places)
-            )
-        )
-    return Index(((folder, Manifest(scheme=Scheme(signature="made up"), files=tuple(files))),))
+        paths.append(path)
+        counts.append(len(places))
+    bands = tuple(bands_path(folder, number) for number in range(len(paths)))
+    scheme = Scheme(signature="made up")
+    return paths, Banded(scheme=scheme, n_bands=BANDS, bands=bands, documents=tuple(counts))
 
 
 N_OF_RUN = [0]
-SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
+NOWHERE = FilePart(path="made up", n_bytes=0, n_documents=0)
 
 
 def made_up_shingles(task: ShinglesTask) -> Counts:
@@ -174,21 +173,31 @@ def main(folder: str, n_documents: str, memory: str) -> None:
     out, n = Path(folder), int(n_documents)
     N_OF_RUN[0] = n
     begun = time.process_time()
-    index = write_index(out / "index", n)
+    facts, banded = write_index(out / "index", n)
     made = time.process_time()
     evidence.gather_shingles = made_up_shingles
-    search = Search(
-        sources=[],
-        out=out,
-        signing=SIGNING,
-        executor=LocalExecutor(),
-        means=Means(memory=int(memory)),
-    )
+    means = Means(memory=int(memory))
+    comparing = Comparing(work=out / "work", executor=LocalExecutor(), means=means)
     wall = time.perf_counter()
-    counted = evidence.publish_evidence(search, index)
+    verified, counted = evidence.compared_pairs(comparing, banded, lambda *_: (NOWHERE,))
+    with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
+        evidence.name_documents(
+            asked,
+            verified,
+            out / "names.parquet",
+            lambda numbers: facts_of(facts, numbers, evidence.NAMES.names),
+        )
+        asked.publish(
+            """SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, bands, similarity,
+                   true AS verified
+               FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b
+               ORDER BY a_number, b_number""",
+            out / PAIRS_FILE,
+            PAIRS,
+        )
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
-        counts = decide(asked, index.fact_paths, out / PAIRS_FILE, Decision(by=("near",)), out)
+        counts = decide(asked, facts, out / PAIRS_FILE, Decision(by=("near",)), out)
     found = {
         "cpu_making": round(made - begun, 1),
         "cpu_pairs": round(paired - made, 1),

@@ -13,24 +13,23 @@ from pathlib import Path
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.deduplication.asking import Search, Signing
-from lc_assets.stages.deduplication.deciding import REMOVED_FILE
-from lc_assets.stages.deduplication.running import deduplicate
-from lc_assets.stages.deduplication.settings import Decision
-from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
+from lc_assets.stages.deduplication.removed_documents import TABLE
+from lc_assets.stages.deduplication.settings import BANDS, ROWS
+from lc_assets.stages.documents.document_settings import (
+    NearDuplicateSettings,
+    RemovalSettings,
+    SignatureSettings,
+)
+from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.tables import read_lines
 from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
+from lc_assets_tests.stages.deduplication.corpora import sign
 
 N_DOCUMENTS = 2000
 N_CHARACTERS = 20_000
 SIGNED = {}
-
-
-def known(text):
-    """Signatures were made before; here they are looked up."""
-    return SIGNED[text]
 
 
 def corpus(path):
@@ -81,18 +80,28 @@ def plainly(path, threshold):
     return {documents[number]["id"] for number, root in enumerate(cluster) if root != number}
 
 
+STAGES = ("near_duplicate_pairs", "removed_documents")
+
+
 def looked_up(path, folder):
-    """CPU-seconds and summary of a search whose signatures are known."""
-    search = Search(
-        sources=[path],
-        out=folder,
-        signing=Signing(name="looked up", bands=BANDS, sign=known),
+    """CPU-seconds of pairs and removals, once documents are signed, and what these stages built."""
+    context = context_over_files(
+        [path],
+        folder,
         executor=LocalExecutor(),
-        decision=Decision(by=("near",), prefer=("oldest",)),
+        settings={
+            "document_signatures": SignatureSettings(signatures="fast"),
+            "near_duplicate_pairs": NearDuplicateSettings(),
+            "removed_documents": RemovalSettings(prefer=("oldest",)),
+        },
     )
+    for stage in ("signature_index", "contaminated_documents", "snapshot_withdrawals"):
+        build_for(context, stage)
     begun = time.process_time()
-    summary = deduplicate(search)
-    return time.process_time() - begun, summary
+    built = build_for(context, "removed_documents")
+    seconds = time.process_time() - begun
+    (pairs,), (removed,) = (built[stage].values() for stage in STAGES)
+    return seconds, pairs, removed
 
 
 def test_from_signatures_to_verified_removals(tmp_path):
@@ -101,11 +110,12 @@ def test_from_signatures_to_verified_removals(tmp_path):
     SIGNED.update((text, sign(text)) for text in texts)
     n_megabytes = path.stat().st_size / 1e6
     looked_up(path, tmp_path / "compiled")
-    seconds, summary = looked_up(path, tmp_path / "out")
+    seconds, pairs, removed = looked_up(path, tmp_path / "out")
     begun = time.process_time()
     plain = plainly(path, 0.8)
     plain_seconds = time.process_time() - begun
-    assert {line["id"] for line in read_lines(tmp_path / "out" / REMOVED_FILE)} == plain
+    found = read_lines(removed.published.folder / TABLE)
+    assert {line["id"].split("/", 2)[2] for line in found} == plain
     say(
         "signatures → verified removals",
         n_megabytes,
@@ -114,7 +124,7 @@ def test_from_signatures_to_verified_removals(tmp_path):
         a_dictionary_and_sets=plain_seconds,
     )
     print(
-        f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, "
+        f"{pairs.counts.seen:,} candidates, {pairs.counts.seen - pairs.counts.kept:,} refuted, "
         f"{len(plain):,} removed of {len(texts):,}"
     )
     assert plain_seconds > 0.8 * seconds
@@ -186,10 +196,10 @@ def test_against_datatrove(tmp_path):
     SIGNED.update((text, sign(text)) for text in texts)
     n_megabytes = path.stat().st_size / 1e6
     looked_up(path, tmp_path / "compiled")
-    seconds, summary = looked_up(path, tmp_path / "out")
+    seconds, _, removed = looked_up(path, tmp_path / "out")
     theirs, kept = by_datatrove(path, tmp_path / "datatrove")
     say("signatures → removals", n_megabytes, "MB of text", seconds, datatrove_stages_2_to_4=theirs)
-    n_removed = summary.counts.dropped["near duplicate"]
+    n_removed = removed.counts.dropped["near duplicate"]
     print(
         f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by "
         "datatrove, not compared"

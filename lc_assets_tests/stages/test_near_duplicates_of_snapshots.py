@@ -21,8 +21,8 @@ from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.deduplication.near_duplicate_pairs import write_near_duplicate_pairs
 from lc_assets.stages.deduplication.removed_documents import removed_ids, write_removed_documents
+from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.deduplication.signature_index import write_signature_index
-from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.documents.document_keys import write_document_keys
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents

@@ -21,12 +21,12 @@ from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, PAIRS, TEXT, URL
+from lc_assets.stages.documents.shard_filtering import PERPLEXITY
 from lc_assets.stages.tables import TableWriter, read_lines, read_schema, read_table, write_table
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
 _DOCUMENT_FACTS: Final = pa.schema([*FACTS, ("digest", pa.string())])
 _COLUMNS: Final = ("id", "url", "digest", "date_download", "raw_content")
-_PERPLEXITY: Final = "ccnet_perplexity"
 _LINE_BYTES: Final = 200
 _NO_PAIRS: Final = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
 
@@ -85,7 +85,7 @@ def gather_facts(
 
 
 def _lines_of(shard: Path) -> Iterator[dict[str, Any]]:
-    known = [_PERPLEXITY] if _PERPLEXITY in read_schema(shard).names else []
+    known = [PERPLEXITY] if PERPLEXITY in read_schema(shard).names else []
     return read_lines(shard, [*_COLUMNS, *known], batch_lines=16)
 
 
@@ -95,7 +95,7 @@ def _facts(number: int, line: dict[str, Any]) -> dict[str, Any]:
         TEXT: text_key(line["raw_content"]),
         URL: url_key(line["url"]) if line["url"] else None,
     }
-    perplexity = line.get(_PERPLEXITY)
+    perplexity = line.get(PERPLEXITY)
     return {
         "number": number,
         "id": line["id"],

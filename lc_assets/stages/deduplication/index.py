@@ -1,18 +1,13 @@
-"""The index of a search: facts and bands of every file, and what a later search needs to go on from
-there.
+"""Bands and facts of the documents of some shards, as one file of an index.
 
 ::
 
-    index/
-      index.json            scheme, files, and the index that this one goes on from
-      facts/00003.parquet   a line per document of file 3
-      bands/00003/keys.npy  (bands, m) uint64: keys of the documents that could be signed, each band
-      ascending
-                  places.npy  (bands, m) uint32: whose they are, as places in the file
-                  rows.npy    (n, bands) uint16: lowest bits of each document's keys, by place
+    bands/00003/keys.npy  (bands, m) uint64: keys of the signed documents, each band ascending
+                places.npy  (bands, m) uint32: whose they are, as places in the file
+                rows.npy    (n, bands) uint16: lowest bits of each document's keys, by place
+    facts/00003.parquet   a line per document, where exact duplicates are removed
 
-Numbers of files go on where the older index ends, and a document's number is its file's × 2³² + its
-place: older documents come first, which is all that the order of comparing depends on.
+A document's number is its file's number × 2³² + its place.
 """
 
 from dataclasses import dataclass
@@ -22,51 +17,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.deduplication.settings import Scheme
 from lc_assets.text.duplicates.keys import ROW_BITS
 
 PLACE_BITS = 32
 MOST_BANDS = 64
-MANIFEST = "index.json"
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several files that are indexed as one: where it lies, its size when it was read, its
-    documents, the place of the first.
+    """One table of documents of a file of the index: its path, its size when it was indexed, its
+    number of documents, the place of the first.
     """
 
     path: str
     n_bytes: int
     n_documents: int
     first: int = 0
-
-
-class IndexedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of the corpus: its number, where it lies, its source's name, its size when it was
-    read, its documents.
-
-    Many small files may be indexed as one, for a search opens every file of an index some forty
-    times; their documents are then counted through, and ``parts`` are these files, or those of them
-    that are asked for, in their order.
-    """
-
-    number: int
-    path: str
-    source: str
-    n_bytes: int
-    n_documents: int
-    parts: tuple[FilePart, ...] = ()
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an index is made of."""
-
-    scheme: Scheme
-    files: tuple[IndexedFile, ...]
-    older: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,64 +57,6 @@ class BandFile:
             else int(np.searchsorted(self.keys[band], np.uint64(high)))
         )
         return self.keys[band, begin:end], self.places[band, begin:end]
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Published indexes, the oldest first, as one."""
-
-    parts: tuple[tuple[Path, Manifest], ...]
-
-    @property
-    def scheme(self) -> Scheme:
-        """What shaped it."""
-        return self.parts[-1][1].scheme
-
-    @property
-    def files(self) -> dict[int, IndexedFile]:
-        """All files, by number."""
-        return {file.number: file for _, manifest in self.parts for file in manifest.files}
-
-    @property
-    def fact_paths(self) -> list[Path]:
-        """Tables of facts, by number of file."""
-        return [
-            facts_path(folder, file.number)
-            for folder, manifest in self.parts
-            for file in manifest.files
-        ]
-
-    @property
-    def band_paths(self) -> list[Path]:
-        """Folders of bands, by number of file."""
-        return [
-            bands_path(folder, file.number)
-            for folder, manifest in self.parts
-            for file in manifest.files
-        ]
-
-
-def open_index(folder: Path) -> Index:
-    """Open the index in ``folder``, and those that it goes on from.
-
-    Raises:
-        NotPublished: when there is none.
-        CorruptFile: when its manifest cannot be read.
-    """
-    parts: list[tuple[Path, Manifest]] = []
-    at: Path | None = folder
-    while at is not None:
-        manifest = read_manifest(at)
-        parts.insert(0, (at, manifest))
-        at = Path(manifest.older) if manifest.older else None
-        if at in [folder for folder, _ in parts]:
-            raise CorruptFile(f"{folder / MANIFEST}: goes on from itself")
-    return Index(tuple(parts))
-
-
-def publish_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, which makes an index one."""
-    publish_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
 def facts_path(folder: Path, number: int) -> Path:
@@ -218,21 +128,3 @@ def read_rows(at: Path) -> NDArray[np.uint16]:
             f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)"
         )
     return rows
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """What the index in a folder is made of.
-
-    Raises:
-        NotPublished: when there is none.
-        CorruptFile: when its manifest cannot be read.
-    """
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise NotPublished(
-            f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it"
-        )
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except UNDECODABLE as error:
-        raise CorruptFile(f"{path}: not an index of duplicates: {error}") from error

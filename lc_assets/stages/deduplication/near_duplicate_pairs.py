@@ -38,19 +38,22 @@ from lc_assets.stages.building import (
     later,
 )
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
-from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.banded_documents import (
     bands_of,
     documents_at,
     read_bands_manifest,
     shards_at,
 )
-from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, name_documents
-from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile, bands_path
+from lc_assets.stages.deduplication.evidence import (
+    Banded,
+    Comparing,
+    compared_pairs,
+    name_documents,
+)
+from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, bands_path
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Scheme
+from lc_assets.stages.deduplication.settings import BANDS, ROWS, Means, Scheme
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
-from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
@@ -97,21 +100,16 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
     verified, counted = list[Path](), Counts()
     files = banded_files(staging.inputs) if settings.near else []
     if files:
-        search = Search(
-            sources=(),
-            out=work,
-            signing=Signing(name=f"{BANDS} × {ROWS}", bands=BANDS, sign=sign),
-            executor=context.executor,
-            decision=Decision(by=(NEAR,)),
-        )
         banded = Banded(
-            scheme=Scheme(signature=search.signing.name, floor=settings.evidence_floor),
+            scheme=Scheme(signature=f"{BANDS} × {ROWS}", floor=settings.evidence_floor),
+            n_bands=BANDS,
             bands=tuple(bands_path(file.folder, file.number) for file in files),
             documents=tuple(file.n_documents for file in files),
             first_new=sum(file.snapshot != snapshot for file in files),
         )
+        comparing = Comparing(work=work, executor=context.executor)
         verified, counted = compared_pairs(
-            search, banded, partial(_texts_of, staging.inputs, files)
+            comparing, banded, partial(_texts_of, staging.inputs, files)
         )
     n_pairs = _publish(staging, work, verified, files)
     n_candidates = counted.extra.get("candidates", 0)
@@ -180,7 +178,7 @@ def _bands_of_what_stands(inputs: Mapping[str, Published], snapshot: str) -> Pub
 
 def _texts_of(
     inputs: Mapping[str, Published], files: Sequence[BandedFile], number: int, places: Numbers
-) -> IndexedFile:
+) -> tuple[FilePart, ...]:
     """Where the texts of some documents of a file lie: of the shards of that snapshot only those
     that hold one.
     """
@@ -188,7 +186,7 @@ def _texts_of(
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
-    parts = tuple(
+    return tuple(
         FilePart(
             path=str(folder / name),
             n_bytes=shard["n_bytes"],
@@ -196,14 +194,6 @@ def _texts_of(
             first=shard["first"],
         )
         for name, shard in zip(names, shards, strict=True)
-    )
-    return IndexedFile(
-        number=number,
-        path=parts[0].path,
-        source="",
-        n_bytes=0,
-        n_documents=file.n_documents,
-        parts=parts,
     )
 
 

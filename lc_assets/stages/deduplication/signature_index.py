@@ -59,7 +59,7 @@ from lc_assets.stages.deduplication.index import (
     read_bands,
     read_rows,
 )
-from lc_assets.stages.deduplication.signing import BANDS, ROWS
+from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
-from lc_assets.stages.deduplication.facts import documents_of
-from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile
+from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart
 from lc_assets.stages.deduplication.meeting import DISTINCT
+from lc_assets.stages.tables import read_lines
 from lc_assets.text.duplicates.clusters import Numbers, Sets, similarities
 from lc_assets.text.duplicates.shingles import shingle_hashes
 
@@ -35,23 +34,21 @@ class ShinglesTask:
     """Shingles of the documents of one file that are in a candidate.
 
     Attributes:
-        file: the file, as it was when its facts were gathered.
+        parts: tables of its documents that hold a wanted one, as they were when they were indexed.
         number: of the file in this search.
         wanted: ascending numbers of documents in candidates, some ``.npy``.
         words: of a shingle.
         folder: where the shingles go.
-        text_field: see `read_corpus`.
     """
 
-    file: IndexedFile
+    parts: tuple[FilePart, ...]
     number: int
     wanted: tuple[Path, ...]
     words: int
     folder: Path
-    text_field: str | None = None
 
     def __str__(self) -> str:
-        return self.file.path
+        return self.parts[0].path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,37 +79,30 @@ def gather_shingles(task: ShinglesTask) -> Counts:
     next_wanted = next(ahead, -1)
     values, lengths, places = _paths(task.folder, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
-        for place, document in _documents(task, wanted):
+        for place, text in _texts(task, wanted):
             if place != next_wanted:
                 continue
             next_wanted = next(ahead, -1)
-            shingles = shingle_hashes(document.text, task.words)
+            shingles = shingle_hashes(text, task.words)
             stream.write(shingles.tobytes())
             starts.append(starts[-1] + len(shingles))
             found.append(place)
-            n_chars += len(document.text)
+            n_chars += len(text)
     if next_wanted != -1:
-        raise Mismatch(
-            f"{task.file.path}: has no document at place {next_wanted} any more; search it anew"
-        )
+        raise Mismatch(f"{task}: has no document at place {next_wanted} any more; search it anew")
     publish_bytes(lengths, npy_bytes(np.array(starts, np.int64)))
     publish_bytes(places, npy_bytes(np.array(found, np.int64)))
     return Counts(extra={"documents compared": len(found), "characters compared": n_chars})
 
 
-def _documents(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, CorpusDocument]]:
-    """Places and documents of a file; of several files that are indexed as one, only those that
-    hold a wanted one.
-    """
-    whole = FilePart(
-        path=task.file.path, n_bytes=task.file.n_bytes, n_documents=task.file.n_documents
-    )
-    for part in task.file.parts or (whole,):
+def _texts(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, str]]:
+    """Places and texts of a file's documents, out of the tables that hold a wanted one."""
+    for part in task.parts:
         begin, end = np.searchsorted(wanted, [part.first, part.first + part.n_documents])
-        if not task.file.parts or begin < end:
+        if begin < end:
+            lines = read_lines(_unchanged(part), ["raw_content"], batch_lines=16)
             yield from (
-                (part.first + place, document)
-                for place, document in documents_of(_unchanged(part), task.text_field)
+                (part.first + place, line["raw_content"]) for place, line in enumerate(lines)
             )
 
 

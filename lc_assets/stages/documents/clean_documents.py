@@ -6,26 +6,14 @@ made without it. Commands that end with documents (`lc dedup`, `lc decontaminate
 source of files can read what it wrote.
 """
 
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
-import pyarrow as pa
+from typing import Any
 
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile, Mismatch
-from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
-from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.building import (
@@ -51,71 +39,33 @@ from lc_assets.stages.claims import (
     the_shards_add_up,
 )
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
-from lc_assets.stages.decontamination.contaminated_documents import Cutter
+from lc_assets.stages.deduplication.paragraphs import (
+    PARAGRAPHS_FILE,
+    ParagraphsTask,
+    publish_repeated,
+)
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import (
     TABLE as REMOVALS_TABLE,
 )
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
+from lc_assets.stages.documents.clean_shards import (
+    JSON_SUFFIX,
+    TABLE_SUFFIX,
+    TEXT,
+    CleanTask,
+    clean_shard,
+)
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
-from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
-from lc_assets.stages.documents.shard_inputs import require_unchanged
+from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.tables import (
-    DROPPED,
-    FILTERED,
-    IDENTITY,
-    TableWriter,
     read_lines,
-    read_schema,
     read_table,
 )
 from lc_assets.vocabulary import SnapshotId
-
-JSON_SUFFIX: Final = ".jsonl.gz"
-TABLE_SUFFIX: Final = ".texts.parquet"
-CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
-"""Who the published documents are, in the order of their file."""
-_TEXT: Final = "raw_content"
-DOCUMENTS_CUT: Final = "documents cut"
-CHARACTERS_CUT: Final = "characters cut"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanTask:
-    """One shard of filtered documents, to be written into ``folder``.
-
-    Attributes:
-        documents: the filtered documents.
-        folder: of the version.
-        file_format: see `CleanDocumentsSettings`.
-        removed: reason of each removed document, by id.
-        source: where the records are; None where the filtered documents have all of their fields.
-        files: the shard, and its file in the source.
-        contamination: folder of `contaminated_documents` whose items are cut out of the texts;
-            None where contaminated documents are removed.
-        settings: that these were found by.
-    """
-
-    documents: Path
-    folder: Path
-    file_format: str
-    removed: Mapping[str, str]
-    source: FileSource | None
-    files: ShardFiles
-    contamination: Path | None
-    settings: DecontaminationSettings
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -132,6 +82,11 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
         removed = removed_by_shard(
             staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE)
         )
+        shards = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+        paragraphs = None
+        if context.recipe.clean_documents.paragraphs is not None and shards:
+            paragraphs = staging.folder / PARAGRAPHS_FILE
+            _publish_repeated_paragraphs(context, staging, shards, removed)
         tasks = [
             CleanTask(
                 documents=path,
@@ -142,8 +97,10 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
                 files=files[name],
                 contamination=found.folder if found else None,
                 settings=context.recipe.contaminated_documents,
+                number=number,
+                paragraphs=paragraphs,
             )
-            for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+            for number, path in enumerate(shards)
             for name in [path.name.removesuffix(DOCUMENTS_SUFFIX)]
         ]
         return run_shards(context, staging, clean_shard, tasks, what=f"write {snapshot}")
@@ -151,106 +108,26 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-@once
-def clean_shard(task: CleanTask) -> Counts:
-    """Write one shard."""
-    dropped, extra, n_kept = Counter[str](), Counter[str](characters=0), 0
-    cutter = None
-    if task.contamination is not None:
-        cutter = Cutter(task.contamination, task.name, task.settings)
-    with contextlib.ExitStack() as stack:
-        kept_table, dropped_table = (
-            stack.enter_context(
-                contextlib.closing(
-                    TableWriter(
-                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
-                    )
-                )
-            )
-            for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
+def _publish_repeated_paragraphs(
+    context: BuildContext,
+    staging: StagingFolder,
+    shards: Sequence[Path],
+    removed: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Publish which paragraphs are removed."""
+    recipe = context.recipe
+    tasks = [
+        ParagraphsTask(
+            documents=path,
+            number=number,
+            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            least_chars=recipe.clean_documents.paragraphs or 1,
+            work=staging.folder / SCRATCH / "paragraphs",
         )
-        write = stack.enter_context(_document_writer(task))
-        for line in read_lines(task.documents, batch_lines=16):
-            reason = task.removed.get(line["id"])
-            if reason is not None:
-                dropped[reason] += 1
-                dropped_table.add(_dropped_line(line, reason))
-                continue
-            if cutter is not None:
-                text = cutter.cut(line["id"], line[_TEXT])
-                n_cut = len(line[_TEXT]) - len(text)
-                extra.update({DOCUMENTS_CUT: int(n_cut > 0), CHARACTERS_CUT: n_cut})
-                line[_TEXT] = text
-            write(line)
-            n_kept += 1
-            extra["characters"] += len(line[_TEXT])
-            who = {name: line[name] for name in CLEAN.names if name != "n_chars"}
-            kept_table.add(who | {"n_chars": len(line[_TEXT])})
-    return Counts(
-        seen=n_kept + dropped.total(),
-        kept=n_kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=dict(extra),
-    )
-
-
-@contextlib.contextmanager
-def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], object]]:
-    """Open the file of a shard's documents; yield what writes one line of the filtered table."""
-    with contextlib.ExitStack() as stack:
-        if task.file_format == "parquet":
-            staging = stack.enter_context(publish(task.folder / f"{task.name}{TABLE_SUFFIX}"))
-            schema = read_schema(task.documents)
-            table = stack.enter_context(contextlib.closing(TableWriter(staging, schema)))
-            yield lambda line: table.add(line, n_bytes=len(line[_TEXT]))
-        else:
-            staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
-            stream = stack.enter_context(gzipped(staging))
-            records = None if task.source is None else _records(task, task.source)
-            yield lambda line: stream.write(
-                _json_line(line) if records is None else json_line(_record_of(line, records))
-            )
-
-
-def _json_line(line: dict[str, Any]) -> bytes:
-    fields = {name: line[name] for name in FILTERED.names if line[name] not in (None, "")}
-    return msgspec.json.encode(fields | {_TEXT: line[_TEXT]}) + b"\n"
-
-
-def _records(task: CleanTask, source: FileSource) -> Iterator[CorpusDocument]:
-    """The records of a shard's file, each under its document id."""
-    file, seen, shard = task.files.parts["documents"], set[str](), task.files.shard
-    if file is None:
-        raise CorruptFile(f"{shard.tag}: its file is missing")
-    require_unchanged(source.upstream, file)
-    for line, document in source.documents(file.path, task.folder / SCRATCH):
-        own = own_id(document, seen, shard)
-        if isinstance(document, CorpusDocument):
-            yield msgspec.structs.replace(document, id=shard.document_id(own or line))
-
-
-def _record_of(line: dict[str, Any], records: Iterator[CorpusDocument]) -> CorpusDocument:
-    """The record of a filtered document, with its text as it was filtered.
-
-    Raises:
-        Mismatch: when the file no longer holds it.
-    """
-    for record in records:
-        if record.id == line["id"]:
-            return msgspec.structs.replace(record, text=line[_TEXT])
-    raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
-
-
-def _dropped_line(line: dict[str, Any], reason: str) -> dict[str, Any]:
-    return {
-        "id": line["id"],
-        "url": line["url"],
-        "reason": reason,
-        "value": None,
-        "reasons": [reason],
-        "values": [None],
-    }
+        for number, path in enumerate(shards)
+    ]
+    path = staging.folder / PARAGRAPHS_FILE
+    return publish_repeated(tasks, path, recipe.removed_documents.prefer, executor=context.executor)
 
 
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
@@ -275,7 +152,7 @@ def _lengths(check_input: CheckInput, name: str) -> Iterator[int]:
     """Characters of each document in a shard's file; -1 for one that cannot be read."""
     table = check_input.folder / f"{name}{TABLE_SUFFIX}"
     if table.is_file():
-        yield from (len(line[_TEXT]) for line in read_lines(table, [_TEXT]))
+        yield from (len(line[TEXT]) for line in read_lines(table, [TEXT]))
         return
     text_field = check_input.fingerprint.params["text_field"] or None
     for document in read_corpus(check_input.folder / f"{name}{JSON_SUFFIX}", text_field=text_field):
@@ -285,6 +162,10 @@ def _lengths(check_input: CheckInput, name: str) -> Iterator[int]:
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     return {
         "file_format": recipe.clean_documents.file_format,
+        "paragraphs": recipe.clean_documents.paragraphs,
+        "prefer": list(recipe.removed_documents.prefer)
+        if recipe.clean_documents.paragraphs
+        else [],
         "text_field": source_of_key(recipe.sources, key).text_field,
     }
 
@@ -315,6 +196,8 @@ STAGE = Stage(
     sharding=Sharding(
         reads=remaining_read,
         suffixes=(JSON_SUFFIX, TABLE_SUFFIX, DOCUMENTS_SUFFIX, DROPPED_SUFFIX),
+        # Paragraphs are compared across shards: none is taken over.
+        idle=lambda params: params["paragraphs"] is not None,
     ),
     group="documents",
     pool=WORKERS,

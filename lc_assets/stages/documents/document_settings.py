@@ -164,7 +164,11 @@ class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):
     Attributes:
         wanted: whether they are written; they are as large as the filtered documents.
         file_format: ``jsonl``, compressed by gzip, or ``parquet``.
+        paragraphs: lines of at least so many characters that another document of the partition
+            has are removed from all but the one that `removed_documents.prefer` prefers; none
+            means that texts stay whole.
     """
 
     wanted: bool = False
+    paragraphs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     file_format: Literal["jsonl", "parquet"] = "jsonl"

@@ -91,6 +91,7 @@ def write_filtered(context: BuildContext, staging: StagingFolder) -> Counts:
             rules=rules,
             settings=settings,
             source=source,
+            perplexity=source is not None and _keeps_perplexity(context.recipe),
         )
         for files in read_manifest(raw)
     ]
@@ -98,6 +99,11 @@ def write_filtered(context: BuildContext, staging: StagingFolder) -> Counts:
     if source is not None and counts.seen == counts.extra.get(NO_TEXT, 0) and tasks:
         _refuse_no_text(source, tasks, counts)
     return counts
+
+
+def _keeps_perplexity(recipe: Recipe) -> bool:
+    """Whether a later stage prefers documents by the perplexity that their records name."""
+    return "best_perplexity" in recipe.removed_documents.prefer
 
 
 def _refuse_no_text(source: FileSource, tasks: Sequence[FilterTask], counts: Counts) -> None:
@@ -226,7 +232,7 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
             "source": {
                 name: getattr(source, name) for name in ("text_field", "id_field", "language")
             }
-        }
+        } | ({"perplexity": True} if _keeps_perplexity(recipe) else {})
     lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
     models = dict(models_of(settings.models, columns).digests)
     return (

@@ -61,6 +61,9 @@ CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15
 """Documents of a file whose signals are computed together; the first of both ends a chunk."""
 
+PERPLEXITY: Final = "ccnet_perplexity"
+"""Column of the perplexity that CCNet published with a document."""
+
 NO_TEXT: Final = "documents without a text"
 """Counted of files, so that a stage that reads no text at all can say so."""
 
@@ -314,16 +317,18 @@ def _writers(stack: contextlib.ExitStack, task: FilterTask) -> _Writers:
                 )
             )
             for suffix, schema in (
-                (DOCUMENTS_SUFFIX, schema_of(task.rules)),
+                (DOCUMENTS_SUFFIX, schema_of(task.rules, perplexity=task.perplexity)),
                 (DROPPED_SUFFIX, DROPPED),
             )
         )
     )
 
 
-def schema_of(rules: RuleSet) -> pa.Schema:
-    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per judged signal."""
-    signals = sorted(rules.columns)
+def schema_of(rules: RuleSet, *, perplexity: bool = False) -> pa.Schema:
+    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per judged signal; of files
+    also the record's ``perplexity``, where documents are preferred by it.
+    """
+    signals = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
     return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
 
 
@@ -351,6 +356,7 @@ def _kept_line(task: FilterTask, part: _Part, line: int, record: Document) -> di
             "date_download": record.date,
             "title": _text(rest.title),
             "raw_content": record_offers(record, task.rules).text,
+            PERPLEXITY: nan if record.perplexity is None else record.perplexity,
         }
     return {
         "id": part.name_of(line),

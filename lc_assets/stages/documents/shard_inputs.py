@@ -53,6 +53,7 @@ class FilterTask:
         rules: to judge by.
         settings: those of its source.
         source: of files; None means RedPajama-V2.
+        perplexity: whether the perplexity that a file's record names is written, see `PERPLEXITY`.
     """
 
     upstream: Upstream
@@ -61,6 +62,7 @@ class FilterTask:
     rules: RuleSet
     settings: FilteringSettings
     source: FileSource | None = None
+    perplexity: bool = False
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.banded_documents import BANDED
-from lc_assets.stages.documents import clean_documents as cleaning
+from lc_assets.stages.documents.clean_shards import CLEAN
 from lc_assets.stages.showing import Shown, Table
 from lc_assets.stages.shown import origins
 from lc_assets.stages.tables import WITHDRAWN, read_table
@@ -139,7 +139,7 @@ def removed_documents(_context: BuildContext, built: Built) -> Shown:
 def clean_documents(_context: BuildContext, built: Built) -> Shown:
     """Of `clean_documents`."""
     return Shown(
-        columns=cleaning.CLEAN,
+        columns=CLEAN,
         origins=origins.CLEAN,
         values={
             "why_dropped": showing.bars(

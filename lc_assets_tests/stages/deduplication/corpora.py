@@ -1,37 +1,31 @@
 """Made-up corpora with duplicates in them, and a plain way to find all of them."""
 
+import gzip
 import json
 import random
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.deduplication.asking import Search, Signing
+from lc_assets.stages.deduplication.settings import BANDS, ROWS
+from lc_assets.stages.documents.document_settings import (
+    CleanDocumentsSettings,
+    NearDuplicateSettings,
+    RemovalSettings,
+    SignatureSettings,
+)
+from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
+from lc_assets.text.duplicates.minhash import FAST, signature
 from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
-from lc_assets.text.words import normalize
-
-BANDS, ROWS = 16, 4
-_RNG = np.random.RandomState(7)
-_A, _B = (_RNG.randint(1, 2**62, BANDS * ROWS).astype(np.uint64) | np.uint64(1) for _ in range(2))
 
 
 def sign(text):
-    """A plain MinHash of 16 bands of 4 rows: nearly every pair that is alike by half or more
-    meets.
-    """
-    shingles = shingle_hashes(text)
-    if len(text.split()) < 13:
-        return None
-    mixed = shingles[:, None] * _A + _B
-    mixed ^= mixed >> np.uint64(29)
-    return ((mixed * _A) >> np.uint64(32)).min(axis=0).astype(np.uint32).reshape(BANDS, ROWS)
-
-
-SIGNING = Signing(name="tests 16 × 4", bands=BANDS, sign=sign)
+    """``(18, 7)`` uint32: the bands of a text's signature; None when it has fewer than 13 words."""
+    numbers = signature(text, FAST)
+    return None if numbers is None else numbers[: BANDS * ROWS].reshape(BANDS, ROWS)
 
 
 def drawing(seed: int) -> random.Random:
@@ -91,29 +85,83 @@ def write(path: Path, documents: Iterable[dict]) -> Path:
     return path
 
 
-def search(sources: Sequence[Path], out: Path, *, workers: int = 1, **changes) -> Search:
-    return Search(
-        **{
-            "sources": sources,
-            "out": out,
-            "signing": SIGNING,
-            "executor": LocalExecutor(workers=workers),
-            "workers": workers,
-            **changes,
+class Deduplicated:
+    """What the stages published over some files.
+
+    Attributes:
+        counts: documents read, left, and why the others are not.
+        built: by stage, then by partition.
+    """
+
+    def __init__(self, built):
+        self.built, self.counts = built, counts_of(built)
+
+    def folder(self, stage):
+        (found,) = self.built[stage].values()
+        return found.published.folder
+
+    @property
+    def pairs(self):
+        """Similarity of each pair, by the records' own ids."""
+        found = lines(self.folder("near_duplicate_pairs") / "near_pairs.parquet")
+        return {(own(line["a"]), own(line["b"])): line["similarity"] for line in found}
+
+    @property
+    def removed(self):
+        """Reason, the document that it is removed for, and why that one is kept, by own id."""
+        return {
+            own(line["id"]): (line["reason"], own(line["for_id"]), line["why"])
+            for published in self.built["removed_documents"].values()
+            for line in lines(published.published.folder / "removals.parquet")
         }
+
+    @property
+    def documents(self):
+        """The documents that are left."""
+        return [
+            json.loads(line)
+            for published in self.built["clean_documents"].values()
+            for path in sorted(published.published.folder.glob("*.jsonl.gz"))
+            for line in gzip.decompress(path.read_bytes()).splitlines()
+        ]
+
+
+def own(name: str) -> str:
+    """The record's own id in a document id."""
+    return name.split("/", 2)[2]
+
+
+def deduplicate(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    workers: int = 1,
+    near: bool = True,
+    floor: float = 0.5,
+    paragraphs: int | None = None,
+    **removal,
+) -> Deduplicated:
+    """Run the stages of `lc dedup`."""
+    removal = {"exact": ("digest", "text", "url"), "prefer": ("newest",), **removal}
+    context = context_over_files(
+        sources,
+        out,
+        executor=LocalExecutor(workers=workers),
+        settings={
+            "document_signatures": SignatureSettings(signatures="fast"),
+            "near_duplicate_pairs": NearDuplicateSettings(near=near, evidence_floor=floor),
+            "removed_documents": RemovalSettings(**removal),
+            "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),
+        },
     )
+    return Deduplicated(build_for(context, "clean_documents"))
 
 
 def all_pairs_that_meet(documents: Sequence[dict], floor: float) -> dict[tuple[str, str], float]:
-    """By comparing everything with everything: pairs that share a band, neither repeating an
-    earlier text, alike to the floor.
-    """
-    first: dict[str, dict] = {}
-    for document in documents:
-        first.setdefault(normalize(document["text"]), document)
+    """By comparing everything with everything: pairs that share a band, alike to the floor."""
     signed = [
         (document, sign(document["text"]), shingle_hashes(document["text"]))
-        for document in first.values()
+        for document in documents
     ]
     found = {}
     for (one, mine, ours), (other, yours, theirs) in combinations(signed, 2):

@@ -1,18 +1,15 @@
 """Paragraphs that several documents have: against doing it document by document in memory."""
 
-import gzip
-import json
-
 import pytest
 
-from lc_assets.errors import BadInput
-from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
-from lc_assets.stages.deduplication.running import deduplicate
-from lc_assets.stages.deduplication.settings import Decision
-from lc_assets_tests.stages.deduplication.corpora import drawing, lines, search, words, write
-
-BY_TEXT = Decision(by=("text",), prefer=("newest",))
+from lc_assets_tests.stages.deduplication.corpora import (
+    deduplicate,
+    drawing,
+    lines,
+    own,
+    words,
+    write,
+)
 
 
 def made_up(seed, n=40):
@@ -38,11 +35,10 @@ def made_up(seed, n=40):
 
 
 def plainly(documents, least_chars):
-    """Newest first: a long line that an earlier document had goes."""
+    """Newest first: a long line that an earlier document had is removed."""
     seen, edited = {}, {}
-    for document in sorted(
-        sorted(documents, key=lambda d: d["id"]), key=lambda d: d["date_download"], reverse=True
-    ):
+    by_id = sorted(documents, key=lambda d: (d["kind"] % 2, d["id"]))  # a shard's name begins an id
+    for document in sorted(by_id, key=lambda d: d["date_download"], reverse=True):
         kept, own = [], set()
         for line in document["text"].splitlines(keepends=True):
             bare = line.strip()
@@ -56,71 +52,52 @@ def plainly(documents, least_chars):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_an_earlier_document_has_goes_from_the_later_ones(tmp_path, seed, workers):
+def test_what_a_preferred_document_has_is_removed_from_the_others(tmp_path, seed, workers):
     documents = made_up(seed)
-    parts = [write(tmp_path / f"{part}.jsonl", documents[part::2]) for part in range(2)]
-    deduplicate(search(parts, tmp_path / "out", decision=BY_TEXT))
-    kept = {line["id"] for line in lines(tmp_path / "out/kept.parquet")}
-    counts = remove_paragraphs(
-        tmp_path / "out", executor=LocalExecutor(workers=workers), least_chars=40
+    for part in range(2):
+        write(tmp_path / f"in/part{part}.jsonl", documents[part::2])
+    whole = deduplicate([tmp_path / "in"], tmp_path / "whole", near=False, exact=("text",))
+    found = deduplicate(
+        [tmp_path / "in"],
+        tmp_path / "out",
+        workers=workers,
+        near=False,
+        exact=("text",),
+        paragraphs=40,
     )
+    kept = {d["id"] for d in whole.documents}
     expected = plainly([d for d in documents if d["id"] in kept], 40)
-    paths = [tmp_path / f"out/documents/{part:05d}.jsonl.gz" for part in range(2)]
-    written = [
-        json.loads(line)
-        for path in paths
-        for line in gzip.decompress(path.read_bytes()).splitlines()
-    ]
-    assert {d["id"]: d["text"] for d in written} == {
-        name: text for name, text in expected.items() if text.strip()
-    }
     originals = {d["id"]: d for d in documents}
-    assert all(d["kind"] == originals[d["id"]]["kind"] for d in written), (
+    assert {d["id"]: d["text"] for d in found.documents} == {
+        name: text
+        for name, text in expected.items()
+        if text.strip() or not originals[name]["text"].strip()
+    }
+    assert all(d["kind"] == originals[d["id"]]["kind"] for d in found.documents), (
         "other fields are carried along"
     )
-    assert counts.seen == len(kept)
-    assert (
-        counts.extra["characters"]
-        == counts.extra["characters written"] + counts.extra["characters removed"]
-    )
-    assert counts.extra["characters written"] == sum(len(d["text"]) for d in written)
-    for line in lines(tmp_path / "out/paragraphs.parquet"):
-        paragraph = originals[line["id"]]["text"][line["start"] : line["end"]].strip()
-        assert (
-            originals[line["first_id"]]["text"][line["first_start"] :]
-            .lstrip()
-            .startswith(paragraph)
-        )
-        assert line["id"] != line["first_id"]
+    counts = found.built["clean_documents"]["in"].counts
+    assert counts.extra["characters"] == sum(len(d["text"]) for d in found.documents)
+    for line in lines(found.folder("clean_documents") / "paragraphs.parquet"):
+        name, first = own(line["id"]), own(line["first_id"])
+        paragraph = originals[name]["text"][line["start"] : line["end"]].strip()
+        assert originals[first]["text"][line["first_start"] :].lstrip().startswith(paragraph)
+        assert name != first
 
 
 def test_written_files_hold_neither_the_clock_nor_a_name(tmp_path):
     """So that the same documents give the same bytes: flags and time in the gzip header are
     zero.
     """
-    deduplicate(
-        search([write(tmp_path / "a.jsonl", made_up(0))], tmp_path / "out", decision=BY_TEXT)
+    found = deduplicate(
+        [write(tmp_path / "a.jsonl", made_up(0))], tmp_path / "out", near=False, paragraphs=40
     )
-    remove_paragraphs(tmp_path / "out", executor=LocalExecutor(), least_chars=40)
-    (path,) = (tmp_path / "out/documents").glob("*.gz")
+    (path,) = found.folder("clean_documents").glob("*.gz")
     assert path.read_bytes()[3:8] == bytes(5)
 
 
 def test_what_one_document_has_twice_stays(tmp_path):
     line = "a line that is long enough to be looked at"
     source = write(tmp_path / "in.jsonl", [{"id": "a", "text": f"{line}\n{line}"}])
-    deduplicate(search([source], tmp_path / "out", decision=BY_TEXT))
-    assert (
-        remove_paragraphs(tmp_path / "out", executor=LocalExecutor(), least_chars=10).extra[
-            "characters removed"
-        ]
-        == 0
-    )
-
-
-def test_it_is_refused_after_a_search_in_parts(tmp_path):
-    parts = [write(tmp_path / f"{part}.jsonl", made_up(part)) for part in range(2)]
-    deduplicate(search(parts[:1], tmp_path / "one", decision=BY_TEXT))
-    deduplicate(search(parts[1:], tmp_path / "two", decision=BY_TEXT, against=tmp_path / "one"))
-    with pytest.raises(BadInput, match="within one search only"):
-        remove_paragraphs(tmp_path / "two", executor=LocalExecutor())
+    found = deduplicate([source], tmp_path / "out", near=False, paragraphs=10)
+    assert found.documents == [{"id": "a", "text": f"{line}\n{line}"}]

@@ -1,30 +1,29 @@
-"""Searching for duplicates: against comparing everything with everything, in any order, in parts,
-and again.
+"""Removing duplicates from files: against comparing everything with everything, in any order, in
+parts, and again.
 """
 
 import pytest
 
-from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages.deduplication import evidence, running
-from lc_assets.stages.deduplication.running import decide_again, deduplicate, read_summary
-from lc_assets.stages.deduplication.settings import KINDS, Decision, Means
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.stages.deduplication import evidence, removed_documents
+from lc_assets.stages.deduplication.settings import KINDS, Decision
 from lc_assets.text.duplicates.keys import Candidate, Preference
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
     connected,
+    deduplicate,
     drawing,
     lines,
+    own,
     planted,
-    search,
     words,
     write,
 )
 
-TABLES = ("clusters.parquet", "removed.parquet", "kept.parquet", "pairs.parquet")
 SEEDS = (1, 2, 3)
 
 
-def expected_removed(documents, pairs, decision):
+def expected_removed(documents, pairs, *, threshold, prefer, by=KINDS):
     """What must be removed and why, by looking at everything; by id."""
     from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
@@ -33,7 +32,7 @@ def expected_removed(documents, pairs, decision):
         "text": lambda d: text_key(d["text"]),
         "url": lambda d: url_key(d["url"]),
     }
-    preference = Preference(decision.prefer)
+    preference = Preference(prefer)
     known = {
         d["id"]: Candidate(
             id=d["id"],
@@ -54,7 +53,7 @@ def expected_removed(documents, pairs, decision):
                 del standing[name]
 
     for kind, reason in (("digest", "same digest"), ("text", "same text"), ("url", "same url")):
-        if kind in decision.by:
+        if kind in by:
             groups = {}
             for name, document in standing.items():
                 groups.setdefault(keys[kind](document), []).append(name)
@@ -68,7 +67,7 @@ def expected_removed(documents, pairs, decision):
     edges = [
         (a, b)
         for (a, b), alike in pairs.items()
-        if alike >= decision.threshold and a in texts and b in texts
+        if alike >= threshold and a in texts and b in texts
     ]
     groups = connected([*edges, *((name, name) for name in texts)])
     drop(
@@ -82,57 +81,47 @@ def expected_removed(documents, pairs, decision):
     return removed
 
 
-def removed_of(folder):
-    return {
-        line["id"]: (line["reason"], line["for_id"], line["why"])
-        for line in lines(folder / "removed.parquet")
-    }
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("prefer", [("newest",), ("longest", "oldest"), ("best_perplexity",)])
 def test_everything_is_as_by_comparing_all_with_all(tmp_path, seed, prefer):
     documents = planted(seed)
-    decision = Decision(threshold=0.7, prefer=prefer)
-    summary = deduplicate(
-        search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision)
+    found = deduplicate(
+        [write(tmp_path / "in.jsonl", documents)], tmp_path / "out", threshold=0.7, prefer=prefer
     )
     pairs = all_pairs_that_meet(documents, 0.5)
-    assert {
-        (line["a"], line["b"]): line["similarity"] for line in lines(tmp_path / "out/pairs.parquet")
-    } == pairs
-    expected = expected_removed(documents, pairs, decision)
-    assert removed_of(tmp_path / "out") == expected
-    assert {line["id"] for line in lines(tmp_path / "out/kept.parquet")} == {
-        d["id"] for d in documents
-    } - expected.keys()
-    assert summary.counts.seen == len(documents)
-    assert summary.work["candidates"] == summary.work["verified"] + summary.work["refuted"]
-    assert summary.work["verified"] == len(pairs)
-    assert not (tmp_path / "out/work").exists()
+    assert {frozenset(pair): alike for pair, alike in found.pairs.items()} == {
+        frozenset(pair): alike for pair, alike in pairs.items()
+    }
+    expected = expected_removed(documents, pairs, threshold=0.7, prefer=prefer)
+    assert found.removed == expected
+    assert {d["id"] for d in found.documents} == {d["id"] for d in documents} - expected.keys()
+    assert found.counts.seen == len(documents)
+
+
+def test_documents_are_written_with_all_their_fields(tmp_path):
+    documents = planted(1)
+    found = deduplicate([write(tmp_path / "in.jsonl", documents)], tmp_path / "out")
+    originals = {d["id"]: d for d in documents}
+    assert all(document == originals[document["id"]] for document in found.documents)
 
 
 def test_every_removed_document_leads_to_one_that_is_kept(tmp_path):
-    deduplicate(
-        search(
-            [write(tmp_path / "in.jsonl", planted(5, n=200))],
-            tmp_path / "out",
-            decision=Decision(threshold=0.6),
-        )
+    found = deduplicate(
+        [write(tmp_path / "in.jsonl", planted(5, n=200))], tmp_path / "out", threshold=0.6
     )
-    kept = {line["id"] for line in lines(tmp_path / "out/kept.parquet")}
-    removed = lines(tmp_path / "out/removed.parquet")
+    kept = {d["id"] for d in found.documents}
+    removed = lines(found.folder("removed_documents") / "removals.parquet")
     assert {line["reason"] for line in removed} == {
         "same digest",
         "same text",
         "same url",
         "near duplicate",
     }
-    assert {line["kept_id"] for line in removed} <= kept
-    assert not {line["for_id"] for line in removed} <= kept, (
+    assert {own(line["kept_id"]) for line in removed} <= kept
+    assert not {own(line["for_id"]) for line in removed} <= kept, (
         "some were removed for one that was then removed itself"
     )
-    clusters = lines(tmp_path / "out/clusters.parquet")
+    clusters = lines(found.folder("removed_documents") / "clusters.parquet")
     for name in {line["cluster"] for line in clusters}:
         members = [line for line in clusters if line["cluster"] == name]
         assert [line["size"] for line in members] == [len(members)] * len(members)
@@ -140,179 +129,152 @@ def test_every_removed_document_leads_to_one_that_is_kept(tmp_path):
         assert [line["id"] for line in members if line["stays"]] == [members[0]["kept_id"]]
 
 
-def test_the_same_bytes_from_one_worker_or_two_and_from_little_memory(tmp_path, monkeypatch):
+def test_the_same_from_one_worker_or_two_and_from_little_memory(tmp_path, monkeypatch):
     for part in range(4):
         write(
             tmp_path / f"in/{part}.jsonl",
             [d | {"id": f"{part}-{d['id']}"} for d in planted(part % 3)],
         )
-    deduplicate(search([tmp_path / "in"], tmp_path / "one"))
+    one = deduplicate([tmp_path / "in"], tmp_path / "one")
     monkeypatch.setattr(evidence, "slices_for", lambda *_: 3)
-    deduplicate(
-        search([tmp_path / "in"], tmp_path / "two", workers=2, means=Means(memory=200 << 20))
-    )
-    for name in (*TABLES, "index/index.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
-            name
-        )
+    two = deduplicate([tmp_path / "in"], tmp_path / "two", workers=2)
+    for stage in ("near_duplicate_pairs", "removed_documents", "clean_documents"):
+        digests = {found.built[stage]["in"].published.receipt.digest for found in (one, two)}
+        assert len(digests) == 1, stage
 
 
 def test_the_order_of_documents_makes_no_difference(tmp_path):
     documents = planted(4)
-    decision = Decision(by=("digest", "url", "near"), threshold=0.6)
-    deduplicate(
-        search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision)
+    exact = ("digest", "url")
+    first = deduplicate(
+        [write(tmp_path / "in.jsonl", documents)], tmp_path / "out", exact=exact, threshold=0.6
     )
     drawing(0).shuffle(documents)
-    deduplicate(
-        search(
-            [write(tmp_path / "shuffled.jsonl", documents)], tmp_path / "again", decision=decision
-        )
+    second = deduplicate(
+        [write(tmp_path / "again/in.jsonl", documents)],
+        tmp_path / "again_out",
+        exact=exact,
+        threshold=0.6,
     )
-    assert removed_of(tmp_path / "out") == removed_of(tmp_path / "again")
-    seen = [
-        {
-            (x["cluster"], x["id"], x["size"], x["stays"])
-            for x in lines(tmp_path / part / "clusters.parquet")
-        }
-        for part in ("out", "again")
-    ]
-    assert seen[0] == seen[1]
+    assert first.removed == second.removed
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.6, 0.9, 1.0])
-def test_another_threshold_from_the_evidence_is_a_fresh_search(tmp_path, threshold):
+def test_another_threshold_reuses_the_pairs(tmp_path, threshold):
     source = write(tmp_path / "in.jsonl", planted(2))
-    deduplicate(search([source], tmp_path / "out"))
-    decision = Decision(threshold=threshold, prefer=("oldest",), by=("text", "near"))
-    source.unlink()
-    decide_again(tmp_path / "out", tmp_path / "again", decision, Means())
-    write(source, planted(2))
-    deduplicate(search([source], tmp_path / "fresh", decision=decision))
-    for name in ("clusters.parquet", "removed.parquet", "kept.parquet"):
-        assert lines(tmp_path / "again" / name) == lines(tmp_path / "fresh" / name)
-    assert read_summary(tmp_path / "again").counts.kept == len(
-        lines(tmp_path / "again/kept.parquet")
-    )
+    deduplicate([source], tmp_path / "out")
+    changed = {"threshold": threshold, "prefer": ("oldest",), "exact": ("text",)}
+    again = deduplicate([source], tmp_path / "out", **changed)
+    fresh = deduplicate([source], tmp_path / "fresh", **changed)
+    assert again.built["near_duplicate_pairs"]["in"].reused
+    assert again.removed == fresh.removed
+    assert again.documents == fresh.documents
 
 
-def test_in_parts_is_as_at_once(tmp_path):
+def test_more_input_is_compared_with_what_is_there(tmp_path):
     documents = [
         d | {"id": f"{part}-{d['id']}"}
         for part, seed in enumerate((1, 1, 2))
         for d in planted(seed)
     ]
     drawing(1).shuffle(documents)
-    parts = [write(tmp_path / f"{number}.jsonl", documents[number::3]) for number in range(3)]
-    deduplicate(search(parts, tmp_path / "at_once"))
-    deduplicate(search(parts[:1], tmp_path / "first"))
-    second = deduplicate(search(parts[1:2], tmp_path / "second", against=tmp_path / "first"))
-    third = deduplicate(search(parts[2:], tmp_path / "third", against=tmp_path / "second"))
-    for name in TABLES:
-        assert lines(tmp_path / "third" / name) == lines(tmp_path / "at_once" / name), name
-    assert third.counts == read_summary(tmp_path / "at_once").counts
-    assert second.work["places"] == third.work["places"] == len(documents) / 3, (
-        "the old documents are not read for their facts"
+    parts = [write(tmp_path / f"part{number}.jsonl", documents[number::3]) for number in range(3)]
+    deduplicate(parts[:2], tmp_path / "grown")
+    grown = deduplicate(parts, tmp_path / "grown")
+    at_once = deduplicate(parts, tmp_path / "at_once")
+    assert grown.built["document_signatures"]["part0"].reused
+    assert not grown.built["document_signatures"]["part2"].reused
+    assert grown.removed == at_once.removed
+    named = [
+        d | {"id": f"part{part}/part{part}/{d['id']}"}
+        for part in range(3)
+        for d in documents[part::3]
+    ]
+    expected = expected_removed(
+        named, all_pairs_that_meet(named, 0.5), threshold=0.8, prefer=("newest",)
     )
+    assert {name: reason for name, (reason, *_) in at_once.removed.items()} == {
+        own(name): reason for name, (reason, *_) in expected.items()
+    }
+
+
+def test_a_source_can_be_preferred(tmp_path):
+    documents = [d | {"date_download": "2020-01-01"} for d in planted(1)]
+    copies = [d | {"id": f"copy-{d['id']}"} for d in documents]
+    sources = [
+        write(tmp_path / "books.jsonl", documents),
+        write(tmp_path / "web.jsonl", copies),
+    ]
+    found = deduplicate(sources, tmp_path / "out", prefer=("source=web",))
+    assert all(d["id"].startswith("copy-") for d in found.documents)
 
 
 def test_what_only_shares_bands_stays(tmp_path):
     """Two texts with a common opening meet in a band; compared, they have little in common, so
-    neither goes.
+    neither is removed.
     """
     draw = drawing(3)
-    shared = words(draw, 260)
+    shared = words(draw, 390)
     documents = [
-        {"id": str(number), "text": " ".join([*shared, *words(draw, 300)])} for number in range(40)
+        {"id": str(number), "text": " ".join([*shared, *words(draw, 210)])} for number in range(40)
     ]
-    summary = deduplicate(
-        search(
-            [write(tmp_path / "in.jsonl", documents)],
-            tmp_path / "out",
-            decision=Decision(threshold=0.8),
-        )
-    )
-    assert summary.work["candidates"] > 20
-    assert summary.work["refuted"] == summary.work["candidates"]
-    assert summary.counts.kept == 40
+    found = deduplicate([write(tmp_path / "in.jsonl", documents)], tmp_path / "out")
+    counts = found.built["near_duplicate_pairs"]["in"].counts
+    assert counts.seen > 20
+    assert counts.kept == 0
+    assert found.counts.kept == 40
 
 
 def test_texts_of_few_or_no_words_are_equal_only_when_they_are(tmp_path):
     documents = [
-        {"id": str(n), "text": text}
+        {"id": f"d{n}", "text": text}
         for n, text in enumerate(["", "", "...", "!!", "one two", "One, two", "one three"])
     ]
-    summary = deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out"))
-    assert removed_of(tmp_path / "out").keys() == {"5"}
-    assert summary.work["too few words to be signed"] == 7
+    found = deduplicate([write(tmp_path / "in.jsonl", documents)], tmp_path / "out")
+    assert found.removed.keys() == {"d5"}
 
 
 def test_unreadable_lines_are_counted(tmp_path):
     path = write(tmp_path / "in.jsonl", planted(1, n=3))
     path.write_text(path.read_text() + "{not json\n" + '{"id": "x"}\n')
-    summary = deduplicate(search([path], tmp_path / "out"))
-    assert summary.counts.seen == 5
-    assert summary.counts.dropped["not JSON"] == summary.counts.dropped["no text"] == 1
-    assert (
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).counts
-        == summary.counts
-    )
+    found = deduplicate([path], tmp_path / "out")
+    assert found.counts.seen == 5
+    assert found.counts.dropped["not JSON"] == found.counts.dropped["no text"] == 1
 
 
-def test_a_killed_search_leaves_no_summary_and_can_be_run_again(tmp_path, monkeypatch):
+def test_a_killed_search_is_run_again(tmp_path, monkeypatch):
     source = write(tmp_path / "in.jsonl", planted(1))
-    deduplicate(search([source], tmp_path / "out"))
-    before = {name: (tmp_path / "out" / name).read_bytes() for name in TABLES}
+    expected = deduplicate([source], tmp_path / "expected").removed
 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(running, "decide", killed)
-        deduplicate(search([source], tmp_path / "out"))
-    with pytest.raises(NotPublished, match="no search for duplicates was finished"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means())
-    deduplicate(search([source], tmp_path / "out"))
-    assert {name: (tmp_path / "out" / name).read_bytes() for name in TABLES} == before
+        patched.setattr(removed_documents, "decide", killed)
+        deduplicate([source], tmp_path / "out")
+    assert not list((tmp_path / "out" / "removed_documents").glob("*/current.json"))
+    assert deduplicate([source], tmp_path / "out").removed == expected
 
 
-def test_a_changed_old_corpus_is_noticed(tmp_path):
-    old = write(tmp_path / "old.jsonl", planted(1))
-    deduplicate(search([old], tmp_path / "out"))
-    write(old, planted(1)[:-1])
-    new = write(tmp_path / "new.jsonl", [d | {"text": d["text"] + " more"} for d in planted(1)])
-    with pytest.raises(Mismatch, match=r"old\.jsonl: is gone or changed since it was indexed"):
-        deduplicate(
-            search(
-                [new], tmp_path / "more", against=tmp_path / "out", decision=Decision(by=("near",))
-            )
-        )
-
-
-def test_what_cannot_be_meant_is_said(tmp_path):
+def test_a_file_that_changed_while_it_was_read_is_noticed(tmp_path, monkeypatch):
     source = write(tmp_path / "in.jsonl", planted(1))
-    deduplicate(search([source], tmp_path / "out", decision=Decision(by=("text", "near"))))
-    with pytest.raises(BadInput, match="below the evidence's floor of 0.5"):
-        decide_again(
-            tmp_path / "out", tmp_path / "again", Decision(by=("near",), threshold=0.4), Means()
-        )
-    with pytest.raises(BadInput, match="was not searched by url"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("url",)), Means())
-    with pytest.raises(BadInput, match="is given twice"):
-        deduplicate(search([source, source], tmp_path / "again"))
+
+    def changed(*arguments, **more):
+        write(source, planted(1)[:-1])
+        return sound(*arguments, **more)
+
+    sound = removed_documents.decide
+    monkeypatch.setattr(removed_documents, "decide", changed)
+    with pytest.raises(Mismatch, match="has changed since the manifest was made"):
+        deduplicate([source], tmp_path / "out")
+
+
+def test_unusable_settings_are_refused(tmp_path):
+    source = write(tmp_path / "in.jsonl", planted(1))
+    with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
+        deduplicate([source], tmp_path / "out", threshold=0.4)
     with pytest.raises(BadInput, match="wanted some of digest, text, url, near"):
         Decision(by=("nearly",))
     with pytest.raises(BadInput, match="wanted more than 0 and at most 1"):
         Decision(threshold=1.2)
-    with pytest.raises(BadInput, match="write into another folder"):
-        deduplicate(
-            search(
-                [source],
-                tmp_path / "out",
-                against=tmp_path / "out",
-                decision=Decision(by=("text",)),
-            )
-        )
-    with pytest.raises(NotPublished, match="holds no index"):
-        deduplicate(search([source], tmp_path / "again", against=tmp_path / "nowhere"))
     assert set(KINDS) == {"digest", "text", "url", "near"}

@@ -1,0 +1,212 @@
+"""Writing the documents of one shard that no stage removed; see
+`lc_assets.stages.documents.clean_documents`.
+
+A file's records are read again, so that each is written with the fields that it came with; its text
+is the filtered one, less what is cut out of it.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from lc_assets.counts import Counts
+from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.formats.corpora.containers import json_line
+from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.gzipping import gzipped
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.staging import once
+from lc_assets.publishing import publish
+from lc_assets.sources.files import FileSource, own_id
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+)
+from lc_assets.stages.decontamination.contaminated_documents import Cutter
+from lc_assets.stages.deduplication.paragraphs import (
+    NOTHING_LEFT,
+    spans_by_id,
+    without,
+)
+from lc_assets.stages.documents.raw_snapshot import ShardFiles
+from lc_assets.stages.documents.shard_inputs import require_unchanged
+from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.tables import (
+    DROPPED,
+    FILTERED,
+    IDENTITY,
+    TableWriter,
+    read_lines,
+    read_schema,
+)
+
+JSON_SUFFIX: Final = ".jsonl.gz"
+TABLE_SUFFIX: Final = ".texts.parquet"
+CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
+"""Who the published documents are, in the order of their file."""
+TEXT: Final = "raw_content"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanTask:
+    """One shard of filtered documents, to be written into ``folder``.
+
+    Attributes:
+        documents: the filtered documents.
+        folder: of the version.
+        file_format: see `CleanDocumentsSettings`.
+        removed: reason of each removed document, by id.
+        source: where the records are; None where the filtered documents have all of their fields.
+        files: the shard, and its file in the source.
+        contamination: folder of `contaminated_documents` whose items are cut out of the texts;
+            None where contaminated documents are removed.
+        settings: that these were found by.
+        number: of the shard.
+        paragraphs: table of the paragraphs that are removed; None where texts stay whole.
+    """
+
+    documents: Path
+    folder: Path
+    file_format: str
+    removed: Mapping[str, str]
+    source: FileSource | None
+    files: ShardFiles
+    contamination: Path | None
+    settings: DecontaminationSettings
+    number: int
+    paragraphs: Path | None
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+@once
+def clean_shard(task: CleanTask) -> Counts:
+    """Write one shard."""
+    dropped, extra, n_kept = Counter[str](), Counter[str](characters=0), 0
+    edits = _edits_of(task)
+    with contextlib.ExitStack() as stack:
+        kept_table, dropped_table = (
+            stack.enter_context(
+                contextlib.closing(
+                    TableWriter(
+                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
+                    )
+                )
+            )
+            for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
+        )
+        write = stack.enter_context(_document_writer(task))
+        for line in read_lines(task.documents, batch_lines=16):
+            reason = task.removed.get(line["id"])
+            if reason is None and edits and not _edited(line, edits, extra):
+                reason = NOTHING_LEFT
+            if reason is not None:
+                dropped[reason] += 1
+                dropped_table.add(_dropped_line(line, reason))
+                continue
+            write(line)
+            n_kept += 1
+            extra["characters"] += len(line[TEXT])
+            who = {name: line[name] for name in CLEAN.names if name != "n_chars"}
+            kept_table.add(who | {"n_chars": len(line[TEXT])})
+    return Counts(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
+        extra=dict(extra),
+    )
+
+
+def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
+    """What changes a document's text, from its id and text, by what is changed."""
+    edits: dict[str, Callable[[str, str], str]] = {}
+    if task.paragraphs is not None:
+        spans = spans_by_id(task.paragraphs, task.number)
+        edits["edited"] = lambda name, text: without(text, spans.get(name, []))
+    if task.contamination is not None:
+        edits["cut"] = Cutter(task.contamination, task.name, task.settings).cut
+    return edits
+
+
+def _edited(
+    line: dict[str, Any], edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
+) -> bool:
+    """Change a document's text and count; return whether anything is left of it."""
+    before = line[TEXT]
+    for what, edit in edits.items():
+        text = edit(line["id"], line[TEXT])
+        n_gone = len(line[TEXT]) - len(text)
+        extra.update({f"documents {what}": int(n_gone > 0), f"characters {what}": n_gone})
+        line[TEXT] = text
+    return bool(line[TEXT].strip()) or not before.strip()
+
+
+@contextlib.contextmanager
+def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], object]]:
+    """Open the file of a shard's documents; yield what writes one line of the filtered table."""
+    with contextlib.ExitStack() as stack:
+        if task.file_format == "parquet":
+            staging = stack.enter_context(publish(task.folder / f"{task.name}{TABLE_SUFFIX}"))
+            schema = read_schema(task.documents)
+            table = stack.enter_context(contextlib.closing(TableWriter(staging, schema)))
+            yield lambda line: table.add(line, n_bytes=len(line[TEXT]))
+        else:
+            staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
+            stream = stack.enter_context(gzipped(staging))
+            records = None if task.source is None else _records(task, task.source)
+            yield lambda line: stream.write(
+                _json_line(line) if records is None else json_line(_record_of(line, records))
+            )
+
+
+def _json_line(line: dict[str, Any]) -> bytes:
+    fields = {name: line[name] for name in FILTERED.names if line[name] not in (None, "")}
+    return msgspec.json.encode(fields | {TEXT: line[TEXT]}) + b"\n"
+
+
+def _records(task: CleanTask, source: FileSource) -> Iterator[CorpusDocument]:
+    """The records of a shard's file, each under its document id."""
+    file, seen, shard = task.files.parts["documents"], set[str](), task.files.shard
+    if file is None:
+        raise CorruptFile(f"{shard.tag}: its file is missing")
+    require_unchanged(source.upstream, file)
+    for line, document in source.documents(file.path, task.folder / SCRATCH):
+        own = own_id(document, seen, shard)
+        if isinstance(document, CorpusDocument):
+            yield msgspec.structs.replace(document, id=shard.document_id(own or line))
+
+
+def _record_of(line: dict[str, Any], records: Iterator[CorpusDocument]) -> CorpusDocument:
+    """The record of a filtered document, with its text as it was filtered.
+
+    Raises:
+        Mismatch: when the file no longer holds it.
+    """
+    for record in records:
+        if record.id == line["id"]:
+            return msgspec.structs.replace(record, text=line[TEXT])
+    raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
+
+
+def _dropped_line(line: dict[str, Any], reason: str) -> dict[str, Any]:
+    return {
+        "id": line["id"],
+        "url": line["url"],
+        "reason": reason,
+        "value": None,
+        "reasons": [reason],
+        "values": [None],
+    }
