@@ -335,7 +335,7 @@ def schema_of(rules: RuleSet, *, perplexity: bool = False) -> pa.Schema:
 def _kept_line(task: FilterTask, part: _Part, line: int, record: Document) -> dict[str, Any]:
     shard = task.files.shard
     if isinstance(record, DocumentRecord):
-        named = {
+        named: dict[str, Any] = {
             "digest": record.digest,
             "source_domain": record.source_domain,
             "cc_segment": record.cc_segment,
