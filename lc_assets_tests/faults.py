@@ -105,7 +105,7 @@ def digests(built: Mapping[str, Built]) -> dict[str, str]:
 
 def finding(built: Built, claim: str) -> CheckResult:
     """What a build's audit said of one claim."""
-    (found,) = [found for found in built.findings if found.claim == claim]
+    (found,) = [found for found in built.findings if found.check == claim]
     return found
 
 

@@ -31,7 +31,7 @@ def checks_of(
     """Make the checks of one asset: one per claim of its stage, and one that reads every digest
     again.
     """
-    described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {
+    described = {claim.__name__: _sentence(claim) for claim in stage.checks} | {
         WHOLE: "Every file has the size and digest of the receipt."
     }
     if stage.name in ROSTERS_OF:
@@ -74,7 +74,7 @@ def findings_of(
     still.
     """
     published = lake.partition(stage.name, key).require()
-    wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
+    wanted = [claim for claim in stage.checks if claim.__name__ in chosen]
     evidence = check_input_of(lake, published, by_summary=stage.by_summary)
     found = [run_check(claim, evidence) for claim in wanted]
     served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
@@ -86,9 +86,9 @@ def _still_servable(lake: Lake, recipe: Recipe, published: Published) -> CheckRe
         return nothing_withdrawn_is_served(lake, recipe, published)
     except LcError as error:
         return CheckResult(
-            claim=WITHDRAWN,
+            check=WITHDRAWN,
             passed=False,
-            words=f"cannot be tested: {type(error).__name__}: {error}",
+            message=f"cannot be tested: {type(error).__name__}: {error}",
         )
 
 
@@ -106,10 +106,10 @@ def every_file_is_as_published(published: Published) -> CheckResult:
         else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
     )
     return CheckResult(
-        claim=WHOLE,
+        check=WHOLE,
         passed=not damage,
-        words=words,
-        numbers={"files": n_files, "bytes": published.receipt.n_bytes},
+        message=words,
+        values={"files": n_files, "bytes": published.receipt.n_bytes},
     )
 
 
@@ -120,11 +120,11 @@ def _sentence(claim: Check) -> str:
 def _result(finding: CheckResult, asset: dg.AssetKey) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=asset,
-        check_name=finding.claim,
+        check_name=finding.check,
         passed=finding.passed,
         severity=dg.AssetCheckSeverity.ERROR
         if finding.severity == "error"
         else dg.AssetCheckSeverity.WARN,
-        description=finding.words,
-        metadata=dict(finding.numbers),
+        description=finding.message,
+        metadata=dict(finding.values),
     )

@@ -159,7 +159,7 @@ def _outcomes(counts: Counts, counted: str) -> dict[str, dg.MetadataValue]:
 def audited(findings: Sequence[CheckResult]) -> str:
     """What the audit before publishing found, a line per claim."""
     return "\n".join(
-        f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}"
+        f"- {'✓' if finding.passed else '✗'} {finding.check.replace('_', ' ')}: {finding.message}"
         for finding in findings
     )
 

@@ -66,20 +66,20 @@ class BuildContext:
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one claim's test found.
+    """What one check found.
 
     Attributes:
-        claim: the claim's name, as in the Dagster UI.
+        check: the check's name, as in the Dagster UI.
         passed: whether it holds.
-        words: one sentence for people, with the numbers in it.
-        numbers: the same numbers, for plots.
+        message: one sentence with the values in it.
+        values: the same values, for plots.
         severity: an error blocks publication and everything downstream; a warning is shown.
     """
 
-    claim: str
+    check: str
     passed: bool
-    words: str
-    numbers: dict[str, float] = {}
+    message: str
+    values: dict[str, float] = {}
     severity: Literal["error", "warning"] = "error"
 
 
@@ -230,7 +230,7 @@ class Stage:
         code_version: raised by hand whenever the same inputs and settings would give other bytes.
         reads: the upstream stages, and which of their partitions.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
-        claims: what must hold of what it wrote.
+        checks: what must hold of what it wrote.
         write: writes and publishes one partition.
         show: plots, tables and numbers of a published version, for the UI and ``lc show``.
         state: of a stage that reads from outside the lake: what changes when that has changed.
@@ -253,7 +253,7 @@ class Stage:
     code_version: str
     reads: Mapping["Stage", Partitions]
     params: Callable[[Recipe, str], dict[str, Any]]
-    claims: tuple[Check, ...]
+    checks: tuple[Check, ...]
     write: Callable[["BuildContext", SnapshotId], "Built"]
     show: Callable[["BuildContext", "Built"], Shown] = lambda _context, _built: Shown()
     state: Callable[["BuildContext", SnapshotId], str] | None = None
@@ -456,7 +456,7 @@ def _staging_folder(
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
     """Put every claim of a stage to the test, on a draft or on what is published."""
-    return [run_check(claim, check_input) for claim in stage.claims]
+    return [run_check(claim, check_input) for claim in stage.checks]
 
 
 def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
@@ -465,9 +465,9 @@ def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
         return claim(check_input)
     except LcError as error:
         return CheckResult(
-            claim=claim.__name__,
+            check=claim.__name__,
             passed=False,
-            words=f"cannot be tested: {type(error).__name__}: {error}",
+            message=f"cannot be tested: {type(error).__name__}: {error}",
         )
 
 
@@ -548,7 +548,7 @@ def _require_passed(findings: Sequence[CheckResult], publishing: Publication) ->
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
+    said = "; ".join(f"{finding.check}: {finding.message}" for finding in wrong)
     raise CheckFailed(
         f"{publishing.partition.name} is not published, its checks failed: {said}. What was "
         f"written is kept in {publishing.reject()}"

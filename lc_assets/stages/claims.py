@@ -71,21 +71,21 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
     agrees = kept == counts.kept and dict(dropped) == counts.dropped
     found = f"{kept:,} kept + {dropped.total():,} dropped"
     return CheckResult(
-        claim="counts_add_up",
+        check="counts_add_up",
         passed=agrees,
-        words=f"{counts.seen:,} in = {found}"
+        message=f"{counts.seen:,} in = {found}"
         if agrees
         else f"tables hold {found}, the receipt says {counts}",
-        numbers={"documents in": counts.seen, "kept": kept, "dropped": dropped.total()},
+        values={"documents in": counts.seen, "kept": kept, "dropped": dropped.total()},
     )
 
 
-def all_that_was_kept_came_in(*stages: str) -> Check:
+def reads_all_upstream_documents(*stages: str) -> Check:
     """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them
     that it was made from.
     """
 
-    def nothing_was_lost_on_the_way(check_input: CheckInput) -> CheckResult:
+    def reads_all_upstream_documents(check_input: CheckInput) -> CheckResult:
         """The documents that came in are as many as the stage before kept."""
         read = [
             stage
@@ -95,13 +95,13 @@ def all_that_was_kept_came_in(*stages: str) -> Check:
         ]
         before = sum(check_input.only_input(stage).receipt.counts.kept for stage in read)
         return CheckResult(
-            claim="nothing_was_lost_on_the_way",
+            check="reads_all_upstream_documents",
             passed=before == check_input.counts.seen,
-            words=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} came in",
-            numbers={"kept before": before, "documents in": check_input.counts.seen},
+            message=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} came in",
+            values={"kept before": before, "documents in": check_input.counts.seen},
         )
 
-    return nothing_was_lost_on_the_way
+    return reads_all_upstream_documents
 
 
 def tables_fit(schema: pa.Schema | None = None) -> Check:
@@ -119,16 +119,18 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
             dropped, DROPPED, unique="id"
         )
         return CheckResult(
-            claim="the_tables_fit_their_schemas",
+            check="the_tables_fit_their_schemas",
             passed=not wrong,
-            words=f"{len(kept) + len(dropped):,} tables fit" if not wrong else "; ".join(wrong[:5]),
-            numbers={"tables": len(kept) + len(dropped), "complaints": len(wrong)},
+            message=f"{len(kept) + len(dropped):,} tables fit"
+            if not wrong
+            else "; ".join(wrong[:5]),
+            values={"tables": len(kept) + len(dropped), "complaints": len(wrong)},
         )
 
     return the_tables_fit_their_schemas
 
 
-def the_shards_add_up(check_input: CheckInput) -> CheckResult:
+def shard_counts_match(check_input: CheckInput) -> CheckResult:
     """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are
     there; names what is not so.
     """
@@ -141,7 +143,7 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
             else "there are no shards"
         )
         return CheckResult(
-            claim="the_shards_add_up", passed=not n_shards, words=words, severity="warning"
+            check="shard_counts_match", passed=not n_shards, message=words, severity="warning"
         )
     records = read_records(path)
     lost = [
@@ -153,9 +155,9 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
     counted = Counts.total([record.counts for record in records])
     agrees = counted == check_input.counts
     return CheckResult(
-        claim="the_shards_add_up",
+        check="shard_counts_match",
         passed=agrees and not lost,
-        words=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
+        message=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
         + (
             ""
             if agrees
@@ -165,7 +167,7 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
             )
         )
         + (f"; not as noted: {', '.join(lost[:3])}" if lost else ""),
-        numbers={"shards": len(records)},
+        values={"shards": len(records)},
     )
 
 
@@ -180,10 +182,10 @@ def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
         n_ids += len(ids)
         n_repeated += len(ids) - len(set(ids))
     return CheckResult(
-        claim="every_document_is_named_once",
+        check="every_document_is_named_once",
         passed=n_repeated == 0,
-        words=f"{n_ids:,} ids, {n_repeated:,} repeated",
-        numbers={"ids": n_ids, "repeated": n_repeated},
+        message=f"{n_ids:,} ids, {n_repeated:,} repeated",
+        values={"ids": n_ids, "repeated": n_repeated},
     )
 
 

@@ -75,7 +75,7 @@ def checks_of(stage: str, *, only: bool = False) -> Callable[[Bench], Measured]:
     def part(bench: Bench) -> Measured:
         found = stage_named(stage)
         keys = [bench.scale.whole] if only else bench.lake.keys(stage)
-        chosen = {claim.__name__ for claim in found.claims} | {WHOLE}
+        chosen = {claim.__name__ for claim in found.checks} | {WHOLE}
 
         def check() -> int:
             for key in keys:

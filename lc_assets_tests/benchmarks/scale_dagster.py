@@ -56,7 +56,7 @@ def write_history(instance: dg.DagsterInstance, n_snapshots: int) -> int:
             partition = key if stage.partitioned_by != "mix" else "by-tokens"
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(
-                    asset.key, partition=partition, tags=tags, metadata=metadata
+                    dg.AssetKey(stage.name), partition=partition, tags=tags, metadata=metadata
                 )
             )
             n_events += 1

@@ -269,7 +269,7 @@ def lines_stage(code_version="1"):
         reads={},
         write=lambda context, key: None,
         params=lambda _recipe, _key: {},
-        claims=(),
+        checks=(),
     )
 
 

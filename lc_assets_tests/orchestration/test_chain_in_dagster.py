@@ -239,7 +239,7 @@ def test_every_claim_is_a_check_that_passed(finished):
     for name, stage in BY_NAME.items():
         if not stage.wanted(finished.recipe):
             continue
-        checks = {claim.__name__ for claim in stage.claims} | {"every_file_is_as_published"}
+        checks = {claim.__name__ for claim in stage.checks} | {"every_file_is_as_published"}
         summaries = finished.instance.event_log_storage.get_asset_check_summary_records(
             [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]
         )

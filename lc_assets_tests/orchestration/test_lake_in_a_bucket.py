@@ -135,7 +135,7 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
             lake.partition("token_documents", name.split("/")[2]).require()
         )
         assert not finding.passed
-        assert name.rsplit("/", 1)[1] in finding.words
+        assert name.rsplit("/", 1)[1] in finding.message
     server.storage.create_file(
         "crawl",
         name,

@@ -98,7 +98,7 @@ def test_every_claim_about_them_is_a_check_that_passed(finished):
     for name in ASSETS:
         checks = [
             dg.AssetCheckKey(dg.AssetKey(name), claim.__name__)
-            for claim in stage_named(name).claims
+            for claim in stage_named(name).checks
         ]
         found = finished[1].event_log_storage.get_asset_check_summary_records(checks)
         assert {summary.last_check_execution_record.status.value for summary in found.values()} == {

@@ -94,7 +94,7 @@ def test_the_reports_tell_what_a_person_wants_to_know(instance):
 
 def test_every_claim_is_a_check_that_passed(instance):
     for name in ("length_report", "referral_report"):
-        checks = {claim.__name__ for claim in stage_named(name).claims} | {
+        checks = {claim.__name__ for claim in stage_named(name).checks} | {
             "every_file_is_as_published"
         }
         keys = [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]

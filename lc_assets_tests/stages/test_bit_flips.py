@@ -82,7 +82,7 @@ def test_every_flipped_bit_is_found(everything):
                 ):
                     flip(published.home / fact.path, bit)
                     said = (
-                        [every_file_is_as_published(published).words]
+                        [every_file_is_as_published(published).message]
                         if number == 0
                         else published.damage()
                     )
@@ -137,7 +137,7 @@ def test_every_flipped_bit_of_receipts_and_pointers_is_found(everything):
                 path,
                 lambda partition=partition: every_file_is_as_published(
                     partition.require()
-                ).words.split("; ")[:-1],
+                ).message.split("; ")[:-1],
             )
             total.update({"bits": n_bits, "found": found})
     print(f"\nreceipts and pointers: {total['found']} of {total['bits']} flipped bits found")

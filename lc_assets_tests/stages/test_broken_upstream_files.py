@@ -109,7 +109,7 @@ def assert_leaves_out(context: BuildContext, reason: str) -> None:
     assert filtered.extra[f"shards skipped: {reason}"] == 1
     warned = finding(built["filtered_documents"], "every_shard_was_filtered")
     assert (warned.passed, warned.severity) == (False, "warning")
-    assert warned.words == f"2 of 3 shards filtered; shards skipped: {reason} (1), such as {TAG}"
+    assert warned.message == f"2 of 3 shards filtered; shards skipped: {reason} (1), such as {TAG}"
     assert not list(built["filtered_documents"].published.folder.glob("0000-en_middle*"))
     assert adds_up(built["filtered_documents"])
 
@@ -122,7 +122,7 @@ def assert_whole_again(context: BuildContext, sound: Sound, stages=JUDGED) -> No
         27,
     )
     assert (
-        finding(built["filtered_documents"], "every_shard_was_filtered").words
+        finding(built["filtered_documents"], "every_shard_was_filtered").message
         == "3 of 3 shards filtered"
     )
 
@@ -192,12 +192,12 @@ def test_without_a_list_of_duplicates_every_document_is_unique(context, sound, f
     assert filtered.dropped == {"duplicate": 2, "long_enough": 3, "symbols": 3}
     assert filtered.extra["shards treated as unique"] == 1
     warned = finding(built["filtered_documents"], "every_shard_was_filtered")
-    assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (
+    assert (warned.passed, warned.severity, warned.values["shards treated as unique"]) == (
         False,
         "warning",
         1,
     )
-    assert "3 of 3 shards filtered; 1 of them without a list of duplicates" in warned.words
+    assert "3 of 3 shards filtered; 1 of them without a list of duplicates" in warned.message
     assert adds_up(built["filtered_documents"])
     mend(trusting, sound, "duplicates")
     assert_whole_again(trusting, sound)
@@ -244,7 +244,7 @@ def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, drop
     warned = finding(built, "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert (
-        warned.words
+        warned.message
         == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
     )
     mend(context, sound, part)
@@ -282,7 +282,7 @@ def test_a_shard_without_documents_is_a_shard(context, sound):
         18,
     )
     assert (
-        finding(built["filtered_documents"], "every_shard_was_filtered").words
+        finding(built["filtered_documents"], "every_shard_was_filtered").message
         == "3 of 3 shards filtered"
     )
     assert sorted(

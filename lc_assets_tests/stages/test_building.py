@@ -33,14 +33,14 @@ from lc_assets.stages.recipe import Recipe
 def it_says_hello(evidence):
     """The file says hello."""
     said = (evidence.folder / "a.txt").read_bytes()
-    return CheckResult(claim="it_says_hello", passed=said == b"hello", words=f"it says {said!r}")
+    return CheckResult(check="it_says_hello", passed=said == b"hello", message=f"it says {said!r}")
 
 
 def it_is_short(evidence):
     """The file is short."""
     n_bytes = (evidence.folder / "a.txt").stat().st_size
     return CheckResult(
-        claim="it_is_short", passed=n_bytes < 4, words=f"{n_bytes} bytes", severity="warning"
+        check="it_is_short", passed=n_bytes < 4, message=f"{n_bytes} bytes", severity="warning"
     )
 
 
@@ -50,7 +50,7 @@ def a_stage(**changes):
         "code_version": "1",
         "reads": {},
         "params": lambda recipe, key: {"min_words": recipe.filtered_documents.min_words},
-        "claims": (it_says_hello, it_is_short),
+        "checks": (it_says_hello, it_is_short),
         "write": lambda context, key: build(context, a_stage(), key, saying(b"hello")),
     }
     return Stage(**(fields | changes))
@@ -80,7 +80,7 @@ def test_what_is_built_is_published_with_its_findings(context):
     """A warning does not block; the receipt states counts, settings and what it was made of."""
     built = build(context, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
     assert context.lake.partition("toy", "k").require() == built.published
-    assert [(finding.claim, finding.passed) for finding in built.findings] == [
+    assert [(finding.check, finding.passed) for finding in built.findings] == [
         ("it_says_hello", True),
         ("it_is_short", False),
     ]
@@ -176,10 +176,10 @@ def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
 def test_inputs_are_the_published_versions(context):
     """A stage's inputs are named with their digests, and it can find those very versions later."""
     upstream = build(context, a_stage(), "k", saying(b"hello"))
-    reads = a_stage(name="reader", reads={a_stage(): SAME_SNAPSHOT}, claims=())
+    reads = a_stage(name="reader", reads={a_stage(): SAME_SNAPSHOT}, checks=())
     built = build(context, reads, "k", saying(b"x"))
     assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
-    build(context, a_stage(code_version="2", claims=()), "k", saying(b"other"))
+    build(context, a_stage(code_version="2", checks=()), "k", saying(b"other"))
     assert (
         check_input_of(context.lake, built.published).only_input("toy").folder
         == upstream.published.folder
@@ -192,10 +192,10 @@ def test_a_global_stage_reads_every_partition_it_wants(context):
     """All published partitions are inputs, or those that it chooses."""
     for key in ("a", "b", "c"):
         build(context, a_stage(), key, saying(b"hello"))
-    everything = a_stage(name="all", reads={a_stage(): ALL_SNAPSHOTS}, claims=())
+    everything = a_stage(name="all", reads={a_stage(): ALL_SNAPSHOTS}, checks=())
     some = a_stage(
         name="some",
-        claims=(),
+        checks=(),
         reads={a_stage(): ALL_SNAPSHOTS.where(lambda recipe, key, other: other != "b")},
     )
     assert list(
@@ -257,7 +257,7 @@ def flush(path):
 
 publishing.flush = flush
 workshop = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
-stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=None, params=lambda r, k: {}, claims=())
+stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=None, params=lambda r, k: {}, checks=())
 built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
 print("digest", built.published.digest, built.counts.kept)
 """

@@ -182,7 +182,7 @@ def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
     try:
         path.write_text(whole.replace(old, new))
         findings = {
-            finding.claim: finding.passed
+            finding.check: finding.passed
             for finding in audit(card.STAGE, check_input_of(lake.context.lake, published))
         }
     finally:

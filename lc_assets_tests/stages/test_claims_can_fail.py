@@ -412,15 +412,15 @@ SPOILS = [
                 "every_document_is_named_once",
                 lambda check_input: repeat_the_first_id(check_input, "*.documents.parquet"),
             ),
-            ("the_shards_add_up", lose_a_shard),
+            ("shard_counts_match", lose_a_shard),
         )
     ),
     *(
-        (stage, "the_shards_add_up", see_one_more)
+        (stage, "shard_counts_match", see_one_more)
         for stage in ("filtered_documents", "document_signatures", "token_documents")
     ),
     *(
-        (stage, "the_shards_add_up", forget_what_shards_there_are)
+        (stage, "shard_counts_match", forget_what_shards_there_are)
         for stage in ("filtered_documents", "document_signatures", "token_documents")
     ),
     ("filtered_documents", "every_shard_was_filtered", lose_a_shard),
@@ -433,7 +433,7 @@ SPOILS = [
     ("filtered_documents", "the_sweeps_meet_the_counts", lose_a_sweep),
     ("filtered_documents", "the_sweeps_meet_the_counts", sweep_below_nothing),
     *(
-        (stage, "nothing_was_lost_on_the_way", see_one_more)
+        (stage, "reads_all_upstream_documents", see_one_more)
         for stage in (
             "document_keys",
             "document_signatures",
@@ -502,7 +502,7 @@ SPOILS = [
             ),
         )
     ),
-    ("token_grid", "nothing_was_lost_on_the_way", see_one_more),
+    ("token_grid", "reads_all_upstream_documents", see_one_more),
     (
         "token_grid",
         "every_row_is_planned_once",
@@ -598,13 +598,13 @@ def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
     """Each way of being wrong is found by the claim that is there to find it, and was not there
     before.
     """
-    test = {found.__name__: found for found in stage_named(stage).claims}[claim]
+    test = {found.__name__: found for found in stage_named(stage).checks}[claim]
     check_input = shown(stage)
     assert test(check_input).passed
     found = test(spoil(check_input))
     assert not found.passed
-    assert found.claim == claim
-    assert found.words
+    assert found.check == claim
+    assert found.message
 
 
 def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
@@ -614,7 +614,7 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
     check_input = shown("longcrawl")
     (claim,) = [
         claim
-        for claim in stage_named("longcrawl").claims
+        for claim in stage_named("longcrawl").checks
         if claim.__name__ == "no_document_is_on_both_sides"
     ]
     assert claim(check_input).passed
@@ -626,7 +626,7 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
     edit_column(new, "digest", lambda digests: [*digests[:-1], trained_on])
     found = claim(replace(check_input, inputs=grids))
     assert not found.passed
-    assert trained_on in found.words
+    assert trained_on in found.message
 
 
 def test_every_claim_of_the_chain_is_put_to_this_test():
@@ -646,7 +646,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         for claim in (
             "the_links_add_up",
             "pages_and_targets_have_their_keys",
-            "nothing_was_lost_on_the_way",
+            "reads_all_upstream_documents",
         )
     }
     elsewhere |= {
@@ -657,33 +657,33 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         for claim in (
             "evidence_is_as_it_says",
             "the_text_holds_what_the_evidence_says",
-            "the_shards_add_up",
+            "shard_counts_match",
         )
     }
     elsewhere |= {
         (found.name, claim.__name__)
         for found in STAGES
-        for claim in found.claims
+        for claim in found.checks
         if found.name in OF_A_CRAWL
     }
-    elsewhere |= {("html_index", claim.__name__) for claim in stage_named("html_index").claims}
+    elsewhere |= {("html_index", claim.__name__) for claim in stage_named("html_index").checks}
     elsewhere |= {
         (name, claim.__name__)
         for name in ("length_report", "referral_report")
-        for claim in stage_named(name).claims
+        for claim in stage_named(name).checks
     }
     elsewhere |= {
-        ("removed_documents", claim.__name__) for claim in stage_named("removed_documents").claims
+        ("removed_documents", claim.__name__) for claim in stage_named("removed_documents").checks
     }
     elsewhere |= {
-        ("signature_index", claim.__name__) for claim in stage_named("signature_index").claims
+        ("signature_index", claim.__name__) for claim in stage_named("signature_index").checks
     }
     elsewhere |= {
         ("withdrawn_documents", claim)
         for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
     }
     elsewhere |= {
-        ("clean_documents", claim.__name__) for claim in stage_named("clean_documents").claims
+        ("clean_documents", claim.__name__) for claim in stage_named("clean_documents").checks
     }
     elsewhere |= {("snapshot_withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {
@@ -695,7 +695,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         | {("longcrawl", "no_document_is_on_both_sides")}
         | elsewhere
     )
-    assert spoilt == {(found.name, claim.__name__) for found in STAGES for claim in found.claims}
+    assert spoilt == {(found.name, claim.__name__) for found in STAGES for claim in found.checks}
 
 
 def _copied(published, tmp_path):

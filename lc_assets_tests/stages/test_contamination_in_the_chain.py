@@ -188,7 +188,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     published = built["contaminated_documents"].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
-    test = {found.__name__: found for found in contamination.STAGE.claims}[claim]
+    test = {found.__name__: found for found in contamination.STAGE.checks}[claim]
     assert test(evidence).passed
     (path,) = [
         path
@@ -199,7 +199,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     pq.write_table(pa.Table.from_pylist(spoil(table.to_pylist()), schema=table.schema), path)
     found = test(evidence)
     assert not found.passed
-    assert found.words
+    assert found.message
     assert victim
 
 

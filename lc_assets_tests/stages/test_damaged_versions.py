@@ -121,7 +121,7 @@ def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
         assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, (
             f"{published.name} {name}"
         )
-        assert all(finding.words for finding in failed)
+        assert all(finding.message for finding in failed)
 
 
 def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
@@ -251,8 +251,8 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     flipped(grid.folder / "train.zarr/c/0/0")
     said = every_file_is_as_published(grid)
     assert not said.passed
-    assert said.words.startswith("train.zarr/c/0/0: digest ")
-    assert said.words.endswith(f"remove the folder {grid.folder} and materialize this partition")
+    assert said.message.startswith("train.zarr/c/0/0: digest ")
+    assert said.message.endswith(f"remove the folder {grid.folder} and materialize this partition")
     shutil.rmtree(grid.folder)
     statuses = {found.name: found.status for found in plan(context.lake, context.recipe, SNAPSHOTS)}
     assert {name for name, status in statuses.items() if status == "stale"} == {f"token_grid/{OLD}"}

@@ -669,7 +669,7 @@ def drop_for_another_reason(check_input: CheckInput) -> CheckInput:
 
 
 SPOILS = [
-    ("nothing_was_lost_on_the_way", see_one_more),
+    ("reads_all_upstream_documents", see_one_more),
     ("the_index_adds_up", lose_a_line),
     ("the_index_adds_up", drop_for_another_reason),
     ("the_index_adds_up", lambda check_input: extra(check_input, captures=1)),
@@ -709,18 +709,18 @@ def test_a_claim_says_when_it_does_not_hold(stood, tmp_path, claim, spoil):
     before.
     """
     context, built = stood
-    test = {found.__name__: found for found in STAGE.claims}[claim]
+    test = {found.__name__: found for found in STAGE.checks}[claim]
     folder = Path(shutil.copytree(built.published.folder, tmp_path / "copy"))
     check_input = replace(check_input_of(context.lake, built.published), folder=folder)
     assert test(check_input).passed
     found = test(spoil(check_input))
     assert not found.passed
-    assert found.claim == claim
-    assert found.words
+    assert found.check == claim
+    assert found.message
 
 
 def test_every_claim_is_put_to_this_test():
-    assert {claim for claim, _ in SPOILS} == {claim.__name__ for claim in STAGE.claims}
+    assert {claim for claim, _ in SPOILS} == {claim.__name__ for claim in STAGE.checks}
 
 
 def test_common_crawls_own_layout_is_read(filtered, crowded, tmp_path):

@@ -152,7 +152,7 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
     assert {found.counts.seen for group in built.values() for found in group.values()} == {0}
     warned = finding(built[OLD]["raw_snapshot"], "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
-    assert warned.words == "no shard is listed for these languages, buckets and shard numbers"
+    assert warned.message == "no shard is listed for these languages, buckets and shard numbers"
     for split in SPLITS:
         assert GridReader(
             built[OLD]["token_grid"].published.folder / f"{split}.zarr"

@@ -378,12 +378,12 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, patte
     published = context.lake.partition(module.STAGE.name, OLD).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
-    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    test = {found.__name__: found for found in module.STAGE.checks}[claim]
     assert test(evidence).passed
     edited(first_filled(folder, pattern), spoil)
     found = test(evidence)
     assert not found.passed
-    assert found.words
+    assert found.message
 
 
 def test_a_child_from_the_other_side_is_seen(made, tmp_path):
@@ -435,5 +435,5 @@ def test_every_claim_is_put_to_these_tests():
     assert spoilt == {
         (module.STAGE.name, claim.__name__)
         for module in (link_claims, longpack)
-        for claim in module.STAGE.claims
+        for claim in module.STAGE.checks
     }

@@ -360,12 +360,12 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil
     ).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
-    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    test = {found.__name__: found for found in module.STAGE.checks}[claim]
     assert test(evidence).passed
     edited(folder / module.TABLE, spoil)
     found = test(evidence)
     assert not found.passed
-    assert found.words
+    assert found.message
 
 
 def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream, monkeypatch):

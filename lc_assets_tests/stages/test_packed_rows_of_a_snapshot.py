@@ -249,7 +249,7 @@ def test_a_document_taken_once_too_often_is_found(lake):
     found = every_token_is_packed_as_often_as_asked(
         replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params))
     )
-    assert "more or fewer pieces" in found.words
+    assert "more or fewer pieces" in found.message
 
 
 def publish(lake, stage, tables, counts):

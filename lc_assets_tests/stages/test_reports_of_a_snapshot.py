@@ -428,9 +428,9 @@ def test_other_words_are_another_version(made, tmp_path):
     ]
     assert again.published.digest != built["referral_report"].published.digest
     (finding,) = [
-        finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"
+        finding for finding in again.findings if finding.check == "referrals_are_counted_anew"
     ]
-    assert finding.numbers["counted anew"] == 0
+    assert finding.values["counted anew"] == 0
     missing = msgspec.structs.replace(
         recipe, referral_report=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
     )
@@ -594,21 +594,21 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, patter
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {
         found.__name__: found
-        for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.claims
+        for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.checks
     }[claim]
     assert test(evidence).passed
     edit(folder, pattern, change)
     found = test(evidence)
     assert not found.passed
-    assert found.claim == claim
-    assert found.words
+    assert found.check == claim
+    assert found.message
 
 
 def test_every_claim_is_put_to_this_test():
     claims = {
         (stage.name, claim.__name__)
         for stage in (lengths.STAGE, referrals.STAGE)
-        for claim in stage.claims
+        for claim in stage.checks
     }
     assert {(stage, claim) for stage, claim, *_ in SPOILS} == claims
     assert referral_claims.COUNTED_AGAIN > 0

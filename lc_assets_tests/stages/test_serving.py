@@ -68,8 +68,8 @@ def test_everything_stale_fails_until_it_is_made_again(lake):
     for of in OF_NEW:
         found = served(lake, of)
         assert not found.passed
-        assert "older than the lists" in found.words
-        assert f"1 withdrawn documents are served, such as {name}" in found.words
+        assert "older than the lists" in found.message
+        assert f"1 withdrawn documents are served, such as {name}" in found.message
     look_up(lake)
     assert [of for of in OF_NEW + OF_OLD if not served(lake, of).passed] == OF_NEW
     lake.build()
@@ -110,7 +110,7 @@ def test_the_same_content_is_looked_for_too(lake):
     look_up(lake)
     found = served(lake, f"token_grid/{OLD}")
     assert not found.passed
-    assert id_of(OLD, COPIED + 1) in found.words
+    assert id_of(OLD, COPIED + 1) in found.message
     lake.build()
     assert served(lake, f"token_grid/{OLD}").passed
 
@@ -130,7 +130,7 @@ def test_a_snapshot_that_was_not_looked_through_fails(lake):
     receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
     found = served(lake, f"token_grid/{OLD}")
     assert not found.passed
-    assert f"made before document_keys/{OLD}" in found.words
+    assert f"made before document_keys/{OLD}" in found.message
 
 
 def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
@@ -147,7 +147,7 @@ def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
         spoil(grid.home / "rows.parquet", column, line[column])
         found = served(lake, grid.name)
         assert not found.passed, column
-        assert "1 withdrawn documents are served" in found.words
+        assert "1 withdrawn documents are served" in found.message
         (grid.home / "rows.parquet").write_bytes(sound)
     assert served(lake, grid.name).passed
 
@@ -195,7 +195,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
         (found,) = findings_of(
             lake.lake, stage_named(stage), key, {CLAIM}, recipe=lake.context.recipe
         )
-        assert (found.claim, found.passed) == (CLAIM, False)
+        assert (found.check, found.passed) == (CLAIM, False)
     assert {found.name for found in map(stage_named, ROSTERS_OF)} == {
         "token_grid",
         "longcrawl",
@@ -210,7 +210,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
         lake.lake, stage_named("blended_mix"), "by-tokens", {CLAIM}, recipe=lake.context.recipe
     )
     assert not found.passed
-    assert "cannot be tested" in found.words
+    assert "cannot be tested" in found.message
 
 
 def test_another_policy_than_the_look_ups_fails(lake):
@@ -231,4 +231,4 @@ def test_another_policy_than_the_look_ups_fails(lake):
 def test_a_look_up_that_never_was_fails(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     shutil.rmtree(Path(lake.lake.partition("withdrawn_documents").folder))
-    assert "never materialized" in served(lake, f"token_grid/{NEW}").words
+    assert "never materialized" in served(lake, f"token_grid/{NEW}").message

@@ -357,7 +357,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     published = built[OLD].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(workshop.lake, published), folder=folder)
-    test = {found.__name__: found for found in signature_bands.STAGE.claims}[claim]
+    test = {found.__name__: found for found in signature_bands.STAGE.checks}[claim]
     assert test(evidence).passed
     spoil(folder)
     try:
@@ -365,10 +365,10 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     except CorruptFile:
         return
     assert not found.passed
-    assert found.words
+    assert found.message
 
 
 def test_every_claim_is_put_to_this_test():
     assert {claim for claim, _ in SPOILS} == {
-        claim.__name__ for claim in signature_bands.STAGE.claims
+        claim.__name__ for claim in signature_bands.STAGE.checks
     }

@@ -103,10 +103,10 @@ def test_other_signatures_upstream_are_told(tmp_path):
     publish_signatures(upstream, TAGS[0], change=lambda numbers: numbers ^ np.uint32(1))
     made = built(tmp_path / "a", upstream)
     found = next(
-        finding for finding in made.findings if finding.claim == "the_published_signatures_are_ours"
+        finding for finding in made.findings if finding.check == "the_published_signatures_are_ours"
     )
     assert (found.passed, found.severity) == (False, "warning")
-    assert "4 of 4 that were checked differ" in found.words
+    assert "4 of 4 that were checked differ" in found.message
 
 
 def test_a_broken_file_upstream_is_counted_and_computed(tmp_path):
@@ -123,7 +123,7 @@ def test_the_fast_scheme_is_named_in_the_files(tmp_path):
     path = made.published.folder / "0000-en_head.minhash.parquet"
     assert scheme_label_of(path, where="here") == FAST.label
     assert next(
-        finding for finding in made.findings if finding.claim == "one_scheme_signed_all"
+        finding for finding in made.findings if finding.check == "one_scheme_signed_all"
     ).passed
 
 
@@ -143,7 +143,7 @@ def test_a_file_that_lost_a_document_is_found(tmp_path):
             ).require()
         },
     )
-    assert "names other documents" in signing.every_document_is_signed_or_short(check_input).words
+    assert "names other documents" in signing.every_document_is_signed_or_short(check_input).message
 
 
 def corpus(folder):

@@ -464,12 +464,12 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, 
     published = made.lake.partition(module.STAGE.name, key).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(made.lake, published), folder=folder)
-    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    test = {found.__name__: found for found in module.STAGE.checks}[claim]
     assert test(evidence).passed
     edited(folder / module.TABLE, spoil)
     found = test(evidence)
     assert not found.passed
-    assert found.words
+    assert found.message
 
 
 def test_the_same_bytes_whatever_stood_before(made, tmp_path):

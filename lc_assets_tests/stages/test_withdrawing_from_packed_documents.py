@@ -154,7 +154,7 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
     for stage, key in places:
         found = served(context, stage, key)
         assert not found.passed
-        assert name in found.words
+        assert name in found.message
     build(context)
     assert all(served(context, stage, key).passed for stage, key in places)
     assert name not in {span["child_id"] for span in spans_of(context)} | packed_ids(context)

@@ -37,10 +37,10 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
-    all_that_was_kept_came_in,
     documents_files,
     evenly_spaced,
-    the_shards_add_up,
+    reads_all_upstream_documents,
+    shard_counts_match,
 )
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
@@ -260,11 +260,11 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
         not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines
     )
     return CheckResult(
-        claim="evidence_is_as_it_says",
+        check="evidence_is_as_it_says",
         passed=len(condemned) == n_counted and not strange and not n_wrong,
-        words=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(strange):,} "
+        message=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(strange):,} "
         f"not known; {n_wrong:,} impossible shares",
-        numbers={"condemned": len(condemned), "evidence": len(lines)},
+        values={"condemned": len(condemned), "evidence": len(lines)},
     )
 
 
@@ -277,11 +277,11 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
     chosen = {names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)}
     wrong = _other_evidence(check_input, chosen, by_id) if chosen else []
     return CheckResult(
-        claim="the_text_holds_what_the_evidence_says",
+        check="the_text_holds_what_the_evidence_says",
         passed=not wrong,
-        words=f"{len(chosen):,} of {len(names):,} documents scanned again, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(names):,} documents scanned again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"scanned again": len(chosen), "differ": len(wrong)},
+        values={"scanned again": len(chosen), "differ": len(wrong)},
     )
 
 
@@ -314,11 +314,11 @@ STAGE = Stage(
     code_version="2",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
-    claims=(
-        all_that_was_kept_came_in("filtered_documents"),
+    checks=(
+        reads_all_upstream_documents("filtered_documents"),
         evidence_is_as_it_says,
         the_text_holds_what_the_evidence_says,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     sharding=Sharding(
         reads=_reads,

@@ -49,9 +49,9 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
-    all_that_was_kept_came_in,
     documents_files,
-    the_shards_add_up,
+    reads_all_upstream_documents,
+    shard_counts_match,
 )
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -339,11 +339,11 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
             f"says {extra}"
         )
     return CheckResult(
-        claim="every_document_is_signed_or_short",
+        check="every_document_is_signed_or_short",
         passed=not wrong,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or f"{n_signed:,} signatures, {n_short:,} texts of fewer than 13 words",
-        numbers={"signatures": n_signed, TOO_SHORT: n_short},
+        values={"signatures": n_signed, TOO_SHORT: n_short},
     )
 
 
@@ -356,9 +356,9 @@ def one_scheme_signed_all(check_input: CheckInput) -> CheckResult:
         for path in finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
     }
     return CheckResult(
-        claim="one_scheme_signed_all",
+        check="one_scheme_signed_all",
         passed=len(labels) < 2,
-        words=f"signed by {' and '.join(sorted(labels)) or 'none: there are no shards'}",
+        message=f"signed by {' and '.join(sorted(labels)) or 'none: there are no shards'}",
     )
 
 
@@ -369,13 +369,13 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
     extra = check_input.counts.extra
     n_different, n_broken = extra.get(DIFFERENT, 0), extra.get(BROKEN, 0)
     return CheckResult(
-        claim="the_published_signatures_are_ours",
+        check="the_published_signatures_are_ours",
         passed=not n_different and not n_broken,
-        words=f"{extra.get(PUBLISHED, 0):,} published, {extra.get(COMPUTED, 0):,} computed; "
+        message=f"{extra.get(PUBLISHED, 0):,} published, {extra.get(COMPUTED, 0):,} computed; "
         f"{n_different:,} of "
         f"{extra.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are "
         "broken and were computed instead",
-        numbers={
+        values={
             name: extra.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)
         },
         severity="warning",
@@ -394,12 +394,12 @@ STAGE = Stage(
         "signatures": recipe.document_signatures.signatures,
         "schemes": [RPV2.label, FAST.label],
     },
-    claims=(
-        all_that_was_kept_came_in("filtered_documents"),
+    checks=(
+        reads_all_upstream_documents("filtered_documents"),
         every_document_is_signed_or_short,
         one_scheme_signed_all,
         the_published_signatures_are_ours,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
     group="documents",

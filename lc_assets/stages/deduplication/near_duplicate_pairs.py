@@ -242,12 +242,12 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
     n_twice = len(lines) - len({frozenset((a, b)) for a, b, _ in lines if a != b})
     right = len(lines) == check_input.counts.kept and not n_unlike and not n_strange and not n_twice
     return CheckResult(
-        claim="the_pairs_add_up",
+        check="the_pairs_add_up",
         passed=right,
-        words=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice or of "
+        message=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice or of "
         "one document, "
         f"{n_unlike:,} less alike than {floor}, {n_strange:,} of other snapshots",
-        numbers={"pairs": len(lines)},
+        values={"pairs": len(lines)},
     )
 
 
@@ -260,11 +260,11 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
     texts = _texts(check_input, {line[side] for line in chosen for side in ("a", "b")})
     wrong = [line for line in chosen if _unlike(texts, line)]
     return CheckResult(
-        claim="pairs_are_as_alike_as_they_say",
+        check="pairs_are_as_alike_as_they_say",
         passed=not wrong,
-        words=f"{len(chosen):,} of {len(lines):,} pairs compared anew, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(lines):,} pairs compared anew, {len(wrong):,} differ"
         + (f", such as {wrong[0]['a']} and {wrong[0]['b']}" if wrong else ""),
-        numbers={"compared anew": len(chosen), "differ": len(wrong)},
+        values={"compared anew": len(chosen), "differ": len(wrong)},
     )
 
 
@@ -315,7 +315,7 @@ STAGE = Stage(
     code_version="2",
     reads={FILTERED_DOCUMENTS: THIS_AND_OLDER.summarized(), SIGNATURE_INDEX: THIS_AND_OLDER},
     params=_params,
-    claims=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
+    checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
     group="documents",
     job="snapshot_documents",
     pool=WORKERS,

@@ -310,12 +310,12 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
         and len(known) == check_input.counts.seen
     )
     return CheckResult(
-        claim="removals_add_up",
+        check="removals_add_up",
         passed=right,
-        words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
+        message=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
         "twice, "
         f"{len(strange):,} not known; counted were {check_input.counts.dropped}",
-        numbers={"removed": len(ids)},
+        values={"removed": len(ids)},
     )
 
 
@@ -331,11 +331,11 @@ def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckRes
         if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]
     ]
     return CheckResult(
-        claim="every_near_duplicate_has_one_that_stays",
+        check="every_near_duplicate_has_one_that_stays",
         passed=not wrong,
-        words=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too"
+        message=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"wrong": len(wrong)},
+        values={"wrong": len(wrong)},
     )
 
 
@@ -353,11 +353,11 @@ def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
         | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn)
     )
     return CheckResult(
-        claim="everything_withdrawn_goes",
+        check="everything_withdrawn_goes",
         passed=not wrong,
-        words=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
+        message=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"withdrawn": len(withdrawn), "wrong": len(wrong)},
+        values={"withdrawn": len(withdrawn), "wrong": len(wrong)},
     )
 
 
@@ -412,7 +412,7 @@ STAGE = Stage(
         SNAPSHOT_WITHDRAWALS: SAME_SNAPSHOT,
     },
     params=_params,
-    claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
+    checks=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
     group="documents",
     job="snapshot_rows",
     pool=WORKERS,

@@ -232,11 +232,11 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
     )
     right = not wrong and n_documents == before == check_input.counts.seen
     return CheckResult(
-        claim="every_document_has_its_place",
+        check="every_document_has_its_place",
         passed=right,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or f"{n_documents:,} documents in {len(manifest.documents):,} files, {before:,} came in",
-        numbers={"documents": n_documents},
+        values={"documents": n_documents},
     )
 
 
@@ -265,11 +265,11 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
                 wrong.append(f"file {number}, band {band}")
     right = not wrong and n_signed == check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
-        claim="bands_ascend",
+        check="bands_ascend",
         passed=right,
-        words=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} counted, "
+        message=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} counted, "
         f"{len(wrong):,} bands wrong" + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"signed": n_signed, "wrong": len(wrong)},
+        values={"signed": n_signed, "wrong": len(wrong)},
     )
 
 
@@ -288,11 +288,11 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
         name for name, same in (_same_again(check_input, *place) for place in chosen) if not same
     ]
     return CheckResult(
-        claim="bands_are_those_of_the_signatures",
+        check="bands_are_those_of_the_signatures",
         passed=not wrong,
-        words=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"shards cut anew": len(chosen), "differ": len(wrong)},
+        values={"shards cut anew": len(chosen), "differ": len(wrong)},
     )
 
 
@@ -341,7 +341,7 @@ STAGE = Stage(
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, DOCUMENT_SIGNATURES: SAME_SNAPSHOT},
     params=_params,
-    claims=(every_document_has_its_place, bands_ascend, bands_are_those_of_the_signatures),
+    checks=(every_document_has_its_place, bands_ascend, bands_are_those_of_the_signatures),
     group="documents",
     job="snapshot_documents",
     pool=WORKERS,

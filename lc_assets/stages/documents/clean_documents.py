@@ -32,11 +32,11 @@ from lc_assets.stages.building import (
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
-    all_that_was_kept_came_in,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
-    the_shards_add_up,
+    reads_all_upstream_documents,
+    shard_counts_match,
 )
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
@@ -140,11 +140,11 @@ def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
         if list(_lengths(check_input, name)) != expected:
             wrong.append(name)
     return CheckResult(
-        claim="files_hold_the_documents",
+        check="files_hold_the_documents",
         passed=not wrong,
-        words=f"{n_documents:,} documents; {len(wrong):,} files differ from their tables"
+        message=f"{n_documents:,} documents; {len(wrong):,} files differ from their tables"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"documents": n_documents, "differ": len(wrong)},
+        values={"documents": n_documents, "differ": len(wrong)},
     )
 
 
@@ -185,12 +185,12 @@ STAGE = Stage(
         REMOVED_DOCUMENTS: SAME_SNAPSHOT,
     },
     params=_params,
-    claims=(
+    checks=(
         counts_add_up,
-        all_that_was_kept_came_in("filtered_documents"),
+        reads_all_upstream_documents("filtered_documents"),
         every_document_is_named_once,
         files_hold_the_documents,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     wanted=lambda recipe: recipe.clean_documents.wanted,
     sharding=Sharding(

@@ -46,9 +46,9 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
-    all_that_was_kept_came_in,
     documents_files,
     evenly_spaced,
+    reads_all_upstream_documents,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.keyed_tables import KeyedTable
@@ -239,12 +239,12 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     chosen, digests = list(stated), _digests_again(filtered, set(stated))
     wrong = [name for name in chosen if digests.get(name) != stated[name]]
     return CheckResult(
-        claim="the_documents_are_those_filtered",
+        check="the_documents_are_those_filtered",
         passed=same and not wrong,
-        words=f"{n_listed:,} listed of {n_standing:,} filtered"
+        message=f"{n_listed:,} listed of {n_standing:,} filtered"
         + ("" if same else ", and they differ")
         + f"; {len(chosen):,} texts read again, {len(wrong):,} have another digest",
-        numbers={"listed": n_listed, "digests that differ": len(wrong)},
+        values={"listed": n_listed, "digests that differ": len(wrong)},
     )
 
 
@@ -272,11 +272,11 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     index = KeyIndex(check_input.folder / INDEX)
     right = index.holds(*wanted)
     return CheckResult(
-        claim="every_document_is_found_by_its_keys",
+        check="every_document_is_found_by_its_keys",
         passed=right,
-        words=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
+        message=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
         + ("" if right else ": they are not the same"),
-        numbers={"keys": len(index.keys())},
+        values={"keys": len(index.keys())},
     )
 
 
@@ -289,8 +289,8 @@ STAGE = Stage(
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda _, __: {},
-    claims=(
-        all_that_was_kept_came_in("filtered_documents"),
+    checks=(
+        reads_all_upstream_documents("filtered_documents"),
         the_documents_are_those_filtered,
         every_document_is_found_by_its_keys,
     ),

@@ -42,8 +42,8 @@ from lc_assets.stages.claims import (
     documents_files,
     dropped_files,
     every_document_is_named_once,
+    shard_counts_match,
     tables_fit,
-    the_shards_add_up,
 )
 from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.documents.measuring import lists_of, models_of
@@ -205,10 +205,10 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
         else ""
     )
     return CheckResult(
-        claim="every_shard_was_filtered",
+        check="every_shard_was_filtered",
         passed=not lost and not unique,
-        words=words,
-        numbers={"shards skipped": len(lost), UNIQUE: unique},
+        message=words,
+        values={"shards skipped": len(lost), UNIQUE: unique},
         severity="warning",
     )
 
@@ -251,13 +251,13 @@ STAGE = Stage(
     code_version="2",
     reads={RAW_SNAPSHOT: SAME_SNAPSHOT},
     params=_params,
-    claims=(
+    checks=(
         counts_add_up,
         tables_fit(),
         every_document_is_named_once,
         every_shard_was_filtered,
         the_sweeps_meet_the_counts,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     sharding=Sharding(
         reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)

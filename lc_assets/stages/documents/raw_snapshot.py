@@ -207,12 +207,12 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
         else "no shard is listed for these languages, buckets and shard numbers"
     )
     return CheckResult(
-        claim="every_listed_file_is_there",
+        check="every_listed_file_is_there",
         passed=counts.seen > 0 and not lost,
-        words=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to them"
+        message=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to them"
         if lost
         else words,
-        numbers={f"{part} missing": count for part, count in missing.items()},
+        values={f"{part} missing": count for part, count in missing.items()},
         severity="warning",
     )
 
@@ -224,11 +224,11 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
     paths = table["path"].to_pylist()
     once = len(set(paths)) == len(paths)
     return CheckResult(
-        claim="the_manifest_adds_up",
+        check="the_manifest_adds_up",
         passed=counted == check_input.counts and once,
-        words=f"{counted.seen:,} shards, {counted.extra['files']:,} files, "
+        message=f"{counted.seen:,} shards, {counted.extra['files']:,} files, "
         f"{counted.extra['bytes']:,} bytes" + ("" if once else "; a file is listed twice"),
-        numbers={
+        values={
             "shards": counted.seen,
             "files": counted.extra["files"],
             "bytes": counted.extra["bytes"],
@@ -271,7 +271,7 @@ STAGE = Stage(
     code_version="1",
     reads={},
     params=_params,
-    claims=(the_manifest_adds_up, every_listed_file_is_there),
+    checks=(the_manifest_adds_up, every_listed_file_is_there),
     group="documents",
     job="snapshot_documents",
     pool=UPSTREAM,

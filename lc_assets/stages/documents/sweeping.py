@@ -135,12 +135,12 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
         for name, kept, there in _disagreeing(found)
     ]
     return CheckResult(
-        claim="the_sweeps_meet_the_counts",
+        check="the_sweeps_meet_the_counts",
         passed=not wrong,
-        words=f"{len(found):,} sweeps keep at their own thresholds what was kept"
+        message=f"{len(found):,} sweeps keep at their own thresholds what was kept"
         if not wrong
         else "; ".join(wrong[:5]),
-        numbers={"sweeps": len(found), "complaints": len(wrong)},
+        values={"sweeps": len(found), "complaints": len(wrong)},
     )
 
 

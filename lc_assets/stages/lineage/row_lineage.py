@@ -196,11 +196,11 @@ def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
     right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
-        claim="every_row_is_recorded",
+        check="every_row_is_recorded",
         passed=right,
-        words=f"{records.num_rows:,} records of {rows.num_rows:,} rows"
+        message=f"{records.num_rows:,} records of {rows.num_rows:,} rows"
         + ("" if right else ": they are not the same"),
-        numbers={"records": records.num_rows},
+        values={"records": records.num_rows},
     )
 
 
@@ -224,11 +224,11 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     ]
     n_keys = {name: len(keys) for name, (keys, _) in wanted.items()}
     return CheckResult(
-        claim="every_row_is_found_by_its_keys",
+        check="every_row_is_found_by_its_keys",
         passed=not wrong,
-        words=f"{n_keys[ROW_INDEX]:,} keys of rows, {n_keys[REMOVED_INDEX]:,} of removals"
+        message=f"{n_keys[ROW_INDEX]:,} keys of rows, {n_keys[REMOVED_INDEX]:,} of removals"
         + (f"; wrong: {', '.join(wrong)}" if wrong else ""),
-        numbers=dict(n_keys),
+        values=dict(n_keys),
     )
 
 
@@ -241,7 +241,7 @@ STAGE = Stage(
     code_version="1",
     reads={TOKEN_GRID: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda _, __: {},
-    claims=(every_row_is_recorded, every_row_is_found_by_its_keys),
+    checks=(every_row_is_recorded, every_row_is_found_by_its_keys),
     group="tokens",
     job="snapshot_rows",
     kinds=("parquet", "numpy"),

@@ -46,9 +46,9 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
-    all_that_was_kept_came_in,
     documents_files,
     evenly_spaced,
+    reads_all_upstream_documents,
 )
 from lc_assets.stages.deduplication.queries import Queries, queries
 from lc_assets.stages.deduplication.settings import Means
@@ -257,13 +257,13 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
     records, captures = counts.extra.get(RECORDS, 0), counts.extra.get(CAPTURED, 0)
     strange = sorted(set(counts.dropped) - set(REASONS))
     return CheckResult(
-        claim="the_index_adds_up",
+        check="the_index_adds_up",
         passed=n_lines == counts.kept and records == captures + left_out and not strange,
-        words=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} records "
+        message=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} records "
         f"read: {captures:,} captures "
         f"and {left_out:,} others"
         + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),
-        numbers={"indexed": n_lines, "records read": records, "captures": captures},
+        values={"indexed": n_lines, "records read": records, "captures": captures},
     )
 
 
@@ -289,12 +289,12 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
             if (said := _complaint(line, urls, archives))
         ]
     return CheckResult(
-        claim="every_place_is_in_the_crawl",
+        check="every_place_is_in_the_crawl",
         passed=not wrong,
-        words="; ".join(wrong[:5])
+        message="; ".join(wrong[:5])
         if wrong
         else f"{len(paths):,} tables fit, {len(archives):,} archives",
-        numbers={"wrong": len(wrong)},
+        values={"wrong": len(wrong)},
     )
 
 
@@ -322,11 +322,11 @@ def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
     )
     enough = n_looked_at >= min(check_input.counts.kept, LOOKED_AT_AGAIN)
     return CheckResult(
-        claim="records_hold_the_pages_they_should",
+        check="records_hold_the_pages_they_should",
         passed=not n_others and n_unread <= n_looked_at // 2 and enough,
-        words=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, "
+        message=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, "
         f"{n_unread:,} none that can be read",
-        numbers={LOOKED_AT: n_looked_at, OTHERS: n_others, UNREAD: n_unread},
+        values={LOOKED_AT: n_looked_at, OTHERS: n_others, UNREAD: n_unread},
     )
 
 
@@ -347,8 +347,8 @@ STAGE = Stage(
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
-    claims=(
-        all_that_was_kept_came_in("filtered_documents"),
+    checks=(
+        reads_all_upstream_documents("filtered_documents"),
         the_index_adds_up,
         every_place_is_in_the_crawl,
         records_hold_the_pages_they_should,

@@ -28,7 +28,7 @@ from lc_assets.stages.building import (
     later,
     run_shards,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, evenly_spaced
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -180,7 +180,7 @@ def _pairs(lines: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
 
 def _finding(name: str, wrong: dict[str, int], said: str) -> CheckResult:
     found = "; ".join(f"{count:,} {words}" for words, count in wrong.items() if count)
-    return CheckResult(claim=name, passed=not found, words=found or said, numbers=dict(wrong))
+    return CheckResult(check=name, passed=not found, message=found or said, values=dict(wrong))
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -206,8 +206,8 @@ STAGE = Stage(
     code_version="1",
     reads={HTML_INDEX: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=_params,
-    claims=(
-        all_that_was_kept_came_in("html_index"),
+    checks=(
+        reads_all_upstream_documents("html_index"),
         the_links_add_up,
         pages_and_targets_have_their_keys,
     ),

@@ -116,7 +116,7 @@ def _asking(check_input: CheckInput) -> AbstractContextManager[Queries]:
 def _all_hold(name: str, wrong: dict[str, int], said: str) -> CheckResult:
     """A finding: every count of what is wrong is zero."""
     found = "; ".join(f"{count:,} {words}" for words, count in wrong.items() if count)
-    return CheckResult(claim=name, passed=not found, words=found or said, numbers=dict(wrong))
+    return CheckResult(check=name, passed=not found, message=found or said, values=dict(wrong))
 
 
 def the_claims_add_up(check_input: CheckInput) -> CheckResult:
@@ -290,7 +290,7 @@ STAGE = Stage(
         REMOVED_DOCUMENTS: SAME_SNAPSHOT,
     },
     params=_params,
-    claims=(
+    checks=(
         the_claims_add_up,
         claimed_documents_go_on,
         no_text_is_held_too_often,

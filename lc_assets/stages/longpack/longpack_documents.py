@@ -122,11 +122,11 @@ def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:
         first = first or ("" if right else document["id"])
     agrees = n_docs == check_input.counts.kept and not n_wrong
     return CheckResult(
-        claim="documents_are_made_of_their_spans",
+        check="documents_are_made_of_their_spans",
         passed=agrees,
-        words=f"{n_docs:,} documents of {check_input.counts.kept:,} counted, {n_wrong:,} are not"
+        message=f"{n_docs:,} documents of {check_input.counts.kept:,} counted, {n_wrong:,} are not"
         + (f", such as {first}" if first else ""),
-        numbers={"documents": n_docs, "wrong": n_wrong},
+        values={"documents": n_docs, "wrong": n_wrong},
     )
 
 
@@ -163,12 +163,12 @@ def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
         and n_tokens == check_input.counts.extra.get("tokens of parts", 0)
     )
     return CheckResult(
-        claim="every_claim_is_packed",
+        check="every_claim_is_packed",
         passed=agrees,
-        words=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
+        message=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
         f"{n_tokens:,} tokens claimed, "
         f"{check_input.counts.extra.get('tokens of parts', 0):,} packed",
-        numbers={"parts": n_spans, "missing": n_missing, "strange": n_strange, "tokens": n_tokens},
+        values={"parts": n_spans, "missing": n_missing, "strange": n_strange, "tokens": n_tokens},
     )
 
 
@@ -198,11 +198,11 @@ def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
             n_wrong += not right
             first = first or ("" if right else f"{span['child_id']} in {document['id']}")
     return CheckResult(
-        claim="parts_are_the_cleaned_pages",
+        check="parts_are_the_cleaned_pages",
         passed=not n_wrong,
-        words=f"{n_parts:,} parts read again, {n_wrong:,} differ from their pages"
+        message=f"{n_parts:,} parts read again, {n_wrong:,} differ from their pages"
         + (f", such as {first}" if first else ""),
-        numbers={"read again": n_parts, "differ": n_wrong},
+        values={"read again": n_parts, "differ": n_wrong},
     )
 
 
@@ -231,12 +231,12 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     )
     n_longer = sum(n_tokens > limit for n_tokens in counted)
     return CheckResult(
-        claim="packed_documents_keep_the_limit",
+        check="packed_documents_keep_the_limit",
         passed=not n_long and not n_longer,
-        words=f"{n_long:,} documents have parts of more than {limit:,} tokens; of "
+        message=f"{n_long:,} documents have parts of more than {limit:,} tokens; of "
         f"{len(counted):,} counted again {n_longer:,} are longer, "
         f"the longest has {max(counted, default=0):,}",
-        numbers={
+        values={
             "longer by parts": n_long,
             "counted": len(counted),
             "longer": n_longer,
@@ -260,11 +260,11 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
         n_missing = how_many(asked, f"{within} EXCEPT ALL {listed}") if spans else 0
     indexed = KeyIndex(check_input.folder / INDEX).holds(*keys_of_pages(path))
     return CheckResult(
-        claim="every_page_is_found_in_its_documents",
+        check="every_page_is_found_in_its_documents",
         passed=not n_strange and not n_missing and indexed,
-        words=f"{n_pages:,} parts listed, {n_missing:,} missing, {n_strange:,} of no document"
+        message=f"{n_pages:,} parts listed, {n_missing:,} missing, {n_strange:,} of no document"
         + ("" if indexed else "; the index is not theirs"),
-        numbers={"pages": n_pages, "missing": n_missing, "strange": n_strange},
+        values={"pages": n_pages, "missing": n_missing, "strange": n_strange},
     )
 
 
@@ -303,7 +303,7 @@ STAGE = Stage(
     code_version="2",
     reads={LINK_CLAIMS: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: _params(recipe),
-    claims=(
+    checks=(
         tables_fit(FILTERED),
         documents_are_made_of_their_spans,
         every_claim_is_packed,

@@ -145,11 +145,11 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
             if not _same_row(rows, data, row)
         ]
     return CheckResult(
-        claim="megatron_rows_are_the_grids_rows",
+        check="megatron_rows_are_the_grids_rows",
         passed=not wrong and n_rows == check_input.counts.kept,
-        words="; ".join(wrong[:5])
+        message="; ".join(wrong[:5])
         or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
-        numbers={"rows": n_rows},
+        values={"rows": n_rows},
     )
 
 
@@ -165,9 +165,9 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
     """
     if not (check_input.folder / "train.idx").is_file():
         return CheckResult(
-            claim="the_index_shuffles_whole_epochs",
+            check="the_index_shuffles_whole_epochs",
             passed=True,
-            words="no training rows, so no index",
+            message="no training rows, so no index",
         )
     index = read_gpt_index(check_input.folder / "train")
     n_documents = len(MegatronReader(check_input.folder / "train"))
@@ -176,11 +176,11 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
     whole = known and bool((epochs == epochs[0]).all())
     once = bool((np.sort(index.shuffle_index) == np.arange(index.n_samples)).all())
     return CheckResult(
-        claim="the_index_shuffles_whole_epochs",
+        check="the_index_shuffles_whole_epochs",
         passed=whole and once,
-        words=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} "
+        message=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} "
         "documents",
-        numbers={"samples": index.n_samples, "epochs": int(epochs[0])},
+        values={"samples": index.n_samples, "epochs": int(epochs[0])},
     )
 
 
@@ -193,7 +193,7 @@ STAGE = Stage(
     code_version="1",
     reads={TOKEN_GRID: SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.megatron_rows),
-    claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
+    checks=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
     group="training",
     job="snapshot_rows",
     pool=WORKERS,

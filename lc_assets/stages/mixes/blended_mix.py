@@ -233,11 +233,11 @@ def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
     )
     bound = float(len(mix.sources))
     return CheckResult(
-        claim="the_blend_keeps_its_shares",
+        check="the_blend_keeps_its_shares",
         passed=worst < bound,
-        words=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
+        message=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
         f"{len(mix.sources)} sources",
-        numbers={"worst": worst, "samples": len(datasets)},
+        values={"worst": worst, "samples": len(datasets)},
     )
 
 
@@ -263,10 +263,10 @@ def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
             f"{check_input.counts.kept:,}"
         )
     return CheckResult(
-        claim="every_sample_can_be_found",
+        check="every_sample_can_be_found",
         passed=not wrong,
-        words="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
-        numbers={source.name: source.used for source in mix.sources},
+        message="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
+        values={source.name: source.used for source in mix.sources},
     )
 
 
@@ -294,7 +294,7 @@ STAGE = Stage(
         PACKED_ROWS: ALL_SNAPSHOTS.where(_takes_from("packed_rows")),
     },
     params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron_rows)},
-    claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
+    checks=(every_sample_can_be_found, the_blend_keeps_its_shares),
     partitioned_by="mix",
     group="training",
     job="mixes",

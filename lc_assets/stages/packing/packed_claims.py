@@ -161,14 +161,14 @@ def every_token_is_packed_as_often_as_asked(check_input: CheckInput) -> CheckRes
             f"{check_input.counts.kept:,}"
         )
     return CheckResult(
-        claim="every_token_is_packed_as_often_as_asked",
+        check="every_token_is_packed_as_often_as_asked",
         passed=not wrong,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or (
             f"{pieces.n_tokens:,} tokens in {len(pieces):,} pieces of {n_taken:,} documents of "
             f"{len(lengths):,}"
         ),
-        numbers={"tokens in rows": pieces.n_tokens, "documents": n_taken},
+        values={"tokens in rows": pieces.n_tokens, "documents": n_taken},
     )
 
 
@@ -230,11 +230,11 @@ def rows_are_filled_from_the_left(check_input: CheckInput) -> CheckResult:
             f"{used:,} tokens of padding, the receipt says {check_input.counts.extra.get('padding')}"
         )
     return CheckResult(
-        claim="rows_are_filled_from_the_left",
+        check="rows_are_filled_from_the_left",
         passed=not wrong,
-        words="; ".join(wrong[:5])
+        message="; ".join(wrong[:5])
         or f"{spans.table.num_rows:,} pieces, {used:,} tokens of padding, all behind them",
-        numbers={"pieces": spans.table.num_rows, "padding": used},
+        values={"pieces": spans.table.num_rows, "padding": used},
     )
 
 
@@ -266,11 +266,11 @@ def spans_are_megatrons_documents(check_input: CheckInput) -> CheckResult:
                 f"{asked['megatron']}, or of other lengths"
             )
     return CheckResult(
-        claim="spans_are_megatrons_documents",
+        check="spans_are_megatrons_documents",
         passed=not wrong,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or f"{n_documents:,} documents, as long as the {asked['megatron']}, in their order",
-        numbers={"documents": n_documents},
+        values={"documents": n_documents},
     )
 
 
@@ -303,12 +303,12 @@ def rows_hold_their_pieces(check_input: CheckInput) -> CheckResult:
                 wrong.append(f"{split} row {row}")
         n_checked += len(chosen)
     return CheckResult(
-        claim="rows_hold_their_pieces",
+        check="rows_hold_their_pieces",
         passed=not wrong,
-        words=f"not the documents' tokens: {', '.join(wrong[:5])}"
+        message=f"not the documents' tokens: {', '.join(wrong[:5])}"
         if wrong
         else f"{n_checked:,} rows gathered anew, token by token",
-        numbers={"rows checked": n_checked},
+        values={"rows checked": n_checked},
     )
 
 
@@ -364,10 +364,10 @@ def the_method_kept_its_word(check_input: CheckInput) -> CheckResult:
         ):
             wrong.append(f"{split}: a row holds two segments of one document")
     return CheckResult(
-        claim="the_method_kept_its_word",
+        check="the_method_kept_its_word",
         passed=not wrong,
-        words="; ".join(wrong) or f"{method}: {len(pieces):,} pieces are as it promises",
-        numbers={"pieces": len(pieces)},
+        message="; ".join(wrong) or f"{method}: {len(pieces):,} pieces are as it promises",
+        values={"pieces": len(pieces)},
     )
 
 
@@ -385,10 +385,10 @@ def packed_train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResu
     ]
     shared = sorted(sides[0] & sides[1])
     return CheckResult(
-        claim="packed_train_and_heldout_share_nothing",
+        check="packed_train_and_heldout_share_nothing",
         passed=not shared,
-        words=f"{len(shared):,} ids and digests are on both sides, such as {shared[0]}"
+        message=f"{len(shared):,} ids and digests are on both sides, such as {shared[0]}"
         if shared
         else "nothing is on both sides",
-        numbers={"shared": len(shared)},
+        values={"shared": len(shared)},
     )

@@ -33,7 +33,7 @@ from lc_assets.stages.building import (
     later,
     run_shards,
 )
-from lc_assets.stages.claims import all_that_was_kept_came_in
+from lc_assets.stages.claims import reads_all_upstream_documents
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.packing.packed_claims import (
     every_token_is_packed_as_often_as_asked,
@@ -231,8 +231,8 @@ STAGE = Stage(
     code_version="1",
     reads={PACKING_TOKENS: SAME_SNAPSHOT},
     params=_params,
-    claims=(
-        all_that_was_kept_came_in("packing_tokens"),
+    checks=(
+        reads_all_upstream_documents("packing_tokens"),
         every_token_is_packed_as_often_as_asked,
         rows_are_filled_from_the_left,
         spans_are_megatrons_documents,

@@ -269,8 +269,8 @@ def _not_considered(lake: Lake, withdrawn: Published, snapshot: str) -> list[str
 def _finding(wrong: Sequence[str], right: str, **numbers: Any) -> CheckResult:
     said = "; ".join(dict.fromkeys(wrong)) or right
     return CheckResult(
-        claim=CLAIM,
+        check=CLAIM,
         passed=not wrong,
-        words=said,
-        numbers={name.replace("_", " "): float(n) for name, n in numbers.items()},
+        message=said,
+        values={name.replace("_", " "): float(n) for name, n in numbers.items()},
     )

@@ -267,12 +267,12 @@ def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
         if not right
     ]
     return CheckResult(
-        claim="the_card_says_what_stands",
+        check="the_card_says_what_stands",
         passed=not wrong,
-        words=f"differs in {', '.join(wrong)}"
+        message=f"differs in {', '.join(wrong)}"
         if wrong
         else f"{n_rows:,} rows, {sheet.tokens:,} tokens, {order.digest[:12]}",
-        numbers={"rows": n_rows},
+        values={"rows": n_rows},
     )
 
 
@@ -298,12 +298,12 @@ def the_card_is_complete(check_input: CheckInput) -> CheckResult:
         if f'base64,{base64.b64encode(_bytes(check_input.folder / name)).decode()}"' not in page
     ]
     return CheckResult(
-        claim="the_card_is_complete",
+        check="the_card_is_complete",
         passed=not missing,
-        words=f"missing, or from elsewhere: {', '.join(missing[:5])}"
+        message=f"missing, or from elsewhere: {', '.join(missing[:5])}"
         if missing
         else f"{len(SECTIONS)} sections",
-        numbers={"missing": len(missing)},
+        values={"missing": len(missing)},
     )
 
 
@@ -320,7 +320,7 @@ STAGE = Stage(
     code_version="2",
     reads={LONGCRAWL: UNPARTITIONED, BLENDED_MIX: ALL_SNAPSHOTS},
     params=_params,
-    claims=(the_card_says_what_stands, the_card_is_complete),
+    checks=(the_card_says_what_stands, the_card_is_complete),
     partitioned_by="nothing",
     group="published",
     job="card",

@@ -103,11 +103,11 @@ def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
         [f"{came_in:,} documents stand, {counts.seen:,} came in"] if came_in != counts.seen else []
     )
     return CheckResult(
-        claim="every_document_has_a_length",
+        check="every_document_has_a_length",
         passed=not wrong,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or f"{counts.kept:,} lengths of {came_in:,} documents, the others are accounted for",
-        numbers={"lengths": counts.kept, "documents": came_in},
+        values={"lengths": counts.kept, "documents": came_in},
     )
 
 
@@ -138,12 +138,12 @@ def the_shares_are_those_of_the_lengths(check_input: CheckInput) -> CheckResult:
                 )
             )
     return CheckResult(
-        claim="the_shares_are_those_of_the_lengths",
+        check="the_shares_are_those_of_the_lengths",
         passed=not wrong and not n_strange,
-        words=f"{len(lines):,} groups, {len(wrong):,} wrong"
+        message=f"{len(lines):,} groups, {len(wrong):,} wrong"
         + (f", such as {wrong[0]}" if wrong else "")
         + f"; {n_strange:,} documents misplaced",
-        numbers={"groups": len(lines), "wrong": len(wrong), "misplaced": n_strange},
+        values={"groups": len(lines), "wrong": len(wrong), "misplaced": n_strange},
     )
 
 
@@ -162,11 +162,11 @@ def lengths_are_counted_anew(check_input: CheckInput) -> CheckResult:
             ):
                 wrong.append(line["id"])
     return CheckResult(
-        claim="lengths_are_counted_anew",
+        check="lengths_are_counted_anew",
         passed=not wrong,
-        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
+        message=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"counted anew": n_counted, "differ": len(wrong)},
+        values={"counted anew": n_counted, "differ": len(wrong)},
     )
 
 

@@ -228,7 +228,7 @@ STAGE = Stage(
         PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
-    claims=(
+    checks=(
         every_document_has_a_length,
         the_shares_are_those_of_the_lengths,
         lengths_are_counted_anew,

@@ -135,11 +135,11 @@ def every_sample_is_as_asked(check_input: CheckInput) -> CheckResult:
     if n_measured != check_input.counts.kept:
         wrong.append(f"{n_measured:,} documents, counted were {check_input.counts.kept:,}")
     return CheckResult(
-        claim="every_sample_is_as_asked",
+        check="every_sample_is_as_asked",
         passed=not wrong,
-        words="; ".join(wrong[:5])
+        message="; ".join(wrong[:5])
         or f"{n_measured:,} documents measured, at most {most:,} of a group",
-        numbers={"measured": n_measured, "wrong": len(wrong)},
+        values={"measured": n_measured, "wrong": len(wrong)},
     )
 
 
@@ -180,11 +180,11 @@ def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
             if not _identities_hold(line, edges):
                 wrong.append(line["id"])
     return CheckResult(
-        claim="the_identities_of_referrals_hold",
+        check="the_identities_of_referrals_hold",
         passed=not wrong,
-        words=f"{n_lines:,} documents, {len(wrong):,} are impossible"
+        message=f"{n_lines:,} documents, {len(wrong):,} are impossible"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"documents": n_lines, "impossible": len(wrong)},
+        values={"documents": n_lines, "impossible": len(wrong)},
     )
 
 
@@ -220,10 +220,10 @@ def the_densities_are_the_documents_means(check_input: CheckInput) -> CheckResul
         len(lines) - len(wanted)
     )
     return CheckResult(
-        claim="the_densities_are_the_documents_means",
+        check="the_densities_are_the_documents_means",
         passed=not wrong,
-        words=f"{len(lines):,} means, {wrong:,} are not those of their documents",
-        numbers={"means": len(lines), "wrong": wrong},
+        message=f"{len(lines):,} means, {wrong:,} are not those of their documents",
+        values={"means": len(lines), "wrong": wrong},
     )
 
 
@@ -243,11 +243,11 @@ def referrals_are_counted_anew(check_input: CheckInput) -> CheckResult:
             if document is None or not _is_counted_so(line, document, finder, params):
                 wrong.append(line["id"])
     return CheckResult(
-        claim="referrals_are_counted_anew",
+        check="referrals_are_counted_anew",
         passed=not wrong,
-        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
+        message=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        numbers={"counted anew": n_counted, "differ": len(wrong)},
+        values={"counted anew": n_counted, "differ": len(wrong)},
     )
 
 

@@ -300,7 +300,7 @@ STAGE = Stage(
         PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
-    claims=(
+    checks=(
         every_sample_is_as_asked,
         the_identities_of_referrals_hold,
         the_densities_are_the_documents_means,

@@ -145,11 +145,11 @@ def every_row_has_one_place(check_input: CheckInput) -> CheckResult:
     n_rows = sum(map(len, orders))
     wrong = [words for order in orders if (words := _no_riffle(order))]
     return CheckResult(
-        claim="every_row_has_one_place",
+        check="every_row_has_one_place",
         passed=not wrong and n_rows == check_input.counts.kept,
-        words=f"{n_rows:,} rows placed of {check_input.counts.seen:,}"
+        message=f"{n_rows:,} rows placed of {check_input.counts.seen:,}"
         + (f"; {'; '.join(wrong)}" if wrong else ""),
-        numbers={"rows": n_rows},
+        values={"rows": n_rows},
     )
 
 
@@ -171,10 +171,10 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
         along = _along(order, [_priorities(check_input, source, split) for source in order.sources])
         falls += int((along[1:] < along[:-1]).sum())
     return CheckResult(
-        claim="the_order_rises_by_priority",
+        check="the_order_rises_by_priority",
         passed=falls == 0,
-        words=f"{falls:,} falls along {check_input.counts.kept:,} rows",
-        numbers={"falls": falls},
+        message=f"{falls:,} falls along {check_input.counts.kept:,} rows",
+        values={"falls": falls},
     )
 
 
@@ -182,11 +182,11 @@ def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
     """Over all snapshots, no document and no content digest is both trained on and held out."""
     shared = on_both_sides([grid.only(ROWS_FILE) for grid in grids_of(check_input.inputs)])
     return CheckResult(
-        claim="no_document_is_on_both_sides",
+        check="no_document_is_on_both_sides",
         passed=not shared,
-        words=f"{len(shared):,} ids or digests on both sides"
+        message=f"{len(shared):,} ids or digests on both sides"
         + (f", such as {min(shared)}" if shared else ""),
-        numbers={"shared": len(shared)},
+        values={"shared": len(shared)},
     )
 
 
@@ -219,7 +219,7 @@ STAGE = Stage(
     code_version="1",
     reads={TOKEN_GRID: ALL_SNAPSHOTS},
     params=lambda _, __: {},
-    claims=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
+    checks=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
     partitioned_by="nothing",
     group="tokens",
     job="all_snapshots",

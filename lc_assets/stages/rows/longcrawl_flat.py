@@ -167,10 +167,10 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
             wrong += [f"{split} row {row}" for row in _wrong_rows(rows, flat, close)]
         n_checked += len(chosen)
     return CheckResult(
-        claim="the_flat_rows_are_the_ordered_rows",
+        check="the_flat_rows_are_the_ordered_rows",
         passed=not wrong,
-        words="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
-        numbers={"rows read back": n_checked},
+        message="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
+        values={"rows read back": n_checked},
     )
 
 
@@ -195,7 +195,7 @@ STAGE = Stage(
     code_version="1",
     reads={LONGCRAWL: UNPARTITIONED},
     params=lambda recipe, _: plain(recipe.longcrawl_flat),
-    claims=(the_flat_rows_are_the_ordered_rows,),
+    checks=(the_flat_rows_are_the_ordered_rows,),
     partitioned_by="nothing",
     group="tokens",
     job="all_snapshots",

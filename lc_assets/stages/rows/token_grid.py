@@ -37,10 +37,10 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
-    all_that_was_kept_came_in,
     by_chunk,
     documents_files,
     evenly_spaced,
+    reads_all_upstream_documents,
 )
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.rows.gathering import gather
@@ -274,11 +274,11 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
             f"of {check_input.counts.seen:,}"
         )
     return CheckResult(
-        claim="every_row_is_planned_once",
+        check="every_row_is_planned_once",
         passed=not wrong,
-        words="; ".join(wrong)
+        message="; ".join(wrong)
         or f"{table.num_rows:,} rows of {n_documents:,} documents, no stretch twice",
-        numbers={"rows": table.num_rows},
+        values={"rows": table.num_rows},
     )
 
 
@@ -298,11 +298,11 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
             ]
         n_checked += len(chosen)
     return CheckResult(
-        claim="rows_unroll_to_their_documents",
+        check="rows_unroll_to_their_documents",
         passed=not wrong,
-        words=f"{n_checked:,} rows read back"
+        message=f"{n_checked:,} rows read back"
         + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' tokens"),
-        numbers={"rows read back": n_checked, "wrong": len(wrong)},
+        values={"rows read back": n_checked, "wrong": len(wrong)},
     )
 
 
@@ -321,11 +321,11 @@ def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
     """No document and no content digest is on both sides of the split."""
     shared = on_both_sides([check_input.folder])
     return CheckResult(
-        claim="train_and_heldout_share_nothing",
+        check="train_and_heldout_share_nothing",
         passed=not shared,
-        words=f"{len(shared):,} ids or digests on both sides"
+        message=f"{len(shared):,} ids or digests on both sides"
         + (f", such as {min(shared)}" if shared else ""),
-        numbers={
+        values={
             "shared": len(shared),
             **{f"{split} rows": rows_of(check_input.folder, split).num_rows for split in SPLITS},
         },
@@ -364,10 +364,10 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
     p_shift = uniform_on_a_line(np.asarray(table["shift"]) / row_tokens)
     found = f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts"
     return CheckResult(
-        claim="order_and_shifts_are_uniform",
+        check="order_and_shifts_are_uniform",
         passed=min(p_order, p_shift) >= FALSE_ALARM / 2,
-        words=f"{found}, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
-        numbers={"p of the order": p_order, "p of the shifts": p_shift},
+        message=f"{found}, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
+        values={"p of the order": p_order, "p of the shifts": p_shift},
     )
 
 
@@ -380,8 +380,8 @@ STAGE = Stage(
     code_version="3",
     reads={TOKEN_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.token_grid),
-    claims=(
-        all_that_was_kept_came_in("token_documents"),
+    checks=(
+        reads_all_upstream_documents("token_documents"),
         every_row_is_planned_once,
         rows_unroll_to_their_documents,
         train_and_heldout_share_nothing,

@@ -36,12 +36,12 @@ from lc_assets.stages.building import (
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
-    all_that_was_kept_came_in,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
+    reads_all_upstream_documents,
+    shard_counts_match,
     tables_fit,
-    the_shards_add_up,
 )
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
@@ -182,14 +182,14 @@ STAGE = Stage(
         ),
     },
     params=_params,
-    claims=(
+    checks=(
         counts_add_up,
-        all_that_was_kept_came_in(FILTERED, LONGPACK),
+        reads_all_upstream_documents(FILTERED, LONGPACK),
         tables_fit(TOKENIZED),
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     wanted=lambda recipe: recipe.packed_rows.wanted,
     sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),

@@ -38,12 +38,12 @@ from lc_assets.stages.building import (
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
-    all_that_was_kept_came_in,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
+    reads_all_upstream_documents,
+    shard_counts_match,
     tables_fit,
-    the_shards_add_up,
 )
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
@@ -305,10 +305,11 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
     if highest >= vocab_size:
         wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
     return CheckResult(
-        claim="the_ids_are_where_the_table_says",
+        check="the_ids_are_where_the_table_says",
         passed=not wrong,
-        words="; ".join(wrong) or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
-        numbers={"tokens": n_tokens, "highest id": highest},
+        message="; ".join(wrong)
+        or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
+        values={"tokens": n_tokens, "highest id": highest},
     )
 
 
@@ -317,11 +318,11 @@ def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
     extra = check_input.counts.extra
     n_by_reference = extra.get(BY_REFERENCE, 0)
     return CheckResult(
-        claim="the_fast_tokenizer_agreed",
+        check="the_fast_tokenizer_agreed",
         passed=n_by_reference == 0,
-        words=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
+        message=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
         "reference tokenizer because the fast one differed",
-        numbers={BY_REFERENCE: n_by_reference},
+        values={BY_REFERENCE: n_by_reference},
         severity="warning",
     )
 
@@ -352,14 +353,14 @@ STAGE = Stage(
     code_version="2",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},
     params=lambda recipe, _: params_of(recipe.token_documents),
-    claims=(
+    checks=(
         counts_add_up,
-        all_that_was_kept_came_in("filtered_documents"),
+        reads_all_upstream_documents("filtered_documents"),
         tables_fit(TOKENIZED),
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
-        the_shards_add_up,
+        shard_counts_match,
     ),
     sharding=Sharding(
         reads=remaining_read, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)

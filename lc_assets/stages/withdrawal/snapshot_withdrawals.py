@@ -74,11 +74,11 @@ def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     theirs = part_of(check_input.only_input("withdrawn_documents"), check_input.fingerprint.key)
     right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
-        claim="the_part_is_this_snapshots",
+        check="the_part_is_this_snapshots",
         passed=right,
-        words=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of "
+        message=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of "
         "this snapshot" + ("" if right else ": they are not the same"),
-        numbers={"documents": ours.num_rows},
+        values={"documents": ours.num_rows},
     )
 
 
@@ -99,7 +99,7 @@ STAGE = Stage(
         DOCUMENT_KEYS: SAME_SNAPSHOT.only_if(_are_lists_named),
     },
     params=lambda _, __: {},
-    claims=(the_part_is_this_snapshots,),
+    checks=(the_part_is_this_snapshots,),
     sieve=True,
     group="documents",
     job="snapshot_rows",

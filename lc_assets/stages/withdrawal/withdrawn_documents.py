@@ -255,12 +255,12 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
         and not wrong
     )
     return CheckResult(
-        claim="the_withdrawn_add_up",
+        check="the_withdrawn_add_up",
         passed=right,
-        words=f"{len(lines):,} documents, {len(lines) - len(by_id):,} twice, "
+        message=f"{len(lines):,} documents, {len(lines) - len(by_id):,} twice, "
         f"{', '.join(f'{n:,} {how}' for how, n in counted.items())}"
         + (f"; without a reason: {wrong[0]}" if wrong else ""),
-        numbers={"documents": len(lines), "without a reason": len(wrong)},
+        values={"documents": len(lines), "without a reason": len(wrong)},
     )
 
 
@@ -299,11 +299,11 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
             if (line["kind"], line["value"]) == (kind, value) and line["id"] not in ids
         ]
     return CheckResult(
-        claim="every_entry_finds_its_documents",
+        check="every_entry_finds_its_documents",
         passed=not missing,
-        words=f"{min(len(entries), LOOKED_UP_AGAIN):,} of {len(entries):,} entries looked up "
+        message=f"{min(len(entries), LOOKED_UP_AGAIN):,} of {len(entries):,} entries looked up "
         f"again, {len(found):,} documents" + (f"; wrong: {missing[0]}" if missing else ""),
-        numbers={"found again": len(found), "wrong": len(missing)},
+        values={"found again": len(found), "wrong": len(missing)},
     )
 
 
@@ -337,7 +337,7 @@ STAGE = Stage(
         NEAR_DUPLICATE_PAIRS: ALL_SNAPSHOTS.only_if(_are_lists_named),
     },
     params=_params,
-    claims=(the_withdrawn_add_up, every_entry_finds_its_documents),
+    checks=(the_withdrawn_add_up, every_entry_finds_its_documents),
     partitioned_by="nothing",
     group="documents",
     job="withdrawn",
