@@ -170,7 +170,7 @@ def show_first_row(lake: Lake) -> None:
 
 def show_digests(published: dict[str, dict[str, Published]]) -> None:
     """Print each artefact's data digest and how long it took to make."""
-    heading("What stands published, and how long its making took")
+    heading("What is published, and how long it took")
     lines = [
         (
             version.name,

@@ -33,7 +33,7 @@ def run_jobs(
     *,
     still_behind: Callable[[], Sequence[Plan]],
 ) -> None:
-    """Run, one after another, the jobs of what is out of date; the planner is asked again after
+    """Run, one after another, the jobs of what is out of date; the planner is run again after
     each.
 
     Args:

@@ -65,7 +65,7 @@ def executor_of(workers: int | None) -> "Executor":
 def texts_of(source: Path | None, executor: "Executor") -> "Texts":
     """The pages of a folder of texts, or those that the installed packages bring."""
     from lc_assets.sample.folder_texts import texts_from_folder
-    from lc_assets.sample.prose.gather import installed_prose
+    from lc_assets.sample.prose import installed_prose
 
     return installed_prose(executor=executor) if source is None else texts_from_folder(source)
 

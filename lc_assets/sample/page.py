@@ -60,7 +60,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def record(self) -> bytes:
-        """The whole page, title first, as it would stand in a WET record."""
+        """The whole page, title first, as a WET record would have it."""
         return "\n".join((self.title, *self.lines)).encode()
 
     @property

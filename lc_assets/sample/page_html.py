@@ -78,7 +78,7 @@ class Web:
                 yield html.escape(line, quote=False)
 
     def _links(self, page: WebPage) -> Mapping[int, str]:
-        """What is linked to, by the number of the line that the link stands in."""
+        """What is linked to, by the number of the line that the link is in."""
         least, most = LINKS
         places = [
             number for number, line in enumerate(page.lines) if len(line.split()) > ANCHOR_WORDS

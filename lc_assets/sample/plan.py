@@ -1,4 +1,4 @@
-"""The plan of a sample: which document stands in which shard, and which documents are planted.
+"""The plan of a sample: which document is in which shard, and which documents are added.
 
 Pure: a value that can be printed and tested; `lc_assets.sample.writing` carries it out. All
     draws are keyed by the

@@ -1,9 +1,8 @@
 """Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
 
-Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`,
-    `stages.sample.folder_texts`), what is
-planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format
-(`formats.redpajama`), the crawl that the documents would be of (`stages.sample.crawl`).
+Here: `write_sample`. Not here: where pages come from (`prose`, `folder_texts`), which copies are
+added where (`plan`), what a record says (`records`), the format (`formats.redpajama`), the crawl
+that the documents would be of (`crawl`).
 
 A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before
 everything else, so that an interrupted sample is known for what it is, and with ``finished`` set

@@ -8,9 +8,10 @@ import io
 from collections.abc import Callable
 
 import pytest
+from lc_assets_tests.stages.sample.test_prose_reading import HOSTILE as MARKUP
 
 from lc_assets.formats.archives.captures import matches
-from lc_assets.sample.prose.plain import prose_lines
+from lc_assets.sample.prose import prose_lines
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.text.links.page_keys import surt
 from lc_assets.text.privacy.personal import KINDS, find_personal
@@ -19,7 +20,6 @@ from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.text.signals.signals import measure_signals
 from lc_assets.text.words import fold
 from lc_assets_tests.benchmarks.timing import cpu_seconds
-from lc_assets_tests.stages.sample.test_prose_reading import HOSTILE as MARKUP
 from lc_assets_tests.text.test_compiled_signals import HOSTILE as TEXTS
 from lc_assets_tests.text.test_compiled_signals import LISTS
 from lc_assets_tests.text.test_concept_words import HOSTILE as MENTIONS

@@ -70,8 +70,8 @@ def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
         NotPublished: when the partition's manifest is not there.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         Mismatch: when a file is no longer what the manifest says.
-        Unreachable: when the source does not deliver, also when asked again; whatever the policies
-            say.
+        Unreachable: when the source does not deliver, also after retries; whatever the policies
+            are.
         BadInput: when none of the files' records has a text.
     """
     return build(context, STAGE, snapshot, lambda staging: write_filtered(context, staging))

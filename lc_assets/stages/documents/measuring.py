@@ -1,5 +1,5 @@
-"""Measuring the text of the few documents that published signals speak for, by the rules that no
-published signal serves.
+"""Measuring the text of the few documents that pass by their published signals, for the rules that
+no published signal serves.
 
 Here: their values, the complaints about them, what a document offers to be computed from, and the
     lists and models. Not here: computing
@@ -170,13 +170,13 @@ def _copied(document: CorpusDocument) -> dict[str, float | None]:
 
 
 class Survivors:
-    """The documents of a shard that are measured: those whom the published signals speak for.
+    """The documents of a shard that are measured: those that pass by their signals.
 
     Attributes:
         rules: on what is measured; none at all costs nothing.
         rows: of the signals' table, one per document that was measured or kept, in the order of the
             lines.
-        complaints: about each document that the measures speak against, in the order of its fates.
+        complaints: about each document that fails by its measures, in the order of its fates.
         latest: the values of the latest document by column, NaN where missing.
     """
 
@@ -197,9 +197,7 @@ class Survivors:
         self._fails: list[bool] = []
 
     def fate(self, line: int, record: DocumentRecord | CorpusDocument) -> int | None:
-        """Measure a document; the number of its fate when that speaks against it, None when it is
-        kept.
-        """
+        """Measure a document; the number of its fate when it fails, None when it is kept."""
         self.rows.append(self._verdicts.fate_of[line])
         if not self._columns:
             return None
@@ -226,7 +224,7 @@ class Survivors:
 
     @property
     def fails(self) -> NDArray[np.bool_]:
-        """Which of ``rows`` the measures speak against."""
+        """Which of ``rows`` fail by their measures."""
         return (
             np.array(self._fails, np.bool_) if self._columns else np.zeros(len(self.rows), np.bool_)
         )

@@ -281,7 +281,7 @@ STAGE = Stage(
     state=_state,
     show=later("lc_assets.stages.shown.documents:raw_snapshot"),
 )
-"""One snapshot as it stands upstream."""
+"""The files of one partition of a source."""
 
 
 def bytes_by_part(raw: Published) -> dict[str, float]:

@@ -148,6 +148,7 @@ def _filter_published(task: FilterTask, stack: contextlib.ExitStack) -> tuple[Co
     )
     counts, sweep = _sort(task, part, _writers(stack, task))
     extra = {
+        "bytes of JSON": read.n_bytes,
         "signals unreadable": table.n_undecodable + table.n_oversize,
         "shards": 1,
         UNIQUE: int(duplicates is None),
@@ -301,7 +302,7 @@ def _sort(task: FilterTask, part: _Part, writers: _Writers) -> tuple[Counts, pa.
         kept=n_kept,
         dropped=first,
         failed_rules=every,
-        extra={"bytes of JSON": part.read.n_bytes, "characters kept": n_kept_chars},
+        extra={"characters kept": n_kept_chars},
     )
     return counts, sweep_of_shard(task, verdicts, survivors, every_fate)
 

@@ -71,13 +71,13 @@ class FilterTask:
 
     @property
     def published(self) -> RuleSet:
-        """The rules on what RedPajama-V2 publishes: they are asked first, of every document."""
+        """The rules on what RedPajama-V2 publishes: they are applied first, to every document."""
         return self.rules.on(SCALARS)
 
     @property
     def measured(self) -> RuleSet:
-        """The rules on what has to be measured in the text: they are asked of the survivors of the
-        others.
+        """The rules on what has to be measured in the text: they are applied to the survivors of
+        the others.
         """
         return self.rules.but_on(SCALARS)
 

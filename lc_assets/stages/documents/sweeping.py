@@ -40,7 +40,7 @@ def sweep_of_shard(
     Args:
         task: whose rules are swept.
         verdicts: of the shard.
-        survivors: what was measured of the documents that the published signals speak for.
+        survivors: what was measured of the documents that pass by their signals.
         fates: of the dropped documents.
     """
     met = np.array(survivors.rows, np.int64)

@@ -1,4 +1,4 @@
-"""What speaks against each document of a shard, in columns, and the table of the documents that are
+"""Why each document of a shard fails, in columns, and the table of the documents that are
 dropped for it.
 
 Nearly all documents are dropped, by signals that are known before their text is read. So nothing is
@@ -23,7 +23,7 @@ from lc_assets.stages.tables import DROPPED
 from lc_assets.text.rules.rules import Complaint, RuleSet, judge_columns
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
-"""Fates that no signal decides. They count from the end, where their reasons stand."""
+"""Fates that no signal decides. They count from the end, where their reasons are."""
 WORDS_OF_OTHERS: Final = (
     "unreadable line",
     "line too long",
@@ -52,7 +52,7 @@ class Verdicts:
         reasons: int64, numbers into ``names``, fate after fate.
         values: float64, what was judged, one per entry of ``reasons``.
         fate_of: fate of the document on a line, when it has signals.
-        passing: fates that nothing speaks against.
+        passing: fates of documents that pass.
     """
 
     table: SignalsTable
@@ -79,7 +79,7 @@ class Verdicts:
         Args:
             table: what the signals say.
             duplicates: lines of the documents that were seen elsewhere.
-            rules: in the order in which they are asked; a duplicate is one before all of them.
+            rules: in the order in which they are applied; being a duplicate comes before all of them.
             max_line_bytes: what a line that is too long exceeds.
             later: names of the reasons that `and_later` may add.
         """
@@ -107,8 +107,8 @@ class Verdicts:
 
     @property
     def failing(self) -> NDArray[np.int64]:
-        """Fates, out of those that signals decide, that something speaks against; ascending, and so
-        are their lines.
+        """Fates, out of those that signals decide, of documents that fail; ascending, and so are
+        their lines.
         """
         found: NDArray[np.int64] = np.flatnonzero(self.counts[: len(self.table.lines)])
         return found
@@ -209,7 +209,7 @@ class Verdicts:
         return pa.table(columns, schema=DROPPED)
 
     def _entries(self, fates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the reasons of some fates stand, fate after fate."""
+        """Positions of the reasons of some fates, fate after fate."""
         counts = self.counts[fates]
         entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(
             self.starts[fates] - (np.cumsum(counts) - counts), counts

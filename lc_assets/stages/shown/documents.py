@@ -64,7 +64,9 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
             "sizes": showing.bars(
                 "Size of what was kept",
                 {
-                    "lines of JSON": built.counts.extra["bytes of JSON"],
+                    "read": built.counts.extra.get(
+                        "bytes of JSON", built.published.receipt.measured["bytes_read"]
+                    ),
                     "stored": built.published.receipt.n_bytes,
                 },
                 unit="bytes",

@@ -1,0 +1,301 @@
+"""Real English prose that every installation has, as pages of a crawl: docstrings and comments of
+installed packages, their descriptions and licences.
+
+Nothing is imported, run or downloaded, and the same installed versions give the same pages. Long
+pages are those of `SUBJECTS`, cut where a page fills a row of 65,536 tokens. Short ones are what
+packages say of themselves, and their licences; many of these are word for word the same, so they
+are true duplicates.
+"""
+
+import ast
+import inspect
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from pathlib import Path, PurePosixPath
+from platform import python_version
+from typing import Final
+from urllib.parse import quote
+
+from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
+from lc_assets.sample.page import MIN_CHARS, Page
+
+STANDARD_LIBRARY: Final = "python"
+OWN_NAME: Final = "lc-assets"
+"""This package stays out: its sample must not change whenever its code does."""
+
+SUBJECTS: Final[Mapping[str, str]] = {
+    "python": "python",
+    "databases": "SQLAlchemy alembic Mako",
+    "figures": "matplotlib fonttools pillow contourpy pyparsing",
+    "tables": "pandas pandera narwhals pyarrow python-dateutil tabulate",
+    "arrays": "numpy zarr numcodecs awkward fsspec universal_pathlib",
+    "orchestration": "dagster dagster-shared dagster-graphql dagster-pipes dagster-gcp "
+    "graphql-core graphene gql humanfriendly",
+    "clouds": "google-cloud-storage google-cloud-bigquery google-auth google-api-core "
+    "google-resumable-media google-api-python-client protobuf proto-plus grpcio oauth2client "
+    "opentelemetry-api pyasn1 rsa",
+    "installing": "pip setuptools packaging filelock platformdirs importlib_metadata future",
+    "types": "pydantic pydantic_core attrs msgspec typing_extensions typeguard structlog",
+    "web": "aiohttp anyio h11 httplib2 requests requests-toolbelt starlette urllib3 uvicorn "
+    "websockets yarl cryptography charset-normalizer idna watchdog",
+    "terminals": "click typer rich Pygments coloredlogs Jinja2 markdown-it-py "
+    "antlr4-python3-runtime cffi pycparser PyYAML tomlkit regex tqdm",
+}
+"""Packages that this project depends on, by what they are about."""
+
+REPEATING: Final = ("matplotlib", "google-cloud-storage", "zarr")
+"""Packages that are on one page each once more, with all that they repeat: rules drop it."""
+
+PAGE_CHARS: Final = 310_000
+"""A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
+characters a token in English documentation (measured over 37 packages).
+"""
+MAX_TEXT_BYTES: Final = 25_000_000
+MAX_FILE_BYTES: Final = 2_000_000
+"""A larger module is a table of data."""
+
+MIN_WORDS: Final = 6
+MIN_LETTERS_SHARE: Final = 0.8
+"""Of letters and blanks in a paragraph: sentences have 0.92 or more, lines of code 0.5 to 0.8."""
+SEQUENCE_WORDS: Final = 6
+MAX_SEEN_SHARE: Final = 1 / 3
+"""A line with more six-word sequences that were there before is a repeat."""
+
+_LEFT_OUT = {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages"}
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_NEW_PARAGRAPH = re.compile(
+    r"\n[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+|:[a-z]+[^:\n]{0,80}:[ \t]+"
+    r"|[*\w`.][*\w`., ]{0,80} : [^\n]{0,200}|[*\w.]{1,60} ?(?:\([^()\n]{0,120}\))?:[ \t])"
+)
+_MARKUP = (
+    (re.compile(r":[a-z][\w:+-]{0,40}:`[~!]?([^`]{0,300})`"), r"\1"),
+    (re.compile(r"`+([^`<]{0,300}?)(?:\s*<[^`>]{0,500}>)?`+_{0,2}"), r"\1"),
+    (re.compile(r"!?\[([^\[\]]{0,300})\]\([^)]{0,500}\)"), r"\1"),
+    (re.compile(r"\*{1,3}([^*\s][^*]{0,300}?)\*{1,3}"), r"\1"),
+    (re.compile(r"</?[A-Za-z!][^<>]{0,300}>"), ""),
+)
+_SIGNS_OF_MARKUP = re.compile(r"[`*<\[]")
+_COMMENT_BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*\n){2,}", re.MULTILINE)
+_COMMENT_SIGN = re.compile(r"^[ \t]*#[#!:]*", re.MULTILINE)
+_NOT_WORDS = re.compile(r"[\W_]+")
+_DIGITS = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledProse:
+    """Pages with what determines them; a `lc_assets.sample.page.Texts`.
+
+    Attributes:
+        pages: long pages by subject, then short ones by package.
+        sources: version of each package that was read.
+        skipped: what was not used, by reason.
+    """
+
+    pages: tuple[Page, ...]
+    sources: dict[str, str]
+    skipped: dict[str, list[str]]
+
+    def __iter__(self) -> Iterator[Page]:
+        return iter(self.pages)
+
+
+def installed_prose(
+    *,
+    executor: Executor,
+    subjects: Mapping[str, str] = SUBJECTS,
+    repeating: Sequence[str] = REPEATING,
+    max_text_bytes: int = MAX_TEXT_BYTES,
+) -> InstalledProse:
+    """Read the documentation of what is installed.
+
+    Args:
+        executor: runs a task per subject.
+        subjects: packages by subject, separated by blanks; those not installed are passed over.
+        repeating: packages that are on a page of their own, with their repeats.
+        max_text_bytes: UTF-8 bytes of all pages together; a page that does not fit is left out.
+
+    Raises:
+        BadInput: when nothing was found to read.
+    """
+    tasks = [(tuple(names.split()), False) for names in subjects.values()]
+    tasks += [((name,), True) for name in repeating]
+    found = dict(executor.run(_long_pages, tasks, what="read packages"))
+    pages, skipped, n_bytes = list[Page](), dict[str, list[str]](), 0
+    for page in [page for task in tasks for page in found[task]] + list(_short_pages()):
+        if page.n_chars < MIN_CHARS:
+            continue
+        if n_bytes + len(page.record) > max_text_bytes:
+            skipped.setdefault(f"beyond {max_text_bytes:,} bytes of text", []).append(page.url)
+            continue
+        n_bytes += len(page.record)
+        pages.append(page)
+    if not pages:
+        raise BadInput("no documentation is installed: name a folder of texts with --from")
+    sources = {found.metadata["Name"]: found.version for found in _installed()}
+    return InstalledProse(
+        pages=tuple(pages), sources=sources | {STANDARD_LIBRARY: python_version()}, skipped=skipped
+    )
+
+
+def _long_pages(task: tuple[tuple[str, ...], bool]) -> list[Page]:
+    """The modules of some packages on pages; on one page, with repeats, when the task says so."""
+    names, repeats = task
+    chapters = [chapter for name in names for chapter in _chapters(name)]
+    fresh = is_new(line for _, lines in chapters for line in lines)
+    pages: list[Page] = []
+    url, kept, lines, n_chars = "", list[int](), list[str](), 0
+    for address, found in chapters:
+        url = url or address
+        for line in found:
+            if repeats | next(fresh):
+                kept.append(len(lines))
+                n_chars += len(line) + 1
+            lines.append(line)
+        if n_chars >= PAGE_CHARS and not repeats:
+            pages.append(_page(url, lines, kept))
+            url, kept, lines, n_chars = "", [], [], 0
+    if kept:
+        pages.append(_page(f"{url}-in-full" if repeats else url, lines, kept))
+    return pages
+
+
+def _page(url: str, lines: list[str], kept: list[int]) -> Page:
+    return Page(url=url, title=url.rpartition("/")[2], lines=tuple(lines), kept=tuple(kept))
+
+
+def _chapters(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Address and lines of prose of each module of a package."""
+    root, paths = _modules(name)
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        if not _LEFT_OUT.isdisjoint(parts) or path.endswith(("_pb2.py", "_pb2_grpc.py")):
+            continue
+        file = root / path
+        if file.is_file() and file.stat().st_size <= MAX_FILE_BYTES:
+            module = ".".join(parts).removesuffix(".py").removesuffix(".__init__")
+            yield _address(name, module), module_lines(file.read_bytes())
+
+
+def _modules(name: str) -> tuple[Path, list[str]]:
+    if name == STANDARD_LIBRARY:
+        root = Path(sysconfig.get_path("stdlib"))
+        return root, sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        return Path(), []
+    files = [path.as_posix() for path in found.files or [] if path.suffix == ".py"]
+    return Path(str(found.locate_file(""))), sorted(path for path in files if ".." not in path)
+
+
+def _short_pages() -> Iterator[Page]:
+    """Descriptions and licences of the installed packages."""
+    for found in _installed():
+        name = found.metadata["Name"]
+        description = str(found.metadata.get_payload())  # type: ignore[attr-defined]
+        about = prose_lines(description)
+        yield Page.whole(_address(name, "about"), f"{name} {found.version}", about)
+        for path in sorted(map(str, found.files or [])):
+            if re.search(r"\.dist-info/(?:.*/)?(?:licen[cs]e|copying)[^/]*$", path, re.IGNORECASE):
+                file = Path(str(found.locate_file(path)))
+                content = file.read_bytes()[:MAX_FILE_BYTES] if file.is_file() else b""
+                lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
+                title, *rest = [line for line in lines if line] or [""]
+                yield Page.whole(_address(name, path), title, rest)
+
+
+def _installed() -> list[Distribution]:
+    """Every installed package but this one, by name; of two with one name, the one imported."""
+    found: dict[str, Distribution] = {}
+    for one in distributions():
+        name = one.metadata["Name"] or ""
+        if name and name.lower().replace("_", "-") != OWN_NAME:
+            found.setdefault(name.lower(), one)
+    return [found[name] for name in sorted(found)]
+
+
+def _address(package: str, name: str) -> str:
+    """A page's address; ``.invalid`` belongs to nobody (RFC 2606)."""
+    return f"https://packages.invalid/{quote(package.lower())}/{quote(name)}"
+
+
+def module_lines(source: bytes) -> list[str]:
+    """Docstrings and blocks of comments of a Python module as lines of prose; none when it cannot
+    be parsed.
+
+    >>> module_lines(b'\"\"\"Reads the parish registers of a village.\"\"\"')
+    ['Reads the parish registers of a village.']
+    """
+    text = source.decode("utf-8", "replace").replace("\r\n", "\n")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes of others
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        (node.body[0].lineno, docstring)
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and (docstring := ast.get_docstring(node))
+    ]
+    line, end = 1, 0
+    for block in _COMMENT_BLOCK.finditer(text):
+        line += text.count("\n", end, block.start())
+        end = block.start()
+        found.append((line, inspect.cleandoc(_COMMENT_SIGN.sub("", block.group()))))
+    return [line for _, part in sorted(found) for line in prose_lines(part)]
+
+
+def prose_lines(text: str) -> list[str]:
+    r"""The paragraphs of documentation that read like sentences, one line each, without markup.
+
+    >>> prose_lines("Return the ``mean`` of all values\nthat were given, or None.\n\n>>> mean([1])")
+    ['Return the mean of all values that were given, or None.']
+    """
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    lines = []
+    for block in _BLANK_LINE.split(text.expandtabs()):
+        if ">>>" in block or block.lstrip().startswith((".. ", "```", "$ ")):
+            continue
+        for paragraph in _NEW_PARAGRAPH.split(f"\n{block}"):
+            line = " ".join(paragraph.split())
+            if _SIGNS_OF_MARKUP.search(line):
+                for pattern, replacement in _MARKUP:
+                    line = pattern.sub(replacement, line)
+            if is_prose(line):
+                lines.append(line)
+    return lines
+
+
+def is_prose(line: str) -> bool:
+    """Whether a line reads like a sentence rather than code, a heading or a table.
+
+    >>> is_prose("Values outside the interval are clipped."), is_prose("def clip(a, a_min, a_max):")
+    (True, False)
+    """
+    if len(line.split(None, MIN_WORDS)) < MIN_WORDS:
+        return False
+    return sum(map(str.isalpha, line)) + line.count(" ") >= MIN_LETTERS_SHARE * len(line)
+
+
+def is_new(lines: Iterable[str]) -> Iterator[bool]:
+    """Whether each line is new, given the lines before it.
+
+    >>> list(is_new(["The width of the figure in inches.", "The Width of the figure, in inches!"]))
+    [True, False]
+    """
+    seen: set[str] = set()
+    for line in lines:
+        words = _NOT_WORDS.sub(" ", _DIGITS.sub("0", line.lower())).split()
+        last = max(1, len(words) - SEQUENCE_WORDS + 1)
+        sequences = [" ".join(words[at : at + SEQUENCE_WORDS]) for at in range(last)]
+        new = sum(found in seen for found in sequences) <= MAX_SEEN_SHARE * len(sequences)
+        if new:
+            seen.update(sequences)
+        yield new
