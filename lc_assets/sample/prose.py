@@ -238,18 +238,23 @@ def module_lines(source: bytes) -> list[str]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [
-        (node.body[0].lineno, docstring)
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and (docstring := ast.get_docstring(node))
-    ]
+    found = list(_docstrings(tree))
     line, end = 1, 0
     for block in _COMMENT_BLOCK.finditer(text):
         line += text.count("\n", end, block.start())
         end = block.start()
         found.append((line, inspect.cleandoc(_COMMENT_SIGN.sub("", block.group()))))
     return [line for _, part in sorted(found) for line in prose_lines(part)]
+
+
+def _docstrings(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> Iterator[tuple[int, str]]:
+    if docstring := ast.get_docstring(node):
+        yield node.body[0].lineno, docstring
+    for child in node.body:
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _docstrings(child)
 
 
 def prose_lines(text: str) -> list[str]:
