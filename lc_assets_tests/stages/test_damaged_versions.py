@@ -27,6 +27,7 @@ from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
 from lc_assets_tests.faults import cut_short, digests, emptied, flipped
+from lc_assets_tests.twice import SAMPLE
 
 OLD = SNAPSHOTS[0]
 NOT_LOOKED_AT = {(".zattrs", "longcrawl_flat")}
@@ -193,13 +194,20 @@ def test_a_cut_index_is_not_mapped(whole, fault, name):
     "fault", [cut_short, emptied, not_text, gone], ids=lambda fault: fault.__name__
 )
 @pytest.mark.parametrize("name", [RECEIPT, CURRENT])
-def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, name):
+@pytest.mark.parametrize(
+    "stages",
+    [SAMPLE, pytest.param([found.name for found in STAGES], marks=pytest.mark.slow)],
+    ids=["some stages", "all stages"],
+)
+def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, name, stages):
     """The planner names the partition and says why, its followers wait; a build makes it again with
     the same bytes.
     """
     lake, recipe = whole.context.lake, whole.context.recipe
     before = digests(whole.built)
     for published in list(versions(lake)):
+        if published.receipt.fingerprint.stage not in stages:
+            continue
         path = (published.folder if name == RECEIPT else published.folder.parent) / name
         fault(path)
         made = {found.name: found for found in plan(lake, recipe, SNAPSHOTS)}
