@@ -391,7 +391,7 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
     assert STAGE.params(plain, SNAPSHOT)["models"] == {}
     with pytest.raises(
         BadInput,
-        match="domain_blocked: cannot be computed without a list of addresses; .*filtering.models",
+        match="domain_blocked: cannot be computed without a list of addresses; .*filtered_documents.models",
     ):
         rules_of(FilteringSettings(rules=str(path)))
 

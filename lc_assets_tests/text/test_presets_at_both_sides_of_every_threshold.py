@@ -103,7 +103,7 @@ def test_whole_books_are_in_the_band_of_long_documents(shared_data):
     judged = {
         name: Judge(RULES["redpajama-lucie-gzip"].on(["gzip_ratio"]))
         .document(CorpusDocument(id=name, text=text))[1]
-        .failed_rules
+        .complaints
         for name, text in {
             "book": book,
             "list": REPEATED * 50,

@@ -1,13 +1,12 @@
-"""The stack of open elements that a page's tags make, and the formatting that is left open: at
-least what a browser's parser holds.
+"""The stack of open elements that a page's tags make, and the formatting that is left open: at least
+what a browser's parser holds.
 
-What is *sure*, the elements from `SURE` on, is what the parser holds there too, but for formatting
-that it opened again. Of what lies below, or is open where rules are not worth following (within
-``select``, ``template``, ``frameset``, torn ``svg``), only the innermost element ends, and only by
-its own end tag. So the depth counted is never below the true one, and far above it only where pages
-are torn.
-Here: what is done to the stack. Not here: which tags do it (`lc_assets.text.html.starts`,
-    `lc_assets.text.html.ends`).
+The elements from `SURE` on are the parser's own, except for formatting that it opened again. Of the
+elements below, and where rules are not followed (within ``select``, ``template``, ``frameset`` and
+malformed ``svg``), only the innermost one ends, and only by its own end tag. So the depth counted is
+never below the true one, and far above it only for malformed pages.
+`lc_assets.text.html.starts` and `lc_assets.text.html.ends` say which tags do what.
+
 Source: the HTML standard, 13.2.4 "Parse state".
 """
 

@@ -37,6 +37,7 @@ from lc_assets.text.html.tags import (
     CAPTION,
     CELL,
     ENDS_P,
+    FLAGS_OF_NAMES,
     FOREIGN,
     FORM,
     FORMATTING,
@@ -60,12 +61,11 @@ from lc_assets.text.html.tags import (
     UNFOLLOWED,
     VOID,
     P,
-    flags_of,
     number_of,
 )
 
 _TBODY, _TR = number_of("tbody"), number_of("tr")
-_FLAGS_OF = (0, flags_of(number_of("tbody")), flags_of(number_of("tr")))
+_FLAGS_OF = (0, FLAGS_OF_NAMES["tbody"], FLAGS_OF_NAMES["tr"])
 
 
 @compiled

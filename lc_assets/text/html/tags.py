@@ -1,15 +1,9 @@
-"""Names of HTML elements as numbers, and how a browser's tree treats each.
+"""Names of HTML elements as numbers, how a browser's tree treats each, and finding tags in a page.
 
-Here: the table and looking a name up. Not here: following a page's tags by it (`lc_assets.text.kernels.html_tree`).
-Source: the HTML standard, 13.2 "Parsing HTML documents".
+`name_at` and `flags_of` read and look up names; the other kernels find where tags, comments and raw
+text end, and count attributes. `lc_assets.text.html.stack` says what tags do to the tree.
 
-
-Finding the tags of a page, as the HTML standard's tokenizer does, in one walk over its bytes.
-
-Here: where tags, comments and raw text end, and how many attributes a tag has. Not here: what the
-    tags do to a browser's tree
-(`lc_assets.text.kernels.html_tree`).
-Source: the HTML standard, 13.2.5 "Tokenization".
+Source: the HTML standard, 13.2 "Parsing HTML documents", especially 13.2.5 "Tokenization".
 """
 
 from typing import Any, Final
@@ -130,17 +124,25 @@ def number_of(name: str) -> int:
     return number
 
 
-def _table() -> NDArray[np.int64]:
+def _flags() -> dict[str, int]:
     flags: dict[str, int] = {}
     for flag, words in _WORDS.items():
         for word in words.split():
             flags[word] = flags.get(word, 0) | flag
+    return {word: bits if word in _ALSO_FOREIGN else bits | KNOWN for word, bits in flags.items()}
+
+
+FLAGS_OF_NAMES: Final = _flags()
+"""The flags of each name that HTML has a rule for."""
+
+
+def _table() -> NDArray[np.int64]:
     table = np.zeros((_SLOTS, 2), np.int64)
-    for word, found in flags.items():
+    for word, bits in FLAGS_OF_NAMES.items():
         slot = number_of(word) % _SLOTS
         while table[slot, 0]:
             slot = (slot + 1) % _SLOTS
-        table[slot] = number_of(word), found if word in _ALSO_FOREIGN else found | KNOWN
+        table[slot] = number_of(word), bits
     return table
 
 

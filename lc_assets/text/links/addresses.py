@@ -1,38 +1,26 @@
-"""Addresses of pages: hosts, registered domains, and whether a list has them.
+"""Addresses of pages: hosts, registered domains, blocklists, and keys to look documents up by.
 
 An address is read as browsers read it (WHATWG): case, ports, credentials, dots and international
-names are as one. A **registered domain** is what somebody can register below a public suffix:
+names make no difference. A **registered domain** is what can be registered below a public suffix:
 ``example.co.uk`` of ``www.example.co.uk``, ``me.github.io`` of ``me.github.io``; an IP address is
 its own.
 
-A **domain** on a list blocks itself and all below it, but nothing above a registered domain is
-asked for. A **url** on a list (``example.org/page``) blocks the pages whose address begins so,
-folder by folder. A ``www.`` in front is nothing.
+A **domain** on a blocklist blocks itself and all below it. A **url** on it (``example.org/page``)
+blocks the pages whose address begins with it, folder by folder. A leading ``www.`` is ignored.
+``domain_blocked`` is 1 when the page's domain is on the list, ``url_blocked`` when the page or its
+domain is. `lc_assets.formats.blocklists` reads lists.
 
-================  ============================================
-measure           1 when it is on a list, else 0
-================  ============================================
-``domain_blocked``  the page's domain
-``url_blocked``     the page itself, or its domain
-================  ============================================
+Documents are looked up by keys of 64 bits, BLAKE2b of kind and value:
 
-Here: matching. Not here: reading lists (`lc_assets.formats.blocklists`).
-
-
-Keys by which documents are looked up: 64 bits for an id, an address, a domain, a digest.
-
-============  ==========================================================================================================
-kind          value
-============  ==========================================================================================================
+============  ==================================================================================
 ``document``  its id
-``url``       its address, as `lc_assets.text.links.addresses.address_key` reads it: scheme, ``www.`` and fragment are nothing
-``domain``    its host, or a domain that the host lies below, down to the registered one
+``url``       its address, as `address_key` reads it
+``domain``    its host, or a domain above the host, up to the registered one
 ``digest``    of the page, as the crawl states it (``sha1:…``), or of the text (``sha256:…``)
-============  ==========================================================================================================
+============  ==================================================================================
 
-A key is BLAKE2b of kind and value: of two values that differ, keys are equal with probability 2⁻⁶⁴,
-so whoever looks something up by key compares the value before it is believed. Not here: files of
-keys (`lc_assets.formats.key_index`).
+Different values share a key with probability 2⁻⁶⁴, so a value that was found must be compared.
+`lc_assets.formats.key_index` stores keys.
 """
 
 import functools

@@ -1,22 +1,20 @@
-"""Links of a page: what its HTML points at, and by which words.
+"""Links of a page: the addresses that its HTML points at, and their anchor texts.
 
-Two ways to read a page, and each link says the same of itself in both: its address as written (not
-resolved, see `lc_assets.text.links.targets`) and its anchor text.
+There are two extractors. Both give an address as written (`lc_assets.text.links.targets` resolves
+it) and an anchor text.
 
-=========  ==================================================================================================
-html5      as browsers read it (an HTML5 parser): entities undone, markup within links seen through, white space
-           collapsed; comments, scripts and templates hold no links
-paper      exactly what the three expressions of the LongPack paper find (`REGEX_REF`, `REGEX_URL`, `REGEX_KEY`),
-           nothing undone or collapsed
-=========  ==================================================================================================
+=====  ===========================================================================================
+html5  as browsers read it (an HTML5 parser): entities decoded, markup within links ignored, white
+       space collapsed; no links in comments, scripts and templates
+paper  exactly what the three expressions of the LongPack paper find (`REGEX_REF`, `REGEX_URL`,
+       `REGEX_KEY`), nothing decoded or collapsed
+=====  ===========================================================================================
 
-The paper's first expression takes time with the cube of the length of an unclosed tag: a minute for
-9 kB. `scanned` finds the same in one walk: from ``<a`` the tag goes up to the next ``>``, and the
-anchor text from there to the next ``<``. If they make no link, no later ``<a`` in the same tag can,
-for it would see less of it. Source: LongPack (ICLR 2025), Appendix.
+The paper's first expression takes cubic time in the length of an unclosed tag: a minute for 9 kB.
+`scanned` finds the same in linear time: from ``<a`` the tag goes up to the next ``>``, and the anchor
+text from there to the next ``<``. If they make no link, no later ``<a`` in the same tag can.
 
-Not here: pages out of archives (`lc_assets.formats.archives`), which pages links lead to
-(`lc_assets.text.links.targets`).
+Source: LongPack (ICLR 2025), Appendix.
 """
 
 import re

@@ -1,46 +1,39 @@
-"""The page key: one name for a page, however it is linked to.
+"""Page keys, one name for a page however it is linked to; and the keys that sort indexes of crawls.
 
-Documents, records of a crawl and targets of links meet by it. It is the address as browsers
-understand it (WHATWG), and then:
+Documents, records of a crawl and targets of links are matched by page key. It is the address as
+browsers read it (WHATWG), and then:
 
-===============  ================================================================================================
-scheme           dropped; a page of another scheme than http and https has no key
-user, password   dropped
-host             lower case, international names in ASCII; without trailing dots, and without a leading ``www.`` where
-                 two names or more are left
-port             dropped when it is 80 or 443
-path             without ``.`` and ``..``; without ``/``, ``/index.html`` or ``/index.htm`` at its end
-query            kept in its order, without empty parameters and without those that only follow visitors (`FOLLOWS_VISITORS`)
-fragment         dropped
-escapes          of letters, digits, ``-``, ``.``, ``_`` and ``~`` are undone (RFC 3986, 6.2.2.2), the others written in upper
-                 case; a percent sign that begins none is written ``%25``
-===============  ================================================================================================
+=========  =====================================================================================
+scheme     dropped; a page of another scheme than http and https has no key
+user       dropped, as is the password
+host       lower case, international names in ASCII; without trailing dots, and without a leading
+           ``www.`` where at least two names are left
+port       dropped when it is 80 or 443
+path       without ``.`` and ``..``; without ``/``, ``/index.html`` or ``/index.htm`` at its end
+query      kept in its order, without empty parameters and without `TRACKING_PARAMETERS`
+fragment   dropped
+escapes    of letters, digits, ``-``, ``.``, ``_`` and ``~`` are undone (RFC 3986, 6.2.2.2), others
+           are in upper case; a percent sign that begins none is written ``%25``
+=========  =====================================================================================
 
-Upper and lower case of paths, and the order of parameters, make a difference. A key is itself an
-address without its scheme, and its own key: ``page_key("http://" + key) == key``. Not here: keys
-for duplicates, which keep the scheme (`lc_assets.text.duplicates.keys`), and the keys by which a
-crawl's index is sorted.
+Case of paths and the order of parameters make a difference. A key is an address without its
+scheme, and its own key: ``page_key("http://" + key) == key``.
 
+A SURT is a page's address with its host reversed:
+``https://www.Example.org:8080/A//b/?y=2&x=1#part`` becomes ``org,example:8080)/a/b?x=1&y=2``, as in
+the indexes of the Internet Archive and Common Crawl:
 
-The key by which indexes of crawls are sorted: a page's address with its host turned round
-(SURT).
+=========  =====================================================================================
+scheme     dropped, as are user, password, fragment and the default port
+host       without ``www.``, ``www2.``, …; its parts reversed, joined by commas, then ``)``
+path       in lower case, escapes undone repeatedly, ``//`` made ``/``, no ``/`` at its end
+query      the same; parameters sorted; left out when it is empty
+sessions   ids are removed from path and query: ``;jsessionid=``, ``phpsessid=``, ``sid=``, …
+escapes    of what is not printable ASCII, ``#`` and ``%``; in lower case
+=========  =====================================================================================
 
-``https://www.Example.org:8080/A//b/?y=2&x=1#part`` becomes ``org,example:8080)/a/b?x=1&y=2``. An
-address is read as browsers read it (WHATWG), and then, as the Internet Archive's and Common Crawl's
-indexes show it:
-
-==========  ==============================================================================================
-scheme      dropped, as are user, password, fragment and the port that goes without saying
-host        without ``www.``, ``www2.``, …; its parts backwards, joined by commas, and ``)`` behind all
-path        in lower case, escapes undone as long as there are any, ``//`` made ``/``, no ``/`` at its end
-query       the same; parameters sorted; left out when it is empty
-sessions    ids of sessions are taken out of path and query: ``;jsessionid=``, ``phpsessid=``, ``sid=``, …
-escapes     of what is not printable ASCII, ``#`` and ``%``; in lower case
-==========  ==============================================================================================
-
-Different pages may have one key (``/A`` and ``/a``): whether two addresses are one page is for
-`lc_assets.text.links.page_keys` to say. It is written from what such keys look like, and equals those of
-1,252 real pages; of sessions and odd escapes other programs know more.
+Different pages may share a SURT (``/A`` and ``/a``). It was written from published keys, and equals
+those of 1,252 real pages; other programs know more session ids and odd escapes.
 """
 
 import re
@@ -50,11 +43,11 @@ from urllib.parse import unquote_to_bytes
 import can_ada
 
 MAX_ADDRESS_CHARS: Final = 8192
-"""A longer address has no key: RFC 9110 asks servers for 8,000 octets, and what is longer holds
+"""A longer address has no key: RFC 9110 asks servers for 8,000 octets, and longer ones hold
 data rather than a name.
 """
 
-FOLLOWS_VISITORS: Final = frozenset(
+TRACKING_PARAMETERS: Final = frozenset(
     (
         "dclid",
         "fbclid",
@@ -77,9 +70,7 @@ FOLLOWS_VISITORS: Final = frozenset(
         "_hsmi",
     )
 )
-"""Parameters that tell who came from where and change no page; so do those that begin with
-``utm_``.
-"""
+"""Parameters that track visitors and do not change the page, as do those that begin with ``utm_``."""
 
 _PORTS: Final = (":80", ":443")
 _ENDS: Final = ("/index.html", "/index.htm")
@@ -159,15 +150,13 @@ def _path(path: str) -> str:
 
 def _query(query: str) -> str:
     return (
-        "&".join(one for one in query.split("&") if one and not _follows_visitors(one))
-        if query
-        else ""
+        "&".join(one for one in query.split("&") if one and not _is_tracking(one)) if query else ""
     )
 
 
-def _follows_visitors(parameter: str) -> bool:
+def _is_tracking(parameter: str) -> bool:
     name = parameter.partition("=")[0].lower()
-    return name in FOLLOWS_VISITORS or name.startswith("utm_")
+    return name in TRACKING_PARAMETERS or name.startswith("utm_")
 
 
 def _unescaped(text: str) -> str:

@@ -1,25 +1,21 @@
-"""Anchor texts: which say nothing of what they lead to, and which stand in a text.
-
-Not here: where anchor texts come from (`lc_assets.text.links.links`).
-
-
-Targets: the pages that a page's links lead to, each once, with all the words that lead there.
+"""Targets: the pages that a page's links lead to, each once, with all its anchor texts.
 
 A link's address is resolved as browsers do: against the page's ``<base>``, itself resolved against
-the page's own address, else against that. Links that lead to one page (`lc_assets.text.links.page_keys`)
-are one target, at the place of the first of them. What is no target is counted by its reason, and
-every link is in one count:
+the page's own address, or else against that. Links that lead to one page
+(`lc_assets.text.links.page_keys`) are one target, at the position of the first one. Links without a
+target are counted by reason, each once:
 
-===========================  =====================================================================
-`EMPTY`                      nothing where the address should be
-`FRAGMENT`                   a place within the page: ``#part``
-`SCHEME`                     no address of the web: ``mailto:``, ``javascript:``, ...
-`BROKEN`                     no address at all, or one too long for a page key
-`ITSELF`                     the page itself
-`RELATIVE`                   relative, where addresses are not resolved (the paper resolves none)
-===========================  =====================================================================
+==========  ================================================================
+`EMPTY`     no address
+`FRAGMENT`  a position within the page: ``#part``
+`SCHEME`    not an address of the web: ``mailto:``, ``javascript:``, …
+`BROKEN`    not an address, or one too long for a page key
+`ITSELF`    the page itself
+`RELATIVE`  relative, where addresses are not resolved, as in the paper
+==========  ================================================================
 
-Not here: which targets are worth packing (portals, languages, budgets), the pages behind them.
+An anchor text is **generic** when it tells nothing about what it leads to: one of `GENERIC`, a
+number, or without any word.
 """
 
 import re
@@ -33,181 +29,35 @@ import msgspec
 from lc_assets.text.links.links import Link
 from lc_assets.text.links.page_keys import page_key
 
-GENERIC: Final = frozenset(
-    {
-        # English
-        *(
-            "here",
-            "click here",
-            "click",
-            "this",
-            "this link",
-            "this page",
-            "link",
-            "more",
-            "read more",
-            "more info",
-            "learn more",
-        ),
-        *(
-            "see more",
-            "show more",
-            "view more",
-            "find out more",
-            "continue",
-            "continue reading",
-            "details",
-            "full story",
-            "view",
-            "go",
-        ),
-        *(
-            "next",
-            "next page",
-            "prev",
-            "previous",
-            "previous page",
-            "back",
-            "up",
-            "top",
-            "back to top",
-            "to top",
-            "first",
-            "last",
-        ),
-        *(
-            "home",
-            "homepage",
-            "index",
-            "contents",
-            "table of contents",
-            "menu",
-            "search",
-            "login",
-            "log in",
-            "sign in",
-            "sign up",
-        ),
-        *(
-            "register",
-            "subscribe",
-            "share",
-            "print",
-            "email",
-            "e mail",
-            "rss",
-            "reply",
-            "permalink",
-            "edit",
-            "download",
-            "source",
-        ),
-        *(
-            "older",
-            "newer",
-            "older posts",
-            "newer posts",
-            "website",
-            "page",
-            "skip to content",
-            "skip to main content",
-            "close",
-        ),
-        # German
-        *(
-            "hier",
-            "hier klicken",
-            "mehr",
-            "mehr lesen",
-            "mehr erfahren",
-            "weiterlesen",
-            "weiter",
-            "zurück",
-            "nach oben",
-            "startseite",
-        ),
-        *(
-            "lesen sie mehr",
-            "nächste",
-            "vorherige",
-            "nächste seite",
-            "vorherige seite",
-            "inhalt",
-            "suche",
-            "anmelden",
-            "drucken",
-        ),
-        # French
-        *(
-            "ici",
-            "cliquez ici",
-            "plus",
-            "en savoir plus",
-            "lire la suite",
-            "lire plus",
-            "voir plus",
-            "suivant",
-            "précédent",
-            "retour",
-        ),
-        *(
-            "accueil",
-            "page suivante",
-            "page précédente",
-            "haut de page",
-            "sommaire",
-            "rechercher",
-            "connexion",
-            "imprimer",
-        ),
-        # Spanish
-        *(
-            "aquí",
-            "haz clic aquí",
-            "más",
-            "leer más",
-            "ver más",
-            "seguir leyendo",
-            "siguiente",
-            "anterior",
-            "volver",
-            "inicio",
-        ),
-        *(
-            "página siguiente",
-            "página anterior",
-            "arriba",
-            "contenido",
-            "buscar",
-            "iniciar sesión",
-            "imprimir",
-        ),
-        # Italian
-        *(
-            "qui",
-            "clicca qui",
-            "più",
-            "leggi tutto",
-            "leggi di più",
-            "continua",
-            "continua a leggere",
-            "scopri di più",
-            "successivo",
-        ),
-        *(
-            "precedente",
-            "indietro",
-            "pagina successiva",
-            "pagina precedente",
-            "torna su",
-            "cerca",
-            "accedi",
-            "stampa",
-        ),
-    }
+_GENERIC: Final = (
+    # English
+    "here|click here|click|this|this link|this page|link|more|read more|more info|"
+    "learn more|see more|show more|view more|find out more|continue|continue reading|"
+    "details|full story|view|go|next|next page|prev|previous|previous page|back|up|"
+    "top|back to top|to top|first|last|home|homepage|index|contents|table of contents|"
+    "menu|search|login|log in|sign in|sign up|register|subscribe|share|print|email|"
+    "e mail|rss|reply|permalink|edit|download|source|older|newer|older posts|"
+    "newer posts|website|page|skip to content|skip to main content|close|"
+    # German
+    "hier|hier klicken|mehr|mehr lesen|mehr erfahren|weiterlesen|weiter|zurück|"
+    "nach oben|startseite|lesen sie mehr|nächste|vorherige|nächste seite|"
+    "vorherige seite|inhalt|suche|anmelden|drucken|"
+    # French
+    "ici|cliquez ici|plus|en savoir plus|lire la suite|lire plus|voir plus|suivant|"
+    "précédent|retour|accueil|page suivante|page précédente|haut de page|sommaire|"
+    "rechercher|connexion|imprimer|"
+    # Spanish
+    "aquí|haz clic aquí|más|leer más|ver más|seguir leyendo|siguiente|anterior|volver|"
+    "inicio|página siguiente|página anterior|arriba|contenido|buscar|iniciar sesión|"
+    "imprimir|"
+    # Italian
+    "qui|clicca qui|più|leggi tutto|leggi di più|continua|continua a leggere|"
+    "scopri di più|successivo|precedente|indietro|pagina successiva|pagina precedente|"
+    "torna su|cerca|accedi|stampa"
 )
-"""Texts that name a way to go rather than what is there, in RedPajama-V2's five languages: lower
-case, words apart by one space.
+GENERIC: Final = frozenset(_GENERIC.split("|"))
+"""Anchor texts that name an action rather than what is there, in RedPajama-V2's five languages:
+lower case, words separated by one space.
 """
 
 _WORD: Final = re.compile(r"\w+")

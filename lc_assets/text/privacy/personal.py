@@ -1,38 +1,30 @@
-"""Numbers that prove themselves: Luhn's digit and the issuers of payment cards, IBAN's two digits
-and its lengths.
+r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account numbers.
+
+An expression with bounded repeats finds a candidate, and a validator confirms it.
+
+=====  ============================================  ===============================================
+kind   candidate and validator                       not taken
+=====  ============================================  ===============================================
+email  around an ``@``: at most 64 characters        names reserved by RFC 2606 (``example.com``,
+       before it, a name with a dot and letters at   ``.test``, ``.invalid``, ``.example``,
+       its end                                       ``.localhost``)
+ip     four numbers to 255 without leading zeros;    private, loopback, documentation, multicast and
+       what `ipaddress` reads as IPv6, with at       reserved addresses; four numbers after a word
+       least two colons                              like "version", or that continue (``1.2.3.4.5``)
+phone  ``+`` or ``00`` and digits; or national       runs of digits without ``+`` or a leading 0;
+       numbers as written there; `phonenumbers`      North America's fictional 555-01xx
+card   13 to 19 digits, in a run or in groups; an    all else
+       issuer's prefix and length, and Luhn's digit
+iban   two letters, two digits and more, in a run    all else
+       or in groups; the country's length and 97's
+       remainder
+=====  ============================================  ===============================================
+
+Of overlapping finds the one that begins first is taken, and then the longer one. Each text is walked
+once per kind, so time is linear. `lc_assets.text.privacy.replacing` replaces what is found.
 
 Sources: ISO/IEC 7812-1 (Luhn; issuer identification numbers as the card schemes publish them), ISO
-    13616 and SWIFT's IBAN
-registry (release 97 and earlier: lengths by country).
-
-
-Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account
-numbers.
-
-A candidate is found by an expression that cannot look far, and is believed when a validator agrees.
-What is not taken:
-
-=======  ========================================================  ==================================================
-kind     candidate and validator                                   left alone
-=======  ========================================================  ==================================================
-email    what stands around an ``@``: at most 64 characters        names reserved by RFC 2606 (``example.com``,
-         before it, a name with a dot and letters at its end       ``.test``, ``.invalid``, ``.example``, ``.localhost``)
-ip       four numbers to 255 without leading zeros; what           addresses that are nobody's: private, loopback,
-         `ipaddress` reads as IPv6, with two colons at least       0.0.0.0, documentation, multicast, reserved; four
-                                                                   numbers behind a word like
-                                                                   "version" or "v", or that go on
-                                                                   (``1.2.3.4.5``)
-phone    ``+`` or ``00`` and digits; or as the country writes      bare runs of digits without ``+`` or a leading 0;
-         its national numbers; valid by `phonenumbers`             North America's 555-01xx, which is for fiction
-card     13 to 19 digits, in a run or in groups; an issuer's       all else
-         prefix and length, and Luhn's digit
-iban     two letters, two digits and more, in a run or in          all else
-         groups; the country's length and 97's remainder
-=======  ========================================================  ==================================================
-
-Where two kinds overlap the one that begins first is taken, and then the longer one. Every
-expression's repeats are bounded and each text is walked once per kind, so no text takes more than
-linear time. Here: where they are. Not here: what takes their place (`lc_assets.text.privacy.replacing`).
+13616 and SWIFT's IBAN registry (release 97 and earlier: lengths by country).
 """
 
 import ipaddress

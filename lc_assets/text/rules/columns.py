@@ -1,23 +1,17 @@
-"""Every column that a rule can judge, wherever its values come from: one door to signals, measures
-and what was copied.
+"""Every column that a rule can test, and computing the wanted ones of a document.
 
-=====================  ==============================================================================================
-column                 comes from
-=====================  ==============================================================================================
-``ccnet_*``            the document's record, as CCNet left it; None where the record does not say
-``rps_doc_*`` and      `lc_assets.text.signals.signals`, from the text; those that need a list or a model where it is given, and
-``frac_lines_start_*`` without it, or with a model that nobody has, only from the published files
-``language_*``,        `lc_assets.text.rules.models`, from the text before its lines were edited, or the address, by what was handed
-``*_blocked``,         in; of ``perplexity`` the published value where no model was
+======================  ========================================================================
+column                  comes from
+======================  ========================================================================
+``ccnet_*``             the document's record, as CCNet left it; None where it is absent
+``rps_doc_*`` and       `lc_assets.text.signals.signals`, from the text; those that need a list or
+``frac_lines_start_*``  a model where it is given, otherwise only from the published files
+``language_*``,         `lc_assets.text.rules.models`, from the text before its lines are edited,
+``*_blocked``,          or from the address; ``perplexity`` as published where no model is given
 ``perplexity``
-any other              `lc_assets.text.measures.measures`, from the text; those of a line editing (``c4_*``, ``refinedweb_*``)
-                       always from the text before its lines were edited, all others from the text
-                       that is judged
-=====================  ==============================================================================================
-
-Here: which columns there are, what they cost, and computing those that are wanted and nothing else.
-    Not here: how each is
-computed, rules on them.
+any other               `lc_assets.text.measures.measures`, from the text; those of a line editing
+                        (``c4_*``, ``refinedweb_*``) from the text before its lines are edited
+======================  ========================================================================
 """
 
 from collections.abc import Collection, Mapping

@@ -1,27 +1,14 @@
-"""Line editing: which lines of a document C4 and RefinedWeb take out, by which rule, and what is
-left.
+r"""Line editing: which lines of a document C4 and RefinedWeb remove, by which rule, and what is left.
 
-Here: rules as data, applying them, the evidence. Not here: judging what is left
-    (`lc_assets.text.measures.measures` has how much
-that is). FineWeb edits nothing: its line rules are measures.
-
-Every removed line and every removed piece of a line is a span of the *original* text with the
-rule's name, so an edit can be shown, counted, and taken back. White space at the ends of lines goes
-without a span.
+Every removed line and piece of a line is a span of the *original* text with the rule's name, so an
+edit can be shown, counted and reverted. White space at the ends of lines has no span. A rule file
+names a way of editing (`EDITS`) and may change its settings (`SETTINGS`). FineWeb edits nothing: its
+line rules are measures.
 
 Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow
-    Datasets
-(``text/c4_utils.py``) do it; words of a line are counted before citations leave it, as datatrove
-does. RefinedWeb: Penedo et al. 2023, appendix G.2, which names examples only: the phrases and
-counters are those that DCLM (Li et al. 2024) settled on.
-
-
-Leaving lines out of a text before it is judged: which ways there are, by name, and their
-settings in a rule file.
-
-Here: names and settings. Not here: what a line must be like (`lc_assets.text.rules.line_rules`), rules on
-    what is left
-(`lc_assets.text.rules.rules`).
+Datasets (``text/c4_utils.py``) do it; words of a line are counted before citations are removed, as
+datatrove does. RefinedWeb: Penedo et al. 2023, appendix G.2, which gives examples only: phrases and
+counters are those of DCLM (Li et al. 2024).
 """
 
 import re

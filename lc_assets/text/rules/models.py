@@ -1,46 +1,27 @@
-"""Which language a document is in, and how sure that is: by its beginning, and whatever model is
-handed in.
+r"""Columns that a model or a blocklist gives, and computing them.
 
-========================  =====================================================================================
-``language``              the model's name for it, such as ``en``; empty for a document without a word
-``language_probability``  0 to 1; 0 for a document without a word
-========================  =====================================================================================
+========================  =========  ===============================================================
+column                    needs      is
+========================  =========  ===============================================================
+``language_probability``  language   probability of the language that the model finds
+``language_is``           language   1 when that is the language given for the document, else 0;
+                                     missing when none is given
+``domain_blocked``        blocklist  1 when the page's domain is on the list, else 0; missing
+                                     without a host
+``url_blocked``           blocklist  1 when the page or its domain is on the list, else 0; missing
+                                     without a host
+``perplexity``            (model)    by the given model; otherwise as published; otherwise missing
+``rps_doc_ml_*``          palm,      0 to 1, how little the text resembles the crawl; computed for
+                          wikiref,   every language: use it per language
+                          wikipedia
+========================  =========  ===============================================================
 
-The model sees the first 2,000 characters, with each newline as a space: a language shows early, and
-time does not grow with a document. Lone surrogates become U+FFFD. Here: what is shown to a model
-and what is made of its answer. Not here: models (`lc_assets.formats.models`).
+Models see a text before its lines are edited. A language model sees the first 2,000 characters, with
+each newline as a space and lone surrogates as U+FFFD; a document without a word has no language and
+probability 0. FineWeb's "English at 0.65" is two rules: ``language_is`` at least 1 and
+``language_probability`` at least 0.65. `lc_assets.formats.models` opens models.
 
-
-Perplexity: how badly a language model guesses a text; high is odd.
-
-Here: the arithmetic over a text's lines, as CCNet does it. Not here: models
-    (`lc_assets.formats.models`); the
-perplexity that RedPajama-V2 publishes (``ccnet_perplexity``, or a record's ``perplexity``) needs
-none of this.
-
-Source: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
-
-
-Columns that a model or a list of addresses gives: what they are, what is handed in for them, and
-asking it.
-
-========================  ==============  ==================================================================================
-column                    needs           is
-========================  ==============  ==================================================================================
-``language_probability``  language        how sure the model is of the language that it finds, 0 to 1
-``language_is``           language        1 when that is the language that the document is said to be in, else 0; missing
-                                          when nobody says one: neither its record, nor its shard,
-                                          nor the one who judges
-``domain_blocked``        blocklist       1 when the page's domain is on the list, else 0; missing without a host
-``url_blocked``           blocklist       1 when the page itself or its domain is on the list, else 0; missing without a host
-``perplexity``            (perplexity)    by the model that was given; without one as it was published; else missing
-``rps_doc_ml_*``          palm, wikiref,  0 to 1, how little the text is like the crawl; of every document that is asked,
-                          wikipedia       whatever its language: judge languages apart
-========================  ==============  ==================================================================================
-
-Models see a text before its lines were edited. FineWeb's "English at 0.65" is two rules:
-``language_is`` at least 1 and ``language_probability`` at least 0.65. Here: names, `Models`,
-values. Not here: opening models (`lc_assets.formats.models`).
+Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
 """
 
 from collections.abc import Callable, Collection, Mapping

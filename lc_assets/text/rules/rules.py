@@ -1,28 +1,15 @@
-"""Rules on a document's signals: what, how much, and says who; each answers in words.
+"""Rules on a document's columns: which one, the bounds, and the source.
 
 A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
-a bound. A value that is missing is a complaint: nothing is kept because nobody measured it.
+a bound. A missing value fails. A measure of words names their kind; its column is then
+``signal:words``. A set of rules may say that a text's lines are edited first; its rules then apply
+to what is left. Thresholds are in ``lc_assets/presets``; `lc_assets.formats.rule_files` reads them.
 
-What depends on what a word is says so: ``words`` names the definition, and the column that holds
-the values is then ``signal:words``. A set of rules may say that a text's lines are edited first;
-its rules then judge what is left.
-
-Here: rules, sets of them, judging one document or columns of many. Not here: the thresholds
-    (``lc_assets/presets``),
-reading them (`lc_assets.formats.rule_files`).
-
-
-The middle of a corpus by one measure: bounds that leave out so many of the lowest and of the
-highest values.
-
-Bounds are values that occur. Documents that share a bound's value stay together, all within the
-band: so never more is left out than was asked for, whatever the ties, and the order of the
-    documents does not matter.
-
-Here: values to bounds. Not here: where values come from, rules made of bounds
-    (`lc_assets.text.rules.rules`).
-Source: Olmo 3 (2025) leaves out the fifth of long documents that gzip packs best, and the fifth
-    that it packs worst.
+`band` makes a rule of a corpus's own values: bounds that leave out a share of the lowest and of the
+highest. Bounds are values that occur, and documents that share a bound's value are all kept: so
+never more is left out than the share, and the order of the documents makes no difference. Olmo 3
+(2025) leaves out the fifth of long documents that gzip compresses best, and the fifth that it
+compresses worst.
 """
 
 import math
