@@ -14,7 +14,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache, update_wrapper
-from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -22,9 +21,6 @@ import numpy as np
 
 Takes = ParamSpec("Takes")
 Gives = TypeVar("Gives")
-
-COMPILED = find_spec("numba") is not None
-"""Whether numba is installed."""
 
 _LOCK = threading.RLock()
 _THREAD = threading.local()
