@@ -74,11 +74,11 @@ def test_an_index_of_a_part_of_a_split(data, lc):
         (("--split", "98,2,0", "--part", "test"), "gives test no share"),
         (
             ("--split", "99.9,0.1,0", "--part", "valid"),
-            "0 of 60 documents: the documents hold no token",
+            "0 of 60 documents: the documents have no tokens",
         ),
         (("--part", "all"), "there are train, valid, test"),
         (("--samples", -1), "at least 0"),
-        (("--seed", -1), "seed lies between"),
+        (("--seed", -1), "seed must be 0 to"),
     ],
 )
 def test_an_index_that_cannot_be_meant_is_refused(data, lc, words, complaint):

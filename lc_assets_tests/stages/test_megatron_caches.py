@@ -182,7 +182,7 @@ def test_splits_by_themselves_are_written_for_megatron_too(data):
         ),
         (
             "--data-path 1 data/a 1 data/a --seq-length 8 --train-samples 9 --global-batch-size 3",
-            "data/a is named twice",
+            "data/a occurs twice in one blend",
         ),
         (
             "--data-path 0 data/a 1 data/b --seq-length 8 --train-samples 9 --global-batch-size 3",
@@ -197,7 +197,7 @@ def test_splits_by_themselves_are_written_for_megatron_too(data):
                 "--data-path 0.5 data/a much data/b --seq-length 8 --train-samples 9 "
                 "--global-batch-size 3"
             ),
-            "'much' stands where a weight",
+            "expected a weight, got 'much'",
         ),
         ("--data-path data/a --train-samples 9 --global-batch-size 3", "--seq-length is missing"),
         (
@@ -229,7 +229,7 @@ def test_splits_by_themselves_are_written_for_megatron_too(data):
                 "--train-data-path data/a data/b --seq-length 800 --train-samples 9 "
                 "--global-batch-size 3"
             ),
-            "data/a: its train split holds less",
+            "data/a: its train split has less",
         ),
     ],
 )
@@ -302,5 +302,5 @@ def test_numbers_that_are_names_are_weights_as_megatron_has_it():
 def test_a_launch_names_its_data_once():
     with pytest.raises(BadInput, match="once"):
         Launch(sequence_length=8, n_samples=(1, 1, 1))
-    with pytest.raises(BadInput, match="belongs to --data-path"):
+    with pytest.raises(BadInput, match="requires --data-path"):
         Launch(sequence_length=8, n_samples=(1, 1, 1), blend=Sources(prefixes=("a",)))
