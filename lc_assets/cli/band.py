@@ -54,7 +54,7 @@ def band(
 
     Example: lc band pages.jsonl.gz banded --measure gzip_ratio --drop-low 0.2 --drop-high 0.2
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.documents.banding import band_corpus
     from lc_assets.text.rules.rules import Shares
 

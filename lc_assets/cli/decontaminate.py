@@ -7,7 +7,6 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
-from lc_assets.cli.sample import executor_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +84,7 @@ def decontaminate(
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
     from lc_assets.errors import BadInput
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
     from lc_assets.stages.settings import DecontaminationSettings
 

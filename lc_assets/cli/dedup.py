@@ -7,7 +7,6 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
-from lc_assets.cli.sample import executor_of
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
@@ -69,6 +68,7 @@ def dedup(
     """
     import time
 
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.documents.document_settings import (
         CleanDocumentsSettings,
         NearDuplicateSettings,

@@ -87,7 +87,8 @@ def demo(
 
 def write_or_find_sample(place: Workplace, workers: int | None) -> "SampleReport":
     """Write the sample, or find that a finished one is there."""
-    from lc_assets.cli.sample import executor_of, show_sample, texts_of
+    from lc_assets.cli.sample import show_sample, texts_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.lake.receipts import decode_json
     from lc_assets.sample.writing import REPORT, SampleReport, write_sample
 

@@ -67,7 +67,7 @@ def judge(
 
     Example: lc judge pages.jsonl.gz judged --rules gopher-paper
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.documents.judging_runs import judge_corpus
 
     summary = judge_corpus(

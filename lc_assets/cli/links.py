@@ -39,7 +39,7 @@ def links(
 
     Example: lc links crawl/2023-06 links --extractor html5
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.links.link_listing import FIELDS, list_links
     from lc_assets.stages.links.page_linking import LINKS, TARGETS
     from lc_assets.stages.links.page_links import links_by_fate

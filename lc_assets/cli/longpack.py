@@ -9,7 +9,6 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
-from lc_assets.cli.sample import executor_of
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
@@ -124,6 +123,7 @@ def longpack(
     """
     import time
 
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.longpack.outside import Crawl, pack_crawl
 
     begun = time.perf_counter()

@@ -191,8 +191,8 @@ def cache(
 
     Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
     """
-    from lc_assets.cli.sample import executor_of
     from lc_assets.errors import BadInput
+    from lc_assets.execution.local import executor_of
     from lc_assets.formats.launch_arguments import read_launch
     from lc_assets.stages.megatron import caching
 

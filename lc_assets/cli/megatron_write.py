@@ -64,7 +64,7 @@ def write(
 
     Example: lc megatron write corpus --output data/mine --tokenizer gpt2 --append-eod
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.megatron.megatron_settings import Writing, settle
     from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 

@@ -46,7 +46,7 @@ def minhash(
 
     Example: lc minhash documents minhash --workers 2
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT, sign_corpus
     from lc_assets.text.duplicates.minhash import FAST, RPV2
 

@@ -106,8 +106,8 @@ def pack(
     """
     import msgspec
 
-    from lc_assets.cli.sample import executor_of
     from lc_assets.errors import BadInput
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.longpack.longpack_settings import PackingSettings
     from lc_assets.stages.megatron.megatron_settings import Writing, settle
     from lc_assets.stages.packing.packing_corpora import CorpusPacking, pack_corpus

@@ -75,7 +75,7 @@ def pack_similar(
 
     Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.packing.similarity import Similarity
     from lc_assets.stages.packing.similar_packing import SimilarSettings
     from lc_assets.stages.packing.similar_packing import pack_similar as run
@@ -115,7 +115,7 @@ def buckets(
 
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.packing.lengths import EDGES
     from lc_assets.stages.packing.length_bucketing import bucket_corpus
 

@@ -87,7 +87,7 @@ def referrals(
 
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
     from lc_assets.stages.reports.referring import Measuring, measure_corpus
 
     settings = Measuring(

@@ -33,6 +33,7 @@ def sample(
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """
+    from lc_assets.execution.local import executor_of
     from lc_assets.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
 
     executor = executor_of(workers)
@@ -46,20 +47,6 @@ def sample(
     show_sample(out, report)
     say("Next:")
     say(next_command(out, report.settings.snapshots[-1]))
-
-
-def executor_of(workers: int | None) -> "Executor":
-    """This machine's processes, so many or one per processor, with a progress bar on the terminal
-    and limits for hostile documents.
-    """
-    import os
-
-    from lc_assets.execution.executor import CONTAINING_POLICY
-    from lc_assets.execution.local import LocalExecutor
-    from lc_assets.execution.progress import on_terminal
-
-    workers = workers or os.cpu_count() or 1
-    return LocalExecutor(workers=workers, watch=on_terminal, policy=CONTAINING_POLICY)
 
 
 def texts_of(source: Path | None, executor: "Executor") -> "Texts":

@@ -54,7 +54,7 @@ def signals(
     if out == STDOUT:
         _to_standard_output(source, settings)
         return
-    from lc_assets.cli.sample import executor_of
+    from lc_assets.execution.local import executor_of
 
     counts = signal_corpus(source, Path(out), settings, executor=executor_of(workers))
     for line in summary(counts, settings.lists()):

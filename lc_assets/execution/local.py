@@ -28,7 +28,7 @@ from lc_assets.execution.executor import (
     work_through,
 )
 from lc_assets.execution.processes import IDLE_POOL, Kind, Worker, kind_now
-from lc_assets.execution.progress import Watch, silent
+from lc_assets.execution.progress import Watch, on_terminal, silent
 
 KILLED: Final = (
     "was killed (often for memory), or the program that started it does work when it is imported "
@@ -169,3 +169,10 @@ class _Processes:
             worker.cut()
         for worker in every:
             worker.end()
+
+
+def executor_of(workers: int | None) -> LocalExecutor:
+    """Return an executor with ``workers`` processes, or one per processor, that draws a bar with
+    rate and time left on a terminal.
+    """
+    return LocalExecutor(workers=workers or os.cpu_count() or 1, watch=on_terminal)
