@@ -87,22 +87,22 @@ class BuildContextResource(dg.ConfigurableResource):
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[BuildContext]:
-        """Open the workshop for one asset; a deliberate error fails the step with its sentence, or
-        asks for another attempt.
+        """Open the build context of one asset. An error of this package fails the step with its
+        message, or requests a retry.
         """
         where = shard_log()
         before = _size_of(where)
         try:
             record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
             with fates_into(where):
-                yield self.workshop(log)
+                yield self.build_context(log)
         except LcError as error:
             _tell_dagster(error)
         if _size_of(where) > before:
             log.info(f"what became of each shard: {where}")
 
-    def workshop(self, log: logging.Logger) -> BuildContext:
-        """The workshop; progress goes to ``log``."""
+    def build_context(self, log: logging.Logger) -> BuildContext:
+        """The build context; progress goes to ``log``."""
         lake, upstream, crawl = (
             self.lake_folder(),
             Upstream(self.upstream),

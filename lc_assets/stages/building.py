@@ -40,11 +40,13 @@ LIBRARIES = (
     "gigatoken",
     "isal",
     "msgspec",
+    "numba",
     "numcodecs",
     "numpy",
     "pyarrow",
+    "sentencepiece",
     "tiktoken",
-    "zarr",
+    "tokenizers",
 )
 """Libraries whose versions shape published bytes; receipts state them."""
 
@@ -390,10 +392,10 @@ def build(
     """Build partition ``key`` of ``stage``, or find that it stands already.
 
     Args:
-        workshop: where to work.
+        context: where to work.
         stage: what is built.
         key: the partition.
-        fill: writes the version's files into the draft's folder and returns the counts. It must
+        fill: writes the version's files into the staging folder and returns the counts. It must
             publish each file whole, and may find files of an earlier, killed attempt at the very
             same version.
         inputs: published versions that are read; by default what the stage says.
@@ -514,8 +516,8 @@ def run_shards(
     `lc_assets.stages.shard_runs`.
 
     Args:
-        workshop: whose executor runs them.
-        draft: whose shards they are; one that older versions hold is taken over.
+        context: whose executor runs them.
+        staging: whose shards they are; one that older versions hold is taken over.
         function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
         tasks: one per shard.
         what: says in a few words what is being done.
