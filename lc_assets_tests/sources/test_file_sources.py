@@ -1,14 +1,16 @@
 """Which files belong to which partition, what shards are called, and what is refused."""
 
 import gzip
+import socket
 
+import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, LcError
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_partitions, file_source, upstream_of
 from lc_assets.sources.settings import SourceSettings, require_sources, source_name
@@ -109,8 +111,6 @@ def test_a_single_file_is_a_source(tmp_path):
 
 
 def test_a_file_elsewhere_is_copied_while_it_is_read(tmp_path):
-    import fsspec
-
     with fsspec.open("memory://corpus/a.jsonl", "wb") as out:
         out.write(b'{"text": "one", "key": 0}\n')
     web = source("memory://corpus", id_field="key")
@@ -210,3 +210,17 @@ def test_a_document_id_of_the_same_shard_stays():
     found = [own_id(CorpusDocument(id="", own_id=name, text=""), set(), shard) for name in ids]
     assert found == ["moby-dick", "line-17", "books/part-0002/line-17", ""]
     assert [shard.document_id(name) for name in found[:2]] == ids[:2]
+
+
+def test_a_host_that_does_not_exist_is_an_error_at_once(monkeypatch):
+    """No retry: a name server that answers "no such host" is not asked again."""
+    calls = []
+
+    def no_such_host(*_args, **_more):
+        calls.append(1)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "info", no_such_host)
+    with pytest.raises(BadInput, match="no such host; correct the address"):
+        with_retries(Upstream("memory://nowhere").look)("a.jsonl")
+    assert len(calls) == 1
