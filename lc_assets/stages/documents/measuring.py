@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -25,15 +25,19 @@ from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.stages.documents.document_settings import ListSettings
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.settings import ModelSettings
+from lc_assets.text.links.addresses import host_of
 from lc_assets.text.rules.columns import Offered, values_of
 from lc_assets.text.rules.line_rules import LineRules, edit, line_rules_of
-from lc_assets.text.rules.models import NO_MODELS, PERPLEXITY, Models, needs_of
+from lc_assets.text.rules.models import NO_MODELS, PERPLEXITY, Models, language_of, needs_of
 from lc_assets.text.rules.rules import Complaint, LineEdit, RuleSet, judge
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, WordLists
 from lc_assets.text.signals.signals import first_score
 
 NOTHING: Final[dict[str, float]] = {}
 NO_RULES: Final = RuleSet("none", ())
+
+_TWO_LETTERS: Final = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
+"""Common Crawl names languages by three letters, signals by two."""
 
 
 def lists_of(settings: ListSettings) -> WordLists:
@@ -139,6 +143,47 @@ def record_offers(
         source_domain=record.source_domain,
         copied={name: first_score(spans) for name, spans in ccnet_signals(record).items()},
     )
+
+
+def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:
+    """A document with its language: the record's, the source's, or the one that is identified."""
+    named = document.language.partition(",")[0].strip().lower()
+    language = _TWO_LETTERS.get(named, named) or default
+    if not language and models.language is not None:
+        language = language_of(document.text, models.language).language
+    if language == document.language:
+        return document
+    return msgspec.structs.replace(document, language=language)
+
+
+class _Rest(msgspec.Struct, frozen=True):
+    """Fields of a file's record that `FILTERED` has a column for."""
+
+    digest: Any = ""
+    title: Any = ""
+    bucket: Any = ""
+
+
+_REST: Final = msgspec.json.Decoder(_Rest)
+
+
+def described(record: CorpusDocument, rules: RuleSet) -> dict[str, str]:
+    """What `FILTERED` says of a file's document besides its id and address."""
+    rest = _REST.decode(record.rest)
+    return {
+        "digest": _text(rest.digest),
+        "source_domain": record.source_domain or host_of(record.url),
+        "cc_segment": "",
+        "language": record.language,
+        "bucket": _text(rest.bucket),
+        "date_download": record.date,
+        "title": _text(rest.title),
+        "raw_content": record_offers(record, rules).text,
+    }
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 @lru_cache(maxsize=4)

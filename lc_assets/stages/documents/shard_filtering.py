@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from math import nan
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -30,7 +29,14 @@ from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
 from lc_assets.sources.files import FileSource, own_id
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
-from lc_assets.stages.documents.measuring import Survivors, lists_of, models_of, record_offers
+from lc_assets.stages.documents.measuring import (
+    Survivors,
+    described,
+    lists_of,
+    models_of,
+    record_offers,
+    with_language,
+)
 from lc_assets.stages.documents.shard_inputs import (
     COMPUTED,
     SKIPPED,
@@ -52,9 +58,8 @@ from lc_assets.stages.documents.verdicts import (
     Verdicts,
 )
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, write_table
-from lc_assets.text.links.addresses import host_of
 from lc_assets.text.rules.columns import values_of
-from lc_assets.text.rules.models import Models, language_of
+from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import Complaint, RuleSet
 
 CHUNK_CHARS: Final = 32 << 20
@@ -66,9 +71,6 @@ PERPLEXITY: Final = "ccnet_perplexity"
 
 NO_TEXT: Final = "documents without a text"
 """Counted of files, so that a stage that reads no text at all can say so."""
-
-_TWO_LETTERS: Final = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
-"""Common Crawl names languages by three letters, signals by two."""
 
 Document = DocumentRecord | CorpusDocument
 Judged = Document | int
@@ -96,17 +98,6 @@ class _Part(NamedTuple):
     read: LineCount
     name_of: Callable[[int], str]
     survivors: Survivors
-
-
-class _Rest(msgspec.Struct, frozen=True):
-    """Fields of a file's record that `FILTERED` has a column for."""
-
-    digest: Any = ""
-    title: Any = ""
-    bucket: Any = ""
-
-
-_REST: Final = msgspec.json.Decoder(_Rest)
 
 
 @once
@@ -217,7 +208,7 @@ def _part_of_chunk(
     """Compute the signals that the rules judge of a chunk's documents, and judge them."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
     readable = {
-        line: _with_language(document, source.settings.language, models)
+        line: with_language(document, source.settings.language, models)
         for line, document in chunk
         if isinstance(document, CorpusDocument)
     }
@@ -263,17 +254,6 @@ def _part_of_chunk(
         lambda line: shard.document_id(own[line] or line),
         survivors,
     )
-
-
-def _with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:
-    """A document with its language: the record's, the source's, or the one that is identified."""
-    named = document.language.partition(",")[0].strip().lower()
-    language = _TWO_LETTERS.get(named, named) or default
-    if not language and models.language is not None:
-        language = language_of(document.text, models.language).language
-    if language == document.language:
-        return document
-    return msgspec.structs.replace(document, language=language)
 
 
 def _sort(task: FilterTask, part: _Part, writers: _Writers) -> tuple[Counts, pa.Table]:
@@ -347,25 +327,10 @@ def _kept_line(task: FilterTask, part: _Part, line: int, record: Document) -> di
             "raw_content": record.raw_content,
         }
     else:
-        rest = _REST.decode(record.rest)
-        named = {
-            "digest": _text(rest.digest),
-            "source_domain": record.source_domain or host_of(record.url),
-            "cc_segment": "",
-            "language": record.language,
-            "bucket": _text(rest.bucket),
-            "date_download": record.date,
-            "title": _text(rest.title),
-            "raw_content": record_offers(record, task.rules).text,
-            PERPLEXITY: nan if record.perplexity is None else record.perplexity,
-        }
+        named = described(record, task.rules)
     return {
         "id": part.name_of(line),
         "url": record.url,
         **named,
         **part.verdicts.signals(line),
     }
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
