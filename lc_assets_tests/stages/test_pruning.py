@@ -303,7 +303,7 @@ def test_the_report_balances(lake):
     found = report(lake.lake, lines)
     (line,) = found.by_reason
     assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)
-    assert (line["rows"], line["tokens"], line["served still"]) == (2, 128, 0)
+    assert (line["rows"], line["tokens"], line["still served"]) == (2, 128, 0)
     assert {held.state for held in found.held} == {
         "not published",
         "published now, working material",
