@@ -308,8 +308,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="contaminated_documents",
     description=(
-        "Filtered documents of one snapshot that hold items of the recipe's evaluation "
-        "sets, and where; none when it names none."
+        "Filtered documents of one snapshot that contain items of the recipe's "
+        "evaluation sets, and where."
     ),
     code_version="2",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},

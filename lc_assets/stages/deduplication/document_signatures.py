@@ -385,8 +385,8 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
 STAGE = Stage(
     name="document_signatures",
     description=(
-        "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own "
-        "where it published them, computed else."
+        "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's where "
+        "published, otherwise computed."
     ),
     code_version="1",
     reads={RAW_SNAPSHOT: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},

@@ -309,8 +309,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="near_duplicate_pairs",
     description=(
-        "Near duplicates of one snapshot among itself and the older ones, each pair "
-        "compared by its texts."
+        "Near duplicates within one snapshot and with older ones; every pair is verified "
+        "by its texts."
     ),
     code_version="2",
     reads={FILTERED_DOCUMENTS: THIS_AND_OLDER.summarized(), SIGNATURE_INDEX: THIS_AND_OLDER},

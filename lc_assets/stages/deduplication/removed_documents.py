@@ -400,8 +400,7 @@ _OLDER_OR_ALL = ALL_SNAPSHOTS.where(
 STAGE = Stage(
     name="removed_documents",
     description=(
-        "Which filtered documents of one snapshot do not go on, for which others, and "
-        "why; taken back by another setting."
+        "Filtered documents of one snapshot that are excluded, what each duplicates, and why."
     ),
     code_version="2",
     reads={

@@ -335,8 +335,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="signature_index",
     description=(
-        "Signatures of one snapshot cut into bands and sorted, once: newer snapshots "
-        "look up in it what is like something of theirs."
+        "LSH bands of one snapshot's signatures, sorted once, for comparison with every "
+        "newer snapshot."
     ),
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, DOCUMENT_SIGNATURES: SAME_SNAPSHOT},

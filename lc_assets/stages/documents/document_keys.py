@@ -283,8 +283,8 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 STAGE = Stage(
     name="document_keys",
     description=(
-        "An index of one snapshot's filtered documents by id, address, domain and "
-        "digest, with the values they were judged by."
+        "Index of one snapshot's filtered documents by id, URL, domain and digest, with "
+        "the values that rules used."
     ),
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},

@@ -245,8 +245,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
 STAGE = Stage(
     name="filtered_documents",
     description=(
-        "Documents of one snapshot that pass the rules and are no duplicates; the "
-        "others with the reasons against them."
+        "Documents of one snapshot that pass the rules; the others with every reason why "
+        "they were dropped."
     ),
     code_version="2",
     reads={RAW_SNAPSHOT: SAME_SNAPSHOT},

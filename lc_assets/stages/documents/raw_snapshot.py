@@ -265,8 +265,8 @@ def _state(context: BuildContext, snapshot: SnapshotId) -> str:
 STAGE = Stage(
     name="raw_snapshot",
     description=(
-        "The files of one partition of a source: which, how large, with what content; nothing "
-        "is copied."
+        "Manifest of one partition of a source: its files with sizes and identities; "
+        "nothing is copied."
     ),
     code_version="1",
     reads={},

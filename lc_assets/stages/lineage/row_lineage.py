@@ -235,8 +235,8 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 STAGE = Stage(
     name="row_lineage",
     description=(
-        "An index of one snapshot's rows: each row's document, and every document's "
-        "rows, in milliseconds."
+        "Index of one snapshot's rows, from row to document and from document to rows, "
+        "in milliseconds."
     ),
     code_version="1",
     reads={TOKEN_GRID: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},

@@ -341,8 +341,7 @@ def _state(context: BuildContext, snapshot: SnapshotId) -> str:
 STAGE = Stage(
     name="html_index",
     description=(
-        "Which record of the crawl's archives holds the page of each filtered document "
-        "of one snapshot, as it was fetched."
+        "The record in the crawl's archives of each filtered document's page, for one snapshot."
     ),
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},

@@ -200,8 +200,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="page_links",
     description=(
-        "Which pages the pages of one snapshot point at, by which words; and why other "
-        "links lead to none."
+        "The pages that one snapshot's pages link to, with anchor texts; and why other "
+        "links have no target."
     ),
     code_version="1",
     reads={HTML_INDEX: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},

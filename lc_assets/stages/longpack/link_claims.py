@@ -280,8 +280,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="link_claims",
     description=(
-        "Which page's text goes before which root of one snapshot, along links: the "
-        "first root by a keyed hash keeps a page."
+        "Which root of one snapshot gets which page's text; the first root by a keyed hash gets it."
     ),
     code_version="1",
     reads={

@@ -297,8 +297,8 @@ def _text_of(filtered: Path, document_id: str) -> str | None:
 STAGE = Stage(
     name="longpack_documents",
     description=(
-        "One snapshot's packed documents: each a root behind what it points at, anchor "
-        "texts above, with a span per part."
+        "Documents packed along links: each a root after the pages it links to, with a "
+        "span per part."
     ),
     code_version="2",
     reads={LINK_CLAIMS: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},

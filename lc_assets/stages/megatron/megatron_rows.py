@@ -187,8 +187,8 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
 STAGE = Stage(
     name="megatron_rows",
     description=(
-        "Train and heldout rows of one snapshot as Megatron .bin/.idx, with the GPT "
-        "index Megatron would build."
+        "Train and held-out rows of one snapshot as Megatron .bin/.idx, with the GPT "
+        "index that Megatron would build."
     ),
     code_version="1",
     reads={TOKEN_GRID: SAME_SNAPSHOT},

@@ -285,8 +285,8 @@ def _takes_from(kind: str) -> Callable[[Recipe, str, str], bool]:
 STAGE = Stage(
     name="blended_mix",
     description=(
-        "One weighted blend of snapshots and kinds of rows as Megatron's dataset_index "
-        "and dataset_sample_index, an index per source."
+        "One weighted blend of snapshots and kinds of rows, as Megatron's dataset_index "
+        "and dataset_sample_index."
     ),
     code_version="2",
     reads={

@@ -225,8 +225,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="packed_rows",
     description=(
-        "Rows of a fixed length filled with documents of any, every span known: Zarr, "
-        "Megatron's files, spans for masks."
+        "Rows of fixed length filled with documents of any length: Zarr, Megatron files, "
+        "and spans for masks."
     ),
     code_version="1",
     reads={PACKING_TOKENS: SAME_SNAPSHOT},

@@ -314,8 +314,7 @@ def _params(recipe: Any, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="data_set_card",
     description=(
-        "Data sheet of the published rows and mixes: Markdown that Hugging Face reads, "
-        "and one page of HTML."
+        "Card of the published rows and mixes: Markdown for Hugging Face, and one HTML page."
     ),
     code_version="2",
     reads={LONGCRAWL: UNPARTITIONED, BLENDED_MIX: ALL_SNAPSHOTS},

@@ -216,8 +216,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="length_report",
     description=(
-        "How long one snapshot's documents are in tokens: natural ones, LongPack's, "
-        "pieces of packed rows; how roots grew."
+        "Lengths in tokens of one snapshot's natural documents, LongPack documents and "
+        "packed spans; growth of roots."
     ),
     code_version="1",
     reads={

@@ -289,8 +289,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="referral_report",
     description=(
-        "How densely a sample of one snapshot's documents comes back to what they said "
-        "before, beside the LongPack paper's tables."
+        "Density of long-distance referrals in a sample of one snapshot's documents, "
+        "beside the LongPack paper's tables."
     ),
     code_version="1",
     reads={

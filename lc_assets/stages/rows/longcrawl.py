@@ -213,8 +213,8 @@ def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[
 STAGE = Stage(
     name="longcrawl",
     description=(
-        "One global order over the rows of all published snapshots: a uniform shuffle "
-        "of their union, as a small index."
+        "One global order over the rows of all published snapshots: a uniform shuffle, "
+        "stored as a small index."
     ),
     code_version="1",
     reads={TOKEN_GRID: ALL_SNAPSHOTS},

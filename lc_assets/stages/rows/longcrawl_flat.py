@@ -189,8 +189,7 @@ def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list
 STAGE = Stage(
     name="longcrawl_flat",
     description=(
-        "All rows in the global order as one Zarr in LongCrawl64's published layout, "
-        "for readers that know only that."
+        "All rows in the global order as one Zarr in LongCrawl64's published layout; on request."
     ),
     code_version="1",
     reads={LONGCRAWL: UNPARTITIONED},

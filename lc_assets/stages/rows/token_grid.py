@@ -374,8 +374,8 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
 STAGE = Stage(
     name="token_grid",
     description=(
-        "Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, "
-        "rolled and split, as Zarr; their documents in a table."
+        "Rows of equal length (65,536 tokens by default) of one snapshot: shuffled, "
+        "rolled and split, as Zarr, with their documents."
     ),
     code_version="3",
     reads={TOKEN_DOCUMENTS: SAME_SNAPSHOT},

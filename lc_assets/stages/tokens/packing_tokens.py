@@ -165,8 +165,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="packing_tokens",
     description=(
-        "Token ids of one snapshot's documents that are to be packed into rows, of any "
-        "length, natural or LongPack's."
+        "Token ids of one snapshot's documents to be packed into rows, natural or "
+        "LongPack's, of any length."
     ),
     code_version="1",
     reads={

@@ -347,8 +347,8 @@ def params_of(settings: TokenizingSettings) -> dict[str, Any]:
 STAGE = Stage(
     name="token_documents",
     description=(
-        "Token ids of one snapshot's documents that fill a row, whole, in Megatron's "
-        ".bin/.idx with an identity table."
+        "Token ids of one snapshot's documents that fill a row, in Megatron's .bin/.idx, "
+        "with a table of ids."
     ),
     code_version="2",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},

@@ -90,8 +90,8 @@ def _are_lists_named(recipe: Recipe) -> bool:
 STAGE = Stage(
     name="snapshot_withdrawals",
     description=(
-        "One snapshot's withdrawn documents; where a changed list finds none of its "
-        "documents, nothing behind this is stale."
+        "Withdrawn documents of one snapshot; if a changed list matches none of them, "
+        "nothing downstream becomes stale."
     ),
     code_version="1",
     reads={

@@ -328,8 +328,8 @@ def _are_lists_named(recipe: Recipe) -> bool:
 STAGE = Stage(
     name="withdrawn_documents",
     description=(
-        "Documents of all snapshots that must no longer be served, by the recipe's "
-        "lists: what these name, and the same content."
+        "Documents of all snapshots that must no longer be served: those that the "
+        "recipe's lists name, and the same content."
     ),
     code_version="1",
     reads={
