@@ -59,8 +59,7 @@ def withdraw(
     Takes one of --document, --url, --domain, --digest, with --reason and --list; or --report. See
     docs/withdrawal.md.
 
-    Example: lc withdraw lake --url https://example.org/page --reason "owner's request" --list
-        withdrawn.csv
+    Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
     """
     from lc_assets.cli.plan import recipe_of_lake
     from lc_assets.lake.bucket_lake import open_lake

@@ -35,6 +35,7 @@ def test_help_names_every_command_and_an_example(lc):
         "band",
         "batch",
         "buckets",
+        "build",
         "decontaminate",
         "dedup",
         "demo",

@@ -157,7 +157,7 @@ def test_two_workers_write_the_same_bytes(corpus, tmp_path):
 
 @pytest.mark.parametrize("edges", [(), (5, 5), (9, 4), (0, 4)])
 def test_edges_rise(corpus, tmp_path, edges):
-    with pytest.raises(BadInput, match="that rise"):
+    with pytest.raises(BadInput, match="must be ascending numbers of tokens, at least 1"):
         bucket_corpus([corpus[0]], tmp_path / "out", edges=edges, executor=LocalExecutor(workers=1))
 
 

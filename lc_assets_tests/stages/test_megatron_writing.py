@@ -278,7 +278,11 @@ def test_a_vocabulary_that_two_bytes_do_not_hold_is_refused_before_anything_is_r
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"), [({"dtype": "uint8"}, "no dtype 'uint8'"), ({"batch_size": 0}, "batch_size")]
+    ("wrong", "says"),
+    [
+        ({"dtype": "uint8"}, "dtype 'uint8': expected one of auto, uint16, int32"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
 )
 def test_what_cannot_be_meant_is_refused(wrong, says):
     with pytest.raises(BadInput, match=says):
