@@ -1,4 +1,4 @@
-"""Hypothesis strategies that several rooms share: texts that break naive code, documents,
+"""Hypothesis strategies that several test packages share: texts that break naive code, documents,
 shards.
 """
 
@@ -48,11 +48,15 @@ def repetitive_words() -> st.SearchStrategy[list[str]]:
 
 
 def shards() -> st.SearchStrategy[Shard]:
-    """Any shard of a few snapshots."""
+    """Any shard of RedPajama-V2, of a few snapshots."""
     snapshot = st.sampled_from(["2014-15", "2023-06", "my_own"]).map(parse_snapshot)
-    return st.builds(
-        Shard, snapshot, st.integers(0, 4999), st.sampled_from(LANGUAGES), st.sampled_from(BUCKETS)
+    name = st.builds(
+        "{:04d}-{}_{}".format,
+        st.integers(0, 4999),
+        st.sampled_from(LANGUAGES),
+        st.sampled_from(BUCKETS),
     )
+    return st.builds(Shard, snapshot, name)
 
 
 def documents() -> st.SearchStrategy[DocumentRecord]:

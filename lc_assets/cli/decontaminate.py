@@ -119,9 +119,8 @@ def decontaminate(
 
 def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
     """Print the balance, the items by verdict, and those of which most was found."""
-    import numpy as np
-
     from lc_assets.formats.gram_index_files import open_index
+    from lc_assets.formats.npy import read_npy
     from lc_assets.stages.decontamination.contaminated_documents import (
         IGNORED,
         INDEX,
@@ -138,7 +137,7 @@ def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
         f"{sum(line['verdict'] == verdict for line in items):,} {verdict}" for verdict in verdicts
     )
     index = open_index(folders[0] / INDEX)
-    n_ignored = sum(len(np.load(folder / INDEX / IGNORED)) for folder in folders)
+    n_ignored = sum(len(read_npy(folder / INDEX / IGNORED)) for folder in folders)
     facts(
         [
             ("documents", counts.seen),

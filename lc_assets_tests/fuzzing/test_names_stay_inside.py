@@ -58,7 +58,7 @@ def test_paths_of_data_are_refused(name):
     if name:
         with pytest.raises(CorruptFile, match="no path below"):
             listed_paths(f"a.warc.gz\n{name}\n".encode(), where="list")
-    with pytest.raises(BadInput, match="no path of a file"):
+    with pytest.raises(BadInput, match="is not a path of a file"):
         FileFact(name, 1, "0")
     for parse in (parse_snapshot, Shard.parse, parse_document_id, note_of):
         with pytest.raises(BadInput):
@@ -100,7 +100,7 @@ def test_a_receipt_names_no_file_outside(tmp_path):
         return receipt
 
     lake = lake_with(tmp_path, f"token_grid/*/*/{RECEIPT}", elsewhere)
-    with pytest.raises(CorruptFile, match="no path of a file within a folder"):
+    with pytest.raises(CorruptFile, match="is not a path of a file within a folder"):
         lake.partition("token_grid", "2023-06").current()
     (receipt,) = tmp_path.glob(f"token_grid/*/*/{RECEIPT}")
     with pytest.raises(CorruptFile):

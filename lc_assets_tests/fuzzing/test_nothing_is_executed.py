@@ -51,7 +51,7 @@ CALLS = {
     "spawnv",
     "getoutput",
 }
-EXEMPT = {("execution/attempts.py", "ForkingPickler")}
+EXEMPT = {("execution/executor.py", "ForkingPickler")}
 """Transport between our own processes: how large an answer would be."""
 
 

@@ -91,7 +91,9 @@ def mend(context: BuildContext, sound: Sound, part: str) -> None:
 
 
 def assert_stops(context: BuildContext, words: str) -> None:
-    """`filtered` raises CorruptFile with these words and publishes nothing; `raw` stands."""
+    """`filtered_documents` raises CorruptFile with these words and publishes nothing; what
+    `raw_snapshot` published is kept.
+    """
     build_snapshot(context, SNAPSHOT, ["raw_snapshot"])
     with pytest.raises(CorruptFile, match=words):
         build_snapshot(context, SNAPSHOT, ["filtered_documents"])
@@ -229,8 +231,8 @@ def test_a_list_that_breaks_off_is_not_used_in_part(context):
     ],
 )
 def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, dropped):
-    """A file that is not there is counted by `raw` and shown as a warning, before anything is
-    filtered.
+    """A file that is not there is counted by `raw_snapshot` and shown as a warning, before
+    anything is filtered.
     """
     spoil(context, part, gone)
     built = build_snapshot(context, SNAPSHOT, ["raw_snapshot"])["raw_snapshot"]
@@ -249,7 +251,8 @@ def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, drop
     )
     mend(context, sound, part)
     assert (
-        digests(build_snapshot(context, SNAPSHOT, ["raw_snapshot"]))["raw"] == sound.digests["raw"]
+        digests(build_snapshot(context, SNAPSHOT, ["raw_snapshot"]))["raw_snapshot"]
+        == sound.digests["raw_snapshot"]
     )
 
 
@@ -261,7 +264,8 @@ def test_a_file_that_changed_since_the_manifest_stops_the_stage(context, sound, 
     spoil(context, part, change)
     with pytest.raises(
         Mismatch,
-        match="has changed since the manifest was made: materialize `raw` of this snapshot again",
+        match="has changed since the manifest was made: "
+        "materialize `raw_snapshot` of this snapshot again",
     ):
         build_snapshot(context, SNAPSHOT, ["filtered_documents"])
     assert unpublished(context.lake, "filtered_documents")
@@ -319,7 +323,7 @@ def test_all_shards_may_be_broken(context, sound):
         cut_short(file_of(root, "documents", tag))
     built = build_snapshot(context, SNAPSHOT)
     assert {name: found.counts.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
-        "raw": 3
+        "raw_snapshot": 3
     }
     assert (
         built["filtered_documents"].counts.extra["shards skipped: documents missing or broken"] == 3
