@@ -252,7 +252,7 @@ def take(
                     "depth": one["depth"],
                     "parent_id": one["parent"].id,
                     "child_id": one["page"].id,
-                    "keys": one["document_keys"],
+                    "keys": one["keys"],
                     "target_url": one["link"]["target_url"],
                     "n_tokens": one["page"].n_tokens,
                     "root_tokens": root.n_tokens,

@@ -20,6 +20,7 @@ from lc_assets.publishing import publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import STAGES, stage_named
+from lc_assets.stages.decontamination.contaminated_documents import COMMON_FILE, INDEX, ITEMS_FILE
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
@@ -237,7 +238,7 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(changed, tmp_path, 
     there = replace(changed.context, recipe=recipe)
     built = build_snapshot(there, KEY, ["removed_documents", "token_documents"])
     assert built["removed_documents"].counts.dropped == {"contaminated": 1}
-    assert what_was_done(built) == {"tokens": (1, 3)}
+    assert what_was_done(built) == {"token_documents": (1, 3)}
     scratch = at_upstream(there, changed.upstream, tmp_path / "nothing")
     assert_as_from_nothing(built, build_snapshot(scratch, KEY))
 
@@ -272,7 +273,15 @@ def test_an_older_version_than_the_current_one_gives_its_shards_too(changed):
     }
 
 
-@pytest.mark.parametrize("module", ["filtering", "signing", "contaminated_documents", "tokenizing"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "documents.filtered_documents",
+        "deduplication.document_signatures",
+        "decontamination.contaminated_documents",
+        "tokens.token_documents",
+    ],
+)
 def test_nothing_is_taken_over_by_another_code_version(changed, module, monkeypatch):
     """Raised by hand because the output changes: every shard is done."""
     home = importlib.import_module(f"lc_assets.stages.{module}")
@@ -465,7 +474,7 @@ def test_what_a_shard_is_made_of_is_what_it_reads(changed):
 @pytest.mark.parametrize("stage", IN_SHARDS)
 def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
     """A line per shard with its files; every file of the version belongs to one shard, but for the
-    notes and the index.
+    notes, and the index and tables of all evaluation items.
     """
     published = changed.version(stage)
     records = records_of(published)
@@ -473,7 +482,8 @@ def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
     noted = [fact for record in records.values() for fact in record.files]
     assert len(noted) == len(set(noted))
     others = {fact.path.partition("/")[0] for fact in set(published.receipt.files) - set(noted)}
-    assert others == {SHARDS_FILE} | ({"index"} if stage == "contaminated_documents" else set())
+    of_all_shards = {INDEX, ITEMS_FILE, COMMON_FILE} if stage == "contaminated_documents" else set()
+    assert others == {SHARDS_FILE} | of_all_shards
     inputs = {
         name: changed.version(name.partition("/")[0])
         for name in published.receipt.fingerprint.inputs
@@ -491,7 +501,11 @@ def test_each_version_notes_exactly_its_shards_and_their_files(changed, stage):
 
 def test_stages_that_read_by_shards_say_how():
     """Those whose tasks are shards of documents; the others are made of rows of all of them."""
-    assert {found.name for found in STAGES if found.sharding} == {*IN_SHARDS, "packing_tokens"}
+    assert {found.name for found in STAGES if found.sharding} == {
+        *IN_SHARDS,
+        "clean_documents",
+        "packing_tokens",
+    }
 
 
 def test_fates_are_told_one_line_a_shard(changed, tmp_path):

@@ -87,7 +87,7 @@ def test_documents_are_what_dictionaries_put_together(made):
                     url=documents[one["child_id"]]["url"],
                     text=documents[one["child_id"]]["raw_content"],
                 ),
-                keys=one["document_keys"],
+                keys=one["keys"],
                 depth=one["depth"],
             )
             for one in sorted(wanted[line["id"]], key=lambda one: one["place"])
