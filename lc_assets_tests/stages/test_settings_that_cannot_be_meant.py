@@ -27,7 +27,7 @@ OLD, NEW = SNAPSHOTS
 MEANINGLESS = {
     "[filtered_documents]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtered_documents`; there are rules, thresholds, min_words, ",
     "[filterin]\nmin_words = 3": (
-        "unknown field `filterin`; there are raw_snapshot, filtered_documents, "
+        "unknown field `filterin`; there are sources, raw_snapshot, filtered_documents, "
     ),
     "[filtered_documents.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtered_documents.thresholds.*; there are at_least, ",
     '[filtered_documents]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtered_documents.min_words`",
@@ -47,7 +47,7 @@ MEANINGLESS = {
     "[token_grid]\nchunk_rows = 100": (
         "shard_rows must be at most inner_rows, 100, or a multiple of it, got 2,048"
     ),
-    "[token_grid]\nchunk_rows = 1\nchunk_tokens = 1": "shards 65,536 of them",
+    "[token_grid]\nchunk_rows = 1\nchunk_tokens = 1": r"a shard at most 65,536 inner chunks; .* - at `\$.token_grid`",
     "[token_grid]\nzstd_level = 23": r"Expected `int` <= 22 - at `\$.token_grid.zstd_level`",
     f"[token_grid]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.token_grid.row_tokens`",
     f"[token_grid]\nseed = {2**70}": r"Expected `int` <= .* - at `\$.token_grid.seed`",
@@ -221,7 +221,7 @@ def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
         ".*sequence_length",
     ):
         stage_named("blended_mix").build(context, "by-tokens")
-    assert unpublished(context.lake, "mixes")
+    assert unpublished(context.lake, "blended_mix")
 
 
 def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
@@ -272,7 +272,7 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
         "this one first",
     ):
         build_snapshot(longer, OLD, ["token_grid"])
-    assert unpublished(context.lake, "grid")
+    assert unpublished(context.lake, "token_grid")
     rebuilt = build_snapshot(longer, OLD, ["token_documents", "token_grid"])
     assert 0 < rebuilt["token_grid"].counts.kept < 24
 

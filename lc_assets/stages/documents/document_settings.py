@@ -141,9 +141,9 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
             what RedPajama-V2's ablations used.
         heldout_floor: of two documents at least this much alike, one held out and the other to be
             trained on, one is removed; LongCrawl64 did not do this.
-        prefer: which of several is kept, as in `lc_assets.text.duplicates.keys.Preference`; a source is
-            a snapshot. With the oldest a newer snapshot changes nothing of the older ones; with any
-            other order it may, and they are decided again.
+        prefer: which of several is kept, as in `lc_assets.text.duplicates.keys.Preference`; a
+            source is a snapshot. With the oldest a newer snapshot changes nothing of the older
+            ones; with any other order it may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same
             words of their ``text``, the same ``url``. All partitions are then read, and dates
             decide which is newest.
