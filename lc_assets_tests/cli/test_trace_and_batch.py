@@ -134,7 +134,7 @@ def test_a_version_is_traced_by_its_name(lc, published_lake):
 def test_a_dropped_page_is_answered_with_why(lc, published_lake):
     said = lc("trace", published_lake.root, "--id", f"2023-06/0000/en_head.json.gz/{N_LONG}")
     assert said.code == 0
-    assert "did not become a row: dropped by tokens" in said.out
+    assert "did not become a row: dropped by token_documents" in said.out
     assert re.search(r"too few tokens\s+51", said.out)
 
 

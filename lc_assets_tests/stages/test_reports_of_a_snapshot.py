@@ -175,7 +175,7 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
     natural = natural_of(context)
     for document_set, texts in (
         ("natural", natural),
-        ("longpack_documents", {line["id"]: line["raw_content"] for line in documents}),
+        ("longpack", {line["id"]: line["raw_content"] for line in documents}),
     ):
         found = {
             line["id"]: (line["n_tokens"], line["n_chars"])
@@ -571,7 +571,7 @@ SPOILS = [
         "natural-*",
         first_changed(pairs=one_more_far),
     ),
-    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
+    ("referral_report", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
     ("referral_report", "referrals_are_counted_anew", "packed-*", first_changed(n_concepts=more)),
     (
         "referral_report",
@@ -594,7 +594,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, patter
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {
         found.__name__: found
-        for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.checks
+        for found in {"length_report": lengths, "referral_report": referrals}[stage].STAGE.checks
     }[claim]
     assert test(evidence).passed
     edit(folder, pattern, change)

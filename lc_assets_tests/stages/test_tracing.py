@@ -51,7 +51,7 @@ def page(published_lake):
 
 def a_row(**changes):
     fields = {
-        "token_grid": None,
+        "grid": None,
         "snapshot": "s",
         "split": "train",
         "row": 0,
