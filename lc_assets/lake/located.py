@@ -3,11 +3,11 @@ version.
 
 ::
 
-    lake                                   its root
-    lake/grid                              a stage
-    lake/grid/2023-06                      a partition
-    lake/grid/2023-06/{version}            a version
-    lake/grid/2023-06/{version}/train.zarr within a version
+    lake                                         its root
+    lake/token_grid                              a stage
+    lake/token_grid/2023-06                      a partition
+    lake/token_grid/2023-06/{version}            a version
+    lake/token_grid/2023-06/{version}/train.zarr within a version
 
 Receipts and pointers tell which, by a few requests in a bucket.
 """

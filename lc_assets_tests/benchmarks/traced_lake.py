@@ -260,7 +260,7 @@ def write_mix(lake: Lake, grids: list[Published]) -> None:
             index = build_gpt_index(lengths, sequence_length=SAMPLE_TOKENS, seed=1234)
             home.mkdir(parents=True, exist_ok=True)
             write_gpt_index(home / key, index)
-            prefix = f"megatron_rows/{key}/{lake.place('megatron', key).require().version}/train"
+            prefix = f"megatron_rows/{key}/{lake.partition('megatron_rows', key).require().version}/train"
             sources.append(
                 MixSource(
                     snapshot=key,

@@ -41,7 +41,7 @@ def go_up(lake, url):
 
 @pytest.fixture(scope="module")
 def in_bucket(server, published_lake):
-    """The standing lake, copied into a bucket; read only."""
+    """The published lake, copied into a bucket; read only."""
     go_up(published_lake.context.lake, URL)
     return published_lake
 
@@ -62,7 +62,7 @@ def fetched(copies):
 
 
 def version(tiny, stage, key="all"):
-    return f"{stage}/{key}/{tiny.context.lake.place(stage, key).require().version}"
+    return f"{stage}/{key}/{tiny.context.lake.partition(stage, key).require().version}"
 
 
 SHOWN = ["", "token_grid", f"token_grid/{SNAPSHOT}", "blended_mix/one-sided"]
@@ -148,7 +148,7 @@ def test_a_batch_is_the_same_and_needs_no_rows_on_this_machine(lc, in_bucket, co
         assert ours.out == theirs.out
     flat = version(in_bucket, "longcrawl_flat")
     assert lc("batch", f"{URL}/{flat}").out == lc("batch", in_bucket.root / flat).out
-    assert not (copies / "crawl/lake/grid" / SNAPSHOT / "train.zarr").exists()
+    assert not (copies / "crawl/lake/token_grid" / SNAPSHOT / "train.zarr").exists()
 
 
 def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
@@ -229,19 +229,19 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     grids = {
         name.split("/")[3]
         for name in before
-        if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3
+        if name.startswith(f"other/token_grid/{OLD}/") and name.count("/") > 3
     }
     said = lc("prune", url, "--purge", "--give-up", "v1")
     assert said.code == 0
-    standing = open_lake(url).partition("token_grid", OLD).require()
+    current = open_lake(url).partition("token_grid", OLD).require()
     left = {
         name.split("/")[3]
         for name in server.names()
-        if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3
+        if name.startswith(f"other/token_grid/{OLD}/") and name.count("/") > 3
     }
-    assert (len(grids), left) == (2, {standing.version})
+    assert (len(grids), left) == (2, {current.version})
     assert {
-        path.name for path in standing.home.parent.iterdir() if not path.name.startswith(".")
+        path.name for path in current.home.parent.iterdir() if not path.name.startswith(".")
     } == left
     assert lc("prune", url).code == 0
     assert "0 folders" in lc("prune", url).out
