@@ -327,7 +327,8 @@ def _kept_line(task: FilterTask, part: _Part, line: int, record: Document) -> di
             "raw_content": record.raw_content,
         }
     else:
-        named = described(record, task.rules)
+        perplexity = nan if record.perplexity is None else record.perplexity
+        named = {**described(record, task.rules), PERPLEXITY: perplexity}
     return {
         "id": part.name_of(line),
         "url": record.url,
