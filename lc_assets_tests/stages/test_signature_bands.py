@@ -189,11 +189,11 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
     """
     workshop, _ = made
     opened = []
-    reading = verification.documents_of
+    reading = verification.read_lines
     monkeypatch.setattr(
         verification,
-        "documents_of",
-        lambda path, field: opened.append(path) or reading(path, field),
+        "read_lines",
+        lambda path, *columns, **options: opened.append(path) or reading(path, *columns, **options),
     )
     monkeypatch.setattr(signature_bands, "_cut", None)
     write_near_duplicate_pairs(workshop, OLD)
