@@ -3,11 +3,14 @@
 import gzip
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.building import CheckInput
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.deduplication.removed_documents import removed_ids
@@ -21,6 +24,7 @@ from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, adds_up, build_snapshot
+from lc_assets_tests.sources.own_documents import STORIES, own_context
 
 OLD = SNAPSHOTS[0]
 
@@ -99,3 +103,60 @@ def test_parquet_has_every_column_of_the_filtered_documents(built, tmp_path):
         name = path.name.removesuffix(DOCUMENTS_SUFFIX)
         filtered = [line for line in read_table(path).to_pylist() if line["id"] in kept]
         assert read_table(folder / f"{name}{TABLE_SUFFIX}").to_pylist() == filtered
+
+
+def test_another_cut_takes_over_no_shard_cut_differently(tmp_path):
+    """Another evaluation item and another margin: the files are those of a build from nothing."""
+    context = tiny_context(
+        tmp_path,
+        clean_documents=CleanDocumentsSettings(wanted=True),
+        contaminated_documents=DecontaminationSettings(
+            against=(str(tmp_path / "evals.jsonl"),), action="cut"
+        ),
+    )
+    texts = filtered_texts(build_snapshot(context, OLD, ["raw_snapshot", "filtered_documents"]))
+
+    def built_without(number, margin, lake):
+        words = list(texts.values())[number].split()[10:30]
+        line = json.dumps({"question": " ".join(words)})
+        (tmp_path / "evals.jsonl").write_text(f"{line}\n", "utf-8")
+        settings = msgspec.structs.replace(context.recipe.contaminated_documents, margin=margin)
+        recipe = msgspec.structs.replace(context.recipe, contaminated_documents=settings)
+        there = replace(context, lake=Lake(lake), recipe=recipe)
+        built = build_snapshot(there, OLD, [*BEFORE_TOKENS, "clean_documents"])
+        return built["clean_documents"]
+
+    for number, margin in ((0, 0), (1, 0), (1, 7)):
+        found = built_without(number, margin, tmp_path / "lake")
+        scratch = built_without(number, margin, tmp_path / f"nothing-{number}-{margin}")
+        assert found.counts.extra["documents cut"] > 0
+        assert found.counts == scratch.counts
+        assert found.published.receipt.files == scratch.published.receipt.files
+
+
+def test_a_field_changed_in_the_source_is_written_again(tmp_path):
+    """Text and id are the same, so the filtered documents are; the records are not."""
+    context = own_context(tmp_path)
+    recipe = msgspec.structs.replace(
+        context.recipe, clean_documents=CleanDocumentsSettings(wanted=True)
+    )
+    stages = [*BEFORE_TOKENS, "clean_documents"]
+    context = replace(context, recipe=recipe)
+    before = build_snapshot(context, STORIES, stages)
+    path = tmp_path / "own/stories/part-0.jsonl"
+    path.write_text(path.read_text("utf-8").replace("{", '{"grade": 3, ', 1), "utf-8")
+    after = build_snapshot(context, STORIES, stages)
+    scratch = build_snapshot(replace(context, lake=Lake(tmp_path / "nothing")), STORIES, stages)
+    assert (
+        before["filtered_documents"].published.folder
+        != after["filtered_documents"].published.folder
+    )
+    found, wanted = (one["clean_documents"].published.receipt.files for one in (after, scratch))
+    assert found == wanted
+    folder = after["clean_documents"].published.folder
+    records = [record for one in folder.glob(f"*{JSON_SUFFIX}") for record in json_lines(one)]
+    assert [record["grade"] for record in records if "grade" in record] == [3]
+
+
+def json_lines(path):
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]

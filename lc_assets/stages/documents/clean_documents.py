@@ -13,7 +13,9 @@ from typing import Any
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.building import (
@@ -38,6 +40,7 @@ from lc_assets.stages.claims import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
+from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
     PARAGRAPHS_FILE,
@@ -60,7 +63,7 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.sharding import Sharding
+from lc_assets.stages.sharding import Read, Reads, Sharding
 from lc_assets.stages.tables import (
     read_lines,
     read_table,
@@ -159,8 +162,36 @@ def _lengths(check_input: CheckInput, name: str) -> Iterator[int]:
         yield len(document.text) if isinstance(document, CorpusDocument) else -1
 
 
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """What each shard reads: its filtered documents, which of them are removed, its file in the
+    source, whose records are written again, and what is cut out of its texts.
+    """
+    files = {found.shard.name: found for found in read_manifest(inputs[f"raw_snapshot/{key}"])}
+    contaminated = inputs.get(f"contaminated_documents/{key}")
+    found = {}
+    for name, reads in remaining_read(inputs, key).items():
+        file = files[name].parts["documents"]
+        records = Read("records", "") if file is None else Read("records", file.identity)
+        cut = () if contaminated is None else (_cut_read(contaminated, name),)
+        found[name] = (*reads, records, *cut)
+    return found
+
+
+def _cut_read(contaminated: Published, shard: str) -> Read:
+    """The evidence of one shard, and the index that says where its items are."""
+    facts = contaminated.receipt.files
+    ours = [
+        [fact.path, fact.sha256]
+        for fact in facts
+        if fact.path == f"{shard}{EVIDENCE_SUFFIX}" or fact.path.startswith(f"{INDEX}/")
+    ]
+    return Read("contamination", digest_of(sorted(ours)))
+
+
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
-    return {
+    cutting = recipe.contaminated_documents.action == "cut"
+    cut = {"margin": recipe.contaminated_documents.margin} if cutting else {}
+    return cut | {
         "file_format": recipe.clean_documents.file_format,
         "paragraphs": recipe.clean_documents.paragraphs,
         "prefer": list(recipe.removed_documents.prefer)
@@ -194,7 +225,7 @@ STAGE = Stage(
     ),
     wanted=lambda recipe: recipe.clean_documents.wanted,
     sharding=Sharding(
-        reads=remaining_read,
+        reads=_reads,
         suffixes=(JSON_SUFFIX, TABLE_SUFFIX, DOCUMENTS_SUFFIX, DROPPED_SUFFIX),
         # Paragraphs are compared across shards: none is taken over.
         idle=lambda params: params["paragraphs"] is not None,
