@@ -257,7 +257,7 @@ def test_a_flipped_bit_in_a_shard_is_an_error_or_its_tokens_are_told_by_the_chec
     reads all of them.
     """
     grid = everything.partition("token_grid", SNAPSHOTS[0]).require().home
-    shutil.copytree(grid, tmp_path / "grid")
+    shutil.copytree(grid, tmp_path / "token_grid")
     (shard,) = shards_of(tmp_path / "token_grid" / "train.zarr")
     whole = GridReader(tmp_path / "token_grid" / "train.zarr").read()
     n_bits, wrong, rng = 60, 0, rng_for("bits of a shard", seed=64, key="grid")

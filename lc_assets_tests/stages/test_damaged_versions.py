@@ -140,11 +140,11 @@ def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
             if not all(finding.passed for finding in findings):
                 refused.add(f"{stage.name} {path.name}")
     assert {
-        "grid zarr.json",
-        "grid 0",
-        "tokens 0000-en_head.idx",
+        "token_grid zarr.json",
+        "token_grid 0",
+        "token_documents 0000-en_head.idx",
         "longcrawl sources.json",
-        "mixes mix.json",
+        "blended_mix mix.json",
     } <= refused
 
 

@@ -66,7 +66,7 @@ def listing(context, snapshot=OLD) -> Path:
     [
         (
             b"2023-06/0000/en_head\n../../x\n",
-            r"en-2023-06-head_middle.txt, line 2: not a shard tag: '../../x'; wanted snapshot/0000/",
+            r"en-2023-06-head_middle.txt, line 2: not a shard tag: '../../x'; expected snapshot/0000/",
         ),
         (b"2023-06/0000/../en_head\n", "line 1: not a shard tag"),
         (b"2023-06/0000/en_head\xff\n", "line 1: not a shard tag: .*is not ASCII"),
@@ -109,7 +109,7 @@ def test_a_listing_that_cannot_be_meant_stops_at_its_line(context, never_spoilt,
     assert unpublished(context.lake, *PER_SNAPSHOT)
     listing(context).write_bytes(sound)
     assert (
-        digests(build_snapshot(context, OLD, ["raw_snapshot"]))["raw"]
+        digests(build_snapshot(context, OLD, ["raw_snapshot"]))["raw_snapshot"]
         == never_spoilt["raw_snapshot/2023-06"]
     )
 
@@ -173,7 +173,7 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
     ):
         with pytest.raises(BadInput, match=f"{words}.* without training samples"):
             stage_named("blended_mix").build(context, mix)
-    assert unpublished(context.lake, "mixes")
+    assert unpublished(context.lake, "blended_mix")
     assert {
         made.stage
         for made in plan(context.lake, context.recipe, SNAPSHOTS)

@@ -86,8 +86,7 @@ def test_only_what_nobody_needs_goes(lake):
         for published in lake.lake.published(found.name).values():
             assert published.damage() == []
             assert all(
-                finding.passed
-                for finding in audit(found.stage, check_input_of(lake.lake, published))
+                finding.passed for finding in audit(found, check_input_of(lake.lake, published))
             )
     assert all(built.reused for built in lake.build().values())
 
