@@ -116,7 +116,7 @@ def test_a_listing_that_cannot_be_meant_stops_at_its_line(context, never_spoilt,
 
 def test_a_listing_larger_than_any_is_not_read_whole(context, monkeypatch):
     """What is no listing is not taken into memory."""
-    monkeypatch.setattr("lc_assets.stages.documents.raw_snapshot.LISTING_BYTES", 20)
+    monkeypatch.setattr("lc_assets.sources.redpajama_v2.LISTING_BYTES", 20)
     with pytest.raises(
         CorruptFile,
         match="en-2023-06-head_middle.txt: larger than 20 bytes, so it is not what it should be",
