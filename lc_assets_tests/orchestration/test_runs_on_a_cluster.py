@@ -34,8 +34,8 @@ from lc_assets_tests.execution.work import chores, do_chore
 folder, executor, *kinds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
 
 @dg.asset
-def shards(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
-    with workshop.open(context.log) as opened:
+def shards(context: dg.AssetExecutionContext, build_context: BuildContextResource) -> None:
+    with build_context.open(context.log) as opened:
         for _ in opened.executor.run(do_chore, chores(folder, *kinds), what="shards of a test"):
             pass
 

@@ -23,8 +23,8 @@ from lc_assets_tests.execution.work import chores, do_chore
 folder = Path(sys.argv[1])
 
 @dg.asset
-def endless(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
-    with workshop.open(context.log) as opened:
+def endless(context: dg.AssetExecutionContext, build_context: BuildContextResource) -> None:
+    with build_context.open(context.log) as opened:
         for _ in opened.executor.run(do_chore, chores(folder, "hang", "hang", "double"), what="hang"):
             pass
 

@@ -63,7 +63,7 @@ def test_dropped_documents_are_the_slow_twins(table, duplicates, data, at_once):
         fates.append(fate)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "DROPPED_AT_ONCE", at_once)
-        found = list(verdicts.dropped(SHARD, np.arange(31), np.array(fates)))
+        found = list(verdicts.dropped(SHARD.document_id, np.arange(31), np.array(fates)))
     assert [piece.num_rows for piece in found[:-1]] == [at_once] * (len(found) - 1)
     expected = pa.Table.from_pylist(slow_lines(SHARD, table, dropped), DROPPED)
     assert str(pa.concat_tables(found).to_pylist()) == str(
@@ -79,7 +79,7 @@ def test_no_document_is_no_table():
     )
     verdicts = Verdicts.of(empty, [], RULES, max_line_bytes=1000)
     nothing = np.zeros(0, np.int64)
-    assert list(verdicts.dropped(SHARD, nothing, nothing)) == []
+    assert list(verdicts.dropped(SHARD.document_id, nothing, nothing)) == []
     assert verdicts.counted(nothing) == ({}, {})
 
 

@@ -59,7 +59,7 @@ def test_rows_that_do_not_say_their_end_of_text_ask_for_it():
     class Silent:
         n_rows, row_tokens, vocab_size, identity = 2, 8, 30_000, "silent"
 
-    with pytest.raises(BadInput, match="give first_token"):
+    with pytest.raises(BadInput, match="pass first_token"):
         GridLoader(Silent(), batch_rows=1, context_tokens=8)
 
 

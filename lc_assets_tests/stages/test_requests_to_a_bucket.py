@@ -44,7 +44,7 @@ def counted(tmp_path_factory):
 def _counted(server, folder, upstream):
     recipe = tiny_recipe(folder)
     for of in STAGES:
-        for key in keys_of(of.stage, recipe, [SNAPSHOT])[:1]:
+        for key in keys_of(of, recipe, [SNAPSHOT])[:1]:
             lake = open_lake(
                 "gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)}
             )  # a machine of its own
