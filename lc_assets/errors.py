@@ -15,8 +15,9 @@
     ├── WorkerDied      a worker process ended without a result
     └── WorkerUnfit     a cluster's worker has other code, another Python, or does not see the lake
 
-A message says where, what was found, what was expected, and what to do next. Credentials are removed
-from it (`without_secrets`): messages end up in logs, in an orchestrator's database and in mail.
+A message says where, what was found, what was expected, and what to do next. Credentials are
+removed from it (`without_secrets`): messages end up in logs, in an orchestrator's database and in
+mail.
 """
 
 import re
@@ -37,8 +38,8 @@ _SECRET: Final = re.compile(
 
 
 def without_secrets(words: str) -> str:
-    """A text without users and passwords in URLs, and without tokens, keys, signatures and passwords
-    in their queries.
+    """A text without users and passwords in URLs, and without tokens, keys, signatures and
+    passwords in their queries.
 
     >>> without_secrets("cannot reach https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
     'cannot reach https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'

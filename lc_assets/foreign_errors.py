@@ -1,8 +1,8 @@
 """Errors of libraries and of the operating system, turned into this package's.
 
 Each context manager here is named for what it does. The library's error stays the cause; where it
-could hold credentials, its text without them does. Libraries are imported where something failed, or
-where the caller has imported them already.
+could hold credentials, its text without them does. Libraries are imported where something failed,
+or where the caller has imported them already.
 
 Here: what is raised by Arrow, decompressors, fsspec, DuckDB, Google's client and the operating
 system. Not here: what a tokenizer raises (`lc_assets.tokens.tokenizers`, which knows no files).

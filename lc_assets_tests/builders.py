@@ -278,7 +278,9 @@ def wanted_steps() -> tuple[Stage, ...]:
 
 
 def build_all(context: BuildContext, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
-    """Build every partition of the chain, upstream first; by name, such as ``token_grid/2023-06``."""
+    """Build every partition of the chain, upstream first; by name, such as
+    ``token_grid/2023-06``.
+    """
     return {
         f"{step.name}/{key}": step.build(context, key)
         for step in STAGES

@@ -31,8 +31,8 @@ settings.load_profile(os.environ.get("LC_HYPOTHESIS", "default"))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Run the whole suite in up to four processes, two gigabytes each; run a part of it, benchmarks,
-    and whatever prints (``-s``) in this process.
+    """Run the whole suite in up to four processes, two gigabytes each; run a part of it,
+    benchmarks, and whatever prints (``-s``) in this process.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     alone = _wants_benchmarks(config) or config.option.capture == "no"

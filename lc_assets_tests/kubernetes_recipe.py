@@ -189,8 +189,8 @@ def volumes(recipe: Recipe) -> list[str]:
 
 
 def settings(recipe: Recipe) -> list[str]:
-    """Only what `lc_assets.definitions` reads, as text, given to code location and runs; the executor
-    is the cluster's own service.
+    """Only what `lc_assets.definitions` reads, as text, given to code location and runs; the
+    executor is the cluster's own service.
     """
     wrong = [f"no setting: {name}" for name in recipe.settings if name not in MEANT]
     wrong += [

@@ -32,7 +32,9 @@ from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, 
 
 OLD = SNAPSHOTS[0]
 SAMPLE = ("raw_snapshot", "filtered_documents", "token_grid", "longcrawl", "blended_mix")
-"""Stages that stand for all in the plain test run: one file, shards, arrays, all snapshots, a mix."""
+"""Stages that stand for all in the plain test run: one file, shards, arrays, all snapshots, a
+mix.
+"""
 MIX = "one-sided"
 
 

@@ -1,4 +1,6 @@
-"""``lc demo``: the whole chain over a sample or your own documents, through Dagster, and a report."""
+"""``lc demo``: the whole chain over a sample or your own documents, through Dagster, and a
+report.
+"""
 
 import time
 from pathlib import Path

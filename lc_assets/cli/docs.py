@@ -77,7 +77,8 @@ def graph_page(stages: Sequence[Stage]) -> str:
             "# The graph of stages",
             "",
             (
-                "Made from the stages' declarations by `python -m lc_assets.cli.docs`. An edge without a "
+                "Made from the stages' declarations by `python -m lc_assets.cli.docs`. An edge "
+                "without a "
                 "label reads the partition of the same snapshot."
             ),
             "",
@@ -95,7 +96,8 @@ def settings_page() -> str:
         "# Settings",
         "",
         (
-            "A recipe is a TOML file with a section per stage, named like the stage; it needs only what "
+            "A recipe is a TOML file with a section per stage, named like the stage; it needs "
+            "only what "
             "differs from these defaults. Made by `python -m lc_assets.cli.docs`."
         ),
     ]

@@ -39,7 +39,8 @@ def decompose(
 
     counts = run(prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed)
     say(
-        f"{counts.seen:,} tokens = {counts.kept:,} in pieces + {counts.seen - counts.kept:,} left over"
+        f"{counts.seen:,} tokens = {counts.kept:,} in pieces + {counts.seen - counts.kept:,} left "
+        "over"
     )
     lines = [
         (length, n, length * n, f"{100 * length * n / max(counts.kept, 1):.1f} %")

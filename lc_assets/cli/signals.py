@@ -97,7 +97,8 @@ def summary(counts: "Counts", lists: "WordLists") -> list[str]:
     ]
     return [
         (
-            f"{counts.seen:,} documents seen, {counts.kept:,} measured ({counts.extra.get(BYTES, 0):,} "
+            f"{counts.seen:,} documents seen, {counts.kept:,} measured "
+            f"({counts.extra.get(BYTES, 0):,} "
             f"bytes of text), unread: {unread}"
         ),
         f"Left out: {'; '.join(absent)}",

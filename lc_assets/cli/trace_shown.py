@@ -46,7 +46,9 @@ def show_column(row: "Row", column: int) -> None:
 
 
 def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
-    """Print the document of the token in a column of a row or packed row, and what is known of it."""
+    """Print the document of the token in a column of a row or packed row, and what is known of
+    it.
+    """
     if isinstance(row, Stretch):
         show_token_of_stretch(lake, row, column)
         return

@@ -1,4 +1,6 @@
-"""``lc withdraw``: add an entry to a withdrawal list, show what it affects, and report withdrawals."""
+"""``lc withdraw``: add an entry to a withdrawal list, show what it affects, and report
+withdrawals.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

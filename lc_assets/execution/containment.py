@@ -66,7 +66,8 @@ def _numbers_of(cell: Any) -> memoryview:
 _HERE: Final = _Here()
 
 
-class processing:  # noqa: N801 - used as a statement; half the time of a generator's context manager
+# Used as a statement; half the time of a generator's context manager.
+class processing:  # noqa: N801
     """State that a document is being processed; gives why it is skipped, or "".
 
     Costs 0.4 µs.

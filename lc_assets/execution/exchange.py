@@ -8,13 +8,13 @@ memory.
       published as one file                       whatever is made of them, published as one file
 
 Both halves are tasks of an executor (`lc_assets.execution.executor`), idempotent and resumable.
-Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket is
-a hash of the key (`by_hash`) where equal keys have to meet, or a range of keys (`by_range`) where
-consecutive buckets are to be sorted.
+Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket
+is a hash of the key (`by_hash`) where equal keys have to meet, or a range of keys (`by_range`)
+where consecutive buckets are to be sorted.
 
-A file is Parquet. Every row group belongs to one bucket, and the column ``bucket`` has statistics, so
-a reader reads only its own row groups. A writer has a limited buffer and writes the largest bucket
-when it is full.
+A file is Parquet. Every row group belongs to one bucket, and the column ``bucket`` has statistics,
+so a reader reads only its own row groups. A writer has a limited buffer and writes the largest
+bucket when it is full.
 """
 
 from collections.abc import Iterator, Sequence

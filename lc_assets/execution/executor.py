@@ -34,7 +34,9 @@ LONGEST_PAUSE: Final = 60.0
 TRANSIENT: Final = frozenset(
     {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
 )
-"""Errors of shared disks that come and go; a full disk and a read-only folder are not among them."""
+"""Errors of shared disks that come and go; a full disk and a read-only folder are not among
+them.
+"""
 
 
 class Executor(Protocol):

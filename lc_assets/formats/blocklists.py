@@ -66,7 +66,8 @@ def _files(source: Path, categories: Collection[str] | None) -> list[tuple[str, 
         return [(source.name.split(".")[0], source)]
     if not source.is_dir():
         raise BadInput(
-            f"{source}: does not exist; give a text file of domains, or a folder of category/domains"
+            f"{source}: does not exist; give a text file of domains, or a folder of "
+            "category/domains"
         )
     found = sorted(
         (path.parent.name, path)

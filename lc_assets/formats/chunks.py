@@ -202,13 +202,17 @@ def missing_files(
 
 
 def unnamed_rest(named: Sequence[tuple[int, int]], n_missing: int, where: object) -> list[str]:
-    """A line that counts the missing files beyond those that were named; none when there are none."""
+    """A line that counts the missing files beyond those that were named; none when there are
+    none.
+    """
     n_more = n_missing - len(named)
     return [f"{where}: {n_more:,} more files are missing"] if n_more else []
 
 
 def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
-    """Return ``values`` as a contiguous array of ``shape``, with ``fill`` below and to the right."""
+    """Return ``values`` as a contiguous array of ``shape``, with ``fill`` below and to the
+    right.
+    """
     if values.shape == shape:
         return np.ascontiguousarray(values)
     whole = np.full(shape, fill, values.dtype)
@@ -274,7 +278,8 @@ def require_band(
     """Check that no other writer can share a file with the one of these rows, or columns.
 
     Raises:
-        BadInput: when the block does not begin and end where a file does, or lies outside the array.
+        BadInput: when the block does not begin and end where a file does, or lies outside the
+            array.
     """
     if (
         block.start % shard_rows

@@ -23,10 +23,10 @@ uint32 little-endian (bytes before compression, block size, bytes of the file), 
 it is one zstd frame that states the size of its content, without a checksum, as the numcodecs of
 Zarr v2 writes it.
 
-The format says neither which vocabulary the ids belong to nor whether a chunk is whole. Zarr readers
-return the fill value for a missing chunk, and 0 is a GPT-2 token ("!"); here a missing chunk is
-`CorruptFile`. There is no checksum: a damaged chunk is found when it does not decompress or gives
-ids outside the vocabulary, and otherwise only by the digests of a receipt.
+The format says neither which vocabulary the ids belong to nor whether a chunk is whole. Zarr
+readers return the fill value for a missing chunk, and 0 is a GPT-2 token ("!"); here a missing
+chunk is `CorruptFile`. There is no checksum: a damaged chunk is found when it does not decompress
+or gives ids outside the vocabulary, and otherwise only by the digests of a receipt.
 """
 
 import struct
@@ -201,8 +201,8 @@ def write_flat_band(
             memory.
 
     Raises:
-        BadInput: when ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit them
-            or hold ids outside the vocabulary.
+        BadInput: when ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit
+            them or hold ids outside the vocabulary.
     """
     reader = FlatReader(path)
     down, across = reader.chunk_shape

@@ -169,8 +169,8 @@ class GridReader(ChunkedArray):
             raise
 
     def missing(self) -> list[str]:
-        """Say of every shard that is missing, damaged or lacks inner chunks what is wrong; empty for
-        a whole grid.
+        """Say of every shard that is missing, damaged or lacks inner chunks what is wrong; empty
+        for a whole grid.
 
         Reads the indexes only, so damage inside a chunk is not found. The first thousand missing
         shards are named: the time is proportional to the files there are, whatever the metadata

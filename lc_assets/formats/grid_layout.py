@@ -30,11 +30,12 @@ INNER_ROWS: Final = 64
 over 84 interleaved arrays (docs/chunking.md).
 """
 INNER_TOKENS: Final = 1024
-"""Tokens of an inner chunk. A context of this length decodes a chunk once, of half the length twice.
+"""Tokens of an inner chunk. A context of this length decodes a chunk once, of half the length
+twice.
 """
 ZSTD_LEVEL: Final = 4
-"""For inputs of up to 128 KiB, zstd finds matches as short as two ids only from level 4 on; for larger
-ones from level 3 on.
+"""For inputs of up to 128 KiB, zstd finds matches as short as two ids only from level 4 on; for
+larger ones from level 3 on.
 """
 MOST_INNER_BYTES: Final = 2**26
 """Largest inner chunk that is read or written; a reader holds at least one."""

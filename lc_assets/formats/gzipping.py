@@ -1,5 +1,5 @@
-"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the process
-and the machine.
+"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the
+process and the machine.
 
 zlib-ng writes. isal, which this package reads with, is twice as fast but not deterministic: of one
 record of 121 bytes it made 128 bytes in most processes and 130 in others. The standard library's

@@ -141,7 +141,9 @@ def _header(n_keys: int) -> bytes:
 
 
 def _span_of(stream: BinaryIO, n_keys: int, key: int) -> tuple[int, int]:
-    """First position of a key, and the position after its last; the same twice when there is none."""
+    """First position of a key, and the position after its last; the same twice when there is
+    none.
+    """
     first = _first_at_least(stream, n_keys, key)
     if first == n_keys or int(_keys_at(stream, first, first + 1)[0]) != key:
         return first, first

@@ -1,8 +1,8 @@
 """Launch arguments of Megatron in a file, and what they say about the data.
 
 The file holds the arguments as a shell would read them, over any number of lines, with ``#``
-comments. Arguments that do not concern the data are ignored. Those that would give other indices than
-this package builds are refused.
+comments. Arguments that do not concern the data are ignored. Those that would give other indices
+than this package builds are refused.
 
 Not here: what follows from them (`lc_assets.mixing.cache_names`).
 Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``

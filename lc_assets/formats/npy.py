@@ -48,8 +48,8 @@ def read_npy(
         row_of: dtype of the one-dimensional array that the file must hold; by default, any array.
 
     Raises:
-        CorruptFile: when the file is missing, cut short, holds Python objects, or another array than
-            ``row_of`` says.
+        CorruptFile: when the file is missing, cut short, holds Python objects, or another array
+            than ``row_of`` says.
     """
     try:
         # numpy.load would open a zip archive too, and leave it open when it is none.

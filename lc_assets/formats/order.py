@@ -1,9 +1,9 @@
-"""The global order: the sequence in which the rows of several snapshots' grids are visited, as if they
-were one array.
+"""The global order: the sequence in which the rows of several snapshots' grids are visited, as if
+they were one array.
 
 Here: three small files. Not here: drawing the order (`lc_assets.tokens`), reading rows in it
-(`formats.riffled`, `loaders.rows`). Within one source the rows come in ascending order, so that a new
-snapshot leaves earlier orders exact.
+(`formats.riffled`, `loaders.rows`). Within one source the rows come in ascending order, so that a
+new snapshot leaves earlier orders exact.
 
 Source: NumPy's ``.npy`` format 1.0, without pickle.
 

@@ -1,4 +1,5 @@
-"""Shards of a token grid: files of inner chunks, each compressed by itself, with an index at the end.
+"""Shards of a token grid: files of inner chunks, each compressed by itself, with an index at the
+end.
 
 Here: encoding a shard, and reading inner chunks out of shards. Not here: the array that shards make
 up (`formats.grid`), keeping decoded chunks (`loaders.cache`), why this is not left to a library
@@ -247,7 +248,8 @@ class ShardReader:
 
     def _lost(self, paths: list[str]) -> CorruptFile:
         return CorruptFile(
-            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were never "
+            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were "
+            "never "
             "written, or were lost; write its band again"
         )
 

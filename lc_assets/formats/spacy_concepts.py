@@ -56,7 +56,9 @@ def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "
 
 
 class SpacyConcepts:
-    """Finds concepts by a pipeline that is loaded; see `lc_assets.text.referrals.concepts.Concepts`."""
+    """Finds concepts by a pipeline that is loaded; see
+    `lc_assets.text.referrals.concepts.Concepts`.
+    """
 
     def __init__(
         self, pipeline: Any, special: SpecialWords, *, name: str = "the pipeline", top: int = TOP

@@ -1,5 +1,5 @@
-"""Lists of words and domains: what `lc_assets.text.signals.names` and `lc_assets.text.referrals.words`
-need.
+"""Lists of words and domains: what `lc_assets.text.signals.names` and
+`lc_assets.text.referrals.words` need.
 
 ============  ==========================================================================================================
 list          as a file or a folder

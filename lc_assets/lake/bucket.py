@@ -1,7 +1,7 @@
 """A bucket of Google Cloud Storage: the operations that a lake needs.
 
-The transport, its retries (limited to two minutes an operation) and its checksums (CRC32C) are those
-of Google's client, which also reads ``STORAGE_EMULATOR_HOST``. What the objects mean is in
+The transport, its retries (limited to two minutes an operation) and its checksums (CRC32C) are
+those of Google's client, which also reads ``STORAGE_EMULATOR_HOST``. What the objects mean is in
 `lc_assets.lake.bucket_lake`.
 """
 
@@ -24,8 +24,8 @@ SCHEME: Final = "gs://"
 TRANSFERS: Final = 8
 """Files transferred at a time."""
 PART_BYTES: Final = 32 << 20
-"""Larger files are uploaded in parts of this size, each with its own retries; a multiple of 256 KiB,
-as the service requires.
+"""Larger files are uploaded in parts of this size, each with its own retries; a multiple of 256
+KiB, as the service requires.
 """
 
 REMOVED_AT_ONCE: Final = 100
@@ -40,8 +40,8 @@ class Held(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """An object in a listing: its size, its CRC32C in the form of `crc32c`, and when it was written,
-    in seconds since 1970.
+    """An object in a listing: its size, its CRC32C in the form of `crc32c`, and when it was
+    written, in seconds since 1970.
     """
 
     n_bytes: int
@@ -183,8 +183,8 @@ class Bucket:
             )
 
     def download(self, prefix: str, folder: Path, facts: Sequence[FileFact]) -> None:
-        """Copy objects below ``prefix`` to files below ``folder``; each appears completely, with the
-        content in its receipt, or not at all.
+        """Copy objects below ``prefix`` to files below ``folder``; each appears completely, with
+        the content in its receipt, or not at all.
 
         Raises:
             CorruptFile: when one is missing or has other content.

@@ -1,4 +1,5 @@
-"""The lake: a folder per stage, in it one per partition, in it one per version, which never changes.
+"""The lake: a folder per stage, in it one per partition, in it one per version, which never
+changes.
 
 ::
 

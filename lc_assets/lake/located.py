@@ -1,5 +1,5 @@
-"""What a path or a bucket's URL is of a lake: the lake, a stage, a partition, a version, or part of a
-version.
+"""What a path or a bucket's URL is of a lake: the lake, a stage, a partition, a version, or part of
+a version.
 
 ::
 

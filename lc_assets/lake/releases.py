@@ -26,7 +26,9 @@ from lc_assets.vocabulary import parse_snapshot
 FOLDER: Final = "releases"
 SUFFIX: Final = ".json"
 GONE: Final = ".gone-"
-"""In the names of notes beside a release whose versions were removed: ``{name}.gone-{digest}.json``."""
+"""In the names of notes beside a release whose versions were removed:
+``{name}.gone-{digest}.json``.
+"""
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):

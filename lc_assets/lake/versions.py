@@ -94,7 +94,9 @@ class Published:
         return self.only("*")
 
     def only(self, *patterns: str) -> Path:
-        """The version's folder with those files whose relative paths match a pattern (`fnmatch`)."""
+        """The version's folder with those files whose relative paths match a pattern
+        (`fnmatch`).
+        """
         self.store.fetch(self.home, self.receipt, patterns)
         return self.home
 
@@ -196,7 +198,9 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
 
 
 MOST_NAME_BYTES: Final = 200
-"""Of the name of a lake's folder. File systems allow 255, and names of unfinished files are longer."""
+"""Of the name of a lake's folder. File systems allow 255, and names of unfinished files are
+longer.
+"""
 
 
 def folder_named(name: str) -> str:

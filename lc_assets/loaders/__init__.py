@@ -1,1 +1,3 @@
-"""Loaders: read rows while training, by step, with exact resumption. Without Dagster, Arrow or numba."""
+"""Loaders: read rows while training, by step, with exact resumption. Without Dagster, Arrow or
+numba.
+"""

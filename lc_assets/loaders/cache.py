@@ -20,8 +20,8 @@ DEFAULT_CACHE_BYTES: Final = 256 * 2**20
 
 _ALLOCATED_ONCE: Final = 2**25 - 2**16
 """Bytes that are allocated once and freed. From then on glibc keeps freed blocks up to this size,
-where it returned those above 128 KiB to the kernel each time: 34 page faults per batch of 64 × 1,024,
-62 of 8 × 65,536, a tenth to a quarter of the loader's CPU time. Elsewhere it has no effect.
+where it returned those above 128 KiB to the kernel each time: 34 page faults per batch of 64 ×
+1,024, 62 of 8 × 65,536, a tenth to a quarter of the loader's CPU time. Elsewhere it has no effect.
 """
 
 
@@ -58,7 +58,8 @@ class ChunkCache:
         """
         if self.max_bytes < chunk_bytes and self._given is not None:
             raise BadInput(
-                f"a cache of {self.max_bytes:,} bytes cannot hold one chunk of {chunk_bytes:,} bytes: "
+                f"a cache of {self.max_bytes:,} bytes cannot hold one chunk of {chunk_bytes:,} "
+                "bytes: "
                 "increase cache_bytes"
             )
 

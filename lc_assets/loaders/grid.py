@@ -1,6 +1,8 @@
-"""Batches of a grid of rows × tokens, by step and in order: a step's batch depends on the step alone.
+"""Batches of a grid of rows × tokens, by step and in order: a step's batch depends on the step
+alone.
 
-A batch predicts the data itself; the inputs are the data shifted right by one, after an end of text.
+A batch predicts the data itself; the inputs are the data shifted right by one, after an end of
+text.
 Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 

@@ -109,7 +109,8 @@ class PackedRows:
     def __post_init__(self) -> None:
         if self.spans.n_rows != self.rows.n_rows:
             raise Mismatch(
-                f"{self.rows.n_rows:,} rows, but spans of {self.spans.n_rows:,}: they are of different "
+                f"{self.rows.n_rows:,} rows, but spans of {self.spans.n_rows:,}: they are of "
+                "different "
                 "versions"
             )
 

@@ -1,10 +1,10 @@
 """Open the rows of a data set by a path or URL: an array, a published version, a lake.
 
-Remote arrays are read by range requests of the chunks that are needed. A band of 65,536 tokens is in
-one shard, its chunks adjacent: one request. Where it is in several (32 in grids of the first
-version), all ranges are requested at once. A failed request is repeated after pauses of 1, 10 and 60
-seconds, and then raises `Unreachable`: a batch is complete or an error, never shorter. Transport:
-`lc_assets.lake.upstream`.
+Remote arrays are read by range requests of the chunks that are needed. A band of 65,536 tokens is
+in one shard, its chunks adjacent: one request. Where it is in several (32 in grids of the first
+version), all ranges are requested at once. A failed request is repeated after pauses of 1, 10 and
+60 seconds, and then raises `Unreachable`: a batch is complete or an error, never shorter.
+Transport: `lc_assets.lake.upstream`.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,9 @@ def open_at(at: Path | str, split: str, cache: ChunkCache) -> ZarrRows | Interle
 
 
 def open_array(at: Path | str, kind: str | None, cache: ChunkCache) -> ZarrRows:
-    """Open an array in a folder or at a URL; ``kind`` is the name of its metadata file, if known."""
+    """Open an array in a folder or at a URL; ``kind`` is the name of its metadata file, if
+    known.
+    """
     files = None if isinstance(at, Path) else RemoteFiles(at)
     return ZarrRows(array_reader(Path(at), kind, files), cache)
 

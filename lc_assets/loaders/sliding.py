@@ -1,8 +1,8 @@
 """Sliding windows, one example at a time: inputs and targets of next-token prediction, from ids in
 memory, a token file, or rows.
 
-A window is ``context_tokens + 1`` consecutive ids; windows begin every ``stride`` ids. A shorter one
-at the end is left out, or padded and masked. Three ways to treat documents:
+A window is ``context_tokens + 1`` consecutive ids; windows begin every ``stride`` ids. A shorter
+one at the end is left out, or padded and masked. Three ways to treat documents:
 
 ==========  ========================================================================================
 ``ignore``  ids are one stream; a window may continue into the next document

@@ -1,5 +1,5 @@
-"""What every loader shares: a position that is one number, iteration from it, saving and loading it,
-reading ahead on threads.
+"""What every loader shares: a position that is one number, iteration from it, saving and loading
+it, reading ahead on threads.
 
 Decompression and file reads release the interpreter's lock, so threads of one process do what
 worker processes would, without sending batches between processes. They share the loader's cache, so
@@ -96,7 +96,9 @@ class SteppedLoader(ABC, Generic[Step]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Data set, shape and order that a position refers to; plain values, equal for all ranks."""
+        """Data set, shape and order that a position refers to; plain values, equal for all
+        ranks.
+        """
 
     def __iter__(self) -> Iterator[Step]:
         while self.step < len(self):
@@ -188,7 +190,8 @@ def ahead(
     """
     if n_ahead < 0 or threads < 1:
         raise BadInput(
-            f"cannot read {n_ahead} steps ahead on {threads} threads: expected at least 0 steps and "
+            f"cannot read {n_ahead} steps ahead on {threads} threads: expected at least 0 steps "
+            "and "
             "1 thread"
         )
     return map(read, steps) if n_ahead == 0 else _ahead(read, steps, n_ahead, min(threads, n_ahead))

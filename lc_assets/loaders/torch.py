@@ -1,4 +1,5 @@
-"""Batches as PyTorch tensors: map-style data sets, a stream for ranks and workers, batches on a GPU.
+"""Batches as PyTorch tensors: map-style data sets, a stream for ranks and workers, batches on a
+GPU.
 
 Only this module and `loaders.torch_packed` import torch, which is optional: without it, these
 classes can be imported but not created.

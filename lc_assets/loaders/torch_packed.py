@@ -1,5 +1,5 @@
-"""Packed rows as PyTorch tensors on a device: each id is copied once, as stored, and each span once;
-the rest is computed there.
+"""Packed rows as PyTorch tensors on a device: each id is copied once, as stored, and each span
+once; the rest is computed there.
 
 For a ``DataLoader``, use `loaders.torch`, which accepts packed rows too. Torch is optional.
 """
@@ -78,7 +78,9 @@ def _arrived(
 
 
 def _stored(batch: PackedBatch) -> tuple[Any, Any, Any]:
-    """What is copied: ids in two or four bytes, as a signed type (see `loaders.torch`), and spans."""
+    """What is copied: ids in two or four bytes, as a signed type (see `loaders.torch`), and
+    spans.
+    """
     targets = np.ascontiguousarray(batch.targets)
     return targets.view(f"i{targets.dtype.itemsize}"), batch.lengths, batch.owners
 

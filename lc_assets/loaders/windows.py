@@ -41,7 +41,8 @@ drawing 256 at once a fiftieth of that per step.
 
 @dataclass(frozen=True)
 class Permutation:
-    """A permutation of 0 to ``n`` - 1 that depends on ``key`` alone, on no library's random numbers.
+    """A permutation of 0 to ``n`` - 1 that depends on ``key`` alone, on no library's random
+    numbers.
 
     >>> sorted(Permutation(5, "epoch 0").at(np.arange(5)).tolist())
     [0, 1, 2, 3, 4]
@@ -152,7 +153,8 @@ class WindowLoader(SteppedLoader[Batch]):
             )
         if batch_windows % self.n_ranks:
             raise BadInput(
-                f"{self.n_ranks:,} ranks cannot share {batch_windows:,} windows equally: use one of "
+                f"{self.n_ranks:,} ranks cannot share {batch_windows:,} windows equally: use one "
+                "of "
                 f"{divisors(batch_windows)} ranks"
             )
         self._reader, self._prefix = reader, prefix

@@ -1,4 +1,5 @@
-"""Blending: the order in which a weighted mix takes samples from its data sets, as Megatron builds it.
+"""Blending: the order in which a weighted mix takes samples from its data sets, as Megatron builds
+it.
 
 The rule is greedy: sample ``n`` comes from the data set that is furthest behind, the first with the
 largest ``weight × max(n, 1) − taken``. So no data set is ever far from its share, and a longer
@@ -35,7 +36,9 @@ SURPLUS = 0.005
 """
 
 FEW = 64
-"""Up to this number, every data set is compared for every sample: 10 to 40 ns, where lanes take 60."""
+"""Up to this number, every data set is compared for every sample: 10 to 40 ns, where lanes take
+60.
+"""
 SHARED = 4
 """Data sets per distinct weight from which lanes are faster: 10 ns for any number of data sets."""
 _ENDLESS = 2**62
@@ -62,13 +65,15 @@ def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]
     wrong = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
     if len(wrong):
         raise BadInput(
-            f"weight {wrong[0]} is {found[wrong[0]]}: expected a positive number; to give a data set "
+            f"weight {wrong[0]} is {found[wrong[0]]}: expected a positive number; to give a data "
+            "set "
             "no weight, leave it out"
         )
     shares = found / np.sum(found)
     if not (shares > 0).all():
         raise BadInput(
-            f"weights range from {found.min():g} to {found.max():g}: some shares are zero in double "
+            f"weights range from {found.min():g} to {found.max():g}: some shares are zero in "
+            "double "
             "precision"
         )
     return shares

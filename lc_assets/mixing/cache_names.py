@@ -1,8 +1,8 @@
 """Megatron's cache: the files that a launch looks for, and what they must contain.
 
 Megatron names a cached index by the MD5 of a description: a JSON text of the data set's path *as
-written*, the samples requested, split, seed, sequence length, and the tokenizer's identity. It reads
-files with these names if they exist, and never checks their contents. So the names must match
+written*, the samples requested, split, seed, sequence length, and the tokenizer's identity. It
+reads files with these names if they exist, and never checks their contents. So the names must match
 exactly, and writing another data set to the same path makes Megatron use stale indices.
 
 ================================================================  ==================================
@@ -222,7 +222,8 @@ def _blended(
 
 
 def hugging_face_identities(tokenizer_path: str) -> Mapping[str, dict[str, Any]]:
-    """Identity of Megatron's Hugging Face tokenizer with default arguments, by megatron-core version.
+    """Identity of Megatron's Hugging Face tokenizer with default arguments, by megatron-core
+    version.
 
     For any other tokenizer, use what the program itself prints:
     ``json.dumps(tokenizer.unique_identifiers)``.

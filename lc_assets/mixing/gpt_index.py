@@ -1,4 +1,5 @@
-"""Megatron's GPT index: which tokens make up sample ``n`` of a data set, shuffled over whole epochs.
+"""Megatron's GPT index: which tokens make up sample ``n`` of a data set, shuffled over whole
+epochs.
 
 Three arrays, as Megatron's ``GPTDataset`` builds them (a *document* is a sequence of the ``.idx``):
 
@@ -153,7 +154,8 @@ def chosen_documents(
     """
     if n_documents > MOST_INT32:
         raise BadInput(
-            f"{n_documents:,} documents, but Megatron allows at most {MOST_INT32:,} in one data set: "
+            f"{n_documents:,} documents, but Megatron allows at most {MOST_INT32:,} in one data "
+            "set: "
             "split it"
         )
     if documents is None:

@@ -106,7 +106,8 @@ def sources_of(words: Sequence[str]) -> Sources:
         return Sources(prefixes=tuple(word.strip() for word in words))
     if None in weights:
         raise BadInput(
-            f"expected a weight, got {words[2 * weights.index(None)]!r}: give a weight before every "
+            f"expected a weight, got {words[2 * weights.index(None)]!r}: give a weight before "
+            "every "
             "prefix, or none at all"
         )
     return Sources(

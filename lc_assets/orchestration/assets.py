@@ -64,8 +64,8 @@ def asset_of(
 
 
 def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId]) -> str:
-    """The stage's code version, and a digest of its settings in this recipe: of every mix, or of one
-    partition of each source.
+    """The stage's code version, and a digest of its settings in this recipe: of every mix, or of
+    one partition of each source.
     """
     keys = keys_of(stage, recipe, snapshots) or ([] if recipe.sources else [GLOBAL])
     if stage.partitioned_by == "snapshot" and recipe.sources:

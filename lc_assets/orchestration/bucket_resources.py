@@ -1,5 +1,5 @@
-"""The build context of a lake in a bucket: the client is the one of dagster-gcp's resource, with its
-project and credentials.
+"""The build context of a lake in a bucket: the client is the one of dagster-gcp's resource, with
+its project and credentials.
 
 A module of its own, because importing dagster-gcp takes more than a second, which a lake in a
 folder need not pay.

@@ -1,8 +1,9 @@
 """Schedules that ask the planner every hour of the night, and start what it calls out of date, each
 version once a night.
 
-The backstop of the condition (`lc_assets.orchestration.conditions`), which asks for each version once:
-what failed then may have failed for a reason that has passed. Alone, they rebuild everything in a
+The backstop of the condition (`lc_assets.orchestration.conditions`), which asks for each version
+once: what failed then may have failed for a reason that has passed. Alone, they rebuild everything
+    in a
 night: what waits in one hour can be built in the next. A night's runs have keys of their own, so a
     tick that is evaluated twice starts nothing twice, and what has failed is not tried
 again before the next night. What is being built already is left alone.

@@ -68,7 +68,8 @@ class Similarity:
             raise BadInput(f"neighbours must be 1 to {MOST_NEIGHBOURS:,}, got {self.neighbours:,}")
         if not 0 <= self.min_similarity <= self.max_similarity <= 1:
             raise BadInput(
-                f"expected 0 <= min_similarity <= max_similarity <= 1, got {self.min_similarity} and "
+                f"expected 0 <= min_similarity <= max_similarity <= 1, got {self.min_similarity} "
+                "and "
                 f"{self.max_similarity}"
             )
 

@@ -1,12 +1,12 @@
 """Spans of packed rows: boundaries, positions, loss masks, the document of each token.
 
 Spans cover a batch: every token of every row is in one, padding in spans of its own, whose owner is
-`PADDING`. So two short columns describe a batch, the spans' lengths and owners; the rest is computed
-from them on request.
+`PADDING`. So two short columns describe a batch, the spans' lengths and owners; the rest is
+computed from them on request.
 
 Source: flash-attention's ``flash_attn_varlen_func`` (``cu_seqlens`` is int32, ``max_seqlen`` bounds
-    every span); Megatron's ``get_ltor_masks_and_position_ids`` (resets, and no loss where a document
-    would have to predict the beginning of the next).
+    every span); Megatron's ``get_ltor_masks_and_position_ids`` (resets, and no loss where a
+    document would have to predict the beginning of the next).
 """
 
 from typing import Final, TypeAlias

@@ -1,4 +1,5 @@
-"""Files of documents as anybody has them, in a folder, on a server or in a bucket: one shard a file.
+"""Files of documents as anybody has them, in a folder, on a server or in a bucket: one shard a
+file.
 
 Here: which files belong to which partition, and the documents of one of them. Not here: decoding
 files (`lc_assets.formats.corpora`), what a record's fields are judged by (`lc_assets.stages`).

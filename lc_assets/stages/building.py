@@ -407,7 +407,8 @@ def build(
             ``rejected-…``.
         StorageFull: when the disk is full; nothing is published and a rerun goes on.
         NotWritable: when the lake may not be written to.
-        Busy: when another run has been building this partition for longer than `lc_assets.lake.staging.BUSY_SECONDS`.
+        Busy: when another run has been building this partition for longer than
+            `lc_assets.lake.staging.BUSY_SECONDS`.
     """
     read = stage.inputs(context.lake, context.recipe, key) if inputs is None else inputs
     digests = {name: published.digest for name, published in read.items()} | dict(

@@ -1,4 +1,5 @@
-"""All stages, upstream first. Assets, checks, jobs, plans and documentation are made from this list.
+"""All stages, upstream first. Assets, checks, jobs, plans and documentation are made from this
+list.
 
 A new stage needs its own module and a line here (docs/contributing.md).
 """

@@ -97,7 +97,8 @@ def reads_all_upstream_documents(*stages: str) -> Check:
         return CheckResult(
             check="reads_all_upstream_documents",
             passed=before == check_input.counts.seen,
-            message=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} came in",
+            message=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} "
+            "came in",
             values={"kept before": before, "documents in": check_input.counts.seen},
         )
 

@@ -84,8 +84,8 @@ def plan(
         recipe: the settings that should hold.
         snapshots: the snapshots that should be there.
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
-            (`lc_assets.stages.documents.raw_snapshot.look_at_snapshot`); otherwise a published manifest is taken to be
-            true.
+            (`lc_assets.stages.documents.raw_snapshot.look_at_snapshot`); otherwise a published
+            manifest is taken to be true.
         crawl_digests: the same of the crawl's own archives
             (`lc_assets.stages.links.html_index.look_at_crawl`).
     """

@@ -75,8 +75,8 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
             further ones.
         same_content: whether what is the same content as a listed document goes too, wherever it
             was crawled: documents of the same digest, and near duplicates from
-            ``removed_documents.threshold`` on. With ``stays`` only what is listed goes. In both cases
-            what was removed in the stead of a listed document does not come back.
+            ``removed_documents.threshold`` on. With ``stays`` only what is listed goes. In both
+            cases what was removed in the stead of a listed document does not come back.
     """
 
     lists: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
-"""Which partitions there are: RedPajama-V2's 84 snapshots, those of a recipe's sources of files, and
-those that a user lists.
+"""Which partitions there are: RedPajama-V2's 84 snapshots, those of a recipe's sources of files,
+and those that a user lists.
 
 RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader). Files on disk are
-listed; what is elsewhere is named in the recipe (`SourceSettings.partitions`) or in a text file, one
-name a line, ``#`` for comments.
+listed; what is elsewhere is named in the recipe (`SourceSettings.partitions`) or in a text file,
+one name a line, ``#`` for comments.
 """
 
 from importlib import resources
@@ -48,7 +48,8 @@ def known_snapshots(
         raise BadInput(f"{own}: names a snapshot twice, or one of RedPajama-V2's")
     if len(names) > MOST:
         raise BadInput(
-            f"{own or 'sources'}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions "
+            f"{own or 'sources'}: {len(names)} snapshots in all; Dagster follows at most {MOST} "
+            "partitions "
             "into the global order"
         )
     return tuple(names)

@@ -29,8 +29,8 @@ MANIFEST = pa.schema(
         ("identity", pa.string()),
     ]
 )
-"""`raw_snapshot`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is
-missing.
+"""`raw_snapshot`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the
+file is missing.
 """
 
 IDENTITY: Sequence[tuple[str, pa.DataType]] = (
@@ -52,7 +52,9 @@ FILTERED = pa.schema(
         ("raw_content", pa.string()),
     ]
 )
-"""`filtered_documents`: documents worth keeping; a float64 column per signal that was judged follows."""
+"""`filtered_documents`: documents worth keeping; a float64 column per signal that was judged
+follows.
+"""
 
 DROPPED = pa.schema(
     [
@@ -69,7 +71,9 @@ value of each.
 """
 
 KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
-"""`document_keys`: who each filtered document is; a float64 column per value that was judged follows."""
+"""`document_keys`: who each filtered document is; a float64 column per value that was judged
+follows.
+"""
 
 WITHDRAWN = pa.schema(
     [
@@ -84,8 +88,8 @@ WITHDRAWN = pa.schema(
         ("date", pa.string()),
     ]
 )
-"""`withdrawn_documents`: documents that must not be served: listed, or of the same content as the listed
-``for_id``, and by which entry.
+"""`withdrawn_documents`: documents that must not be served: listed, or of the same content as the
+listed ``for_id``, and by which entry.
 """
 
 SWEEP = pa.schema(
@@ -98,8 +102,8 @@ SWEEP = pa.schema(
         ("kept_with_the_others", pa.int64()),
     ]
 )
-"""`filtered_documents`: how many documents of a shard each threshold would keep; null where that would need
-text that was not read.
+"""`filtered_documents`: how many documents of a shard each threshold would keep; null where that
+would need text that was not read.
 """
 
 TOKENIZED = pa.schema(
@@ -111,8 +115,8 @@ TOKENIZED = pa.schema(
         ("n_bytes", pa.int64()),
     ]
 )
-"""`token_documents`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx``
-does.
+"""`token_documents`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its
+``.idx`` does.
 """
 
 ROWS = pa.schema(
@@ -128,8 +132,8 @@ ROWS = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`token_grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens``
-as in `token_documents`.
+"""`token_grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense;
+``n_tokens`` as in `token_documents`.
 """
 
 

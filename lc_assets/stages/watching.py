@@ -1,8 +1,8 @@
 """Watching an upstream cheaply, or a crawl: has a snapshot changed since it was looked at, and is
 there a new one?
 
-`raw_snapshot` looks at every file; that is a run. Here only a *state* is computed, which differs whenever a
-look might find something
+`raw_snapshot` looks at every file; that is a run. Here only a *state* is computed, which differs
+whenever a look might find something
 else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a
     snapshot's files, without
 opening one; of a web server from the identities of its listing files. A state says "look", never

@@ -13,7 +13,8 @@ follows the last newline is a line only when it is not empty.
 
 `normalized_utf8` gives the bytes of `normalize` in one pass over the text's UTF-8. Its table maps
 characters up to U+FFFF. A stretch with a character whose folding depends on its neighbours (capital
-sigma, marks out of canonical order), or that is rare (most beyond U+FFFF), goes through `normalize`.
+sigma, marks out of canonical order), or that is rare (most beyond U+FFFF), goes through
+`normalize`.
 
 Source: ``app/src/core/document.py`` and ``utilities/text/normalization.py`` of
 togethercomputer/RedPajama-Data.

@@ -46,8 +46,8 @@ def megatron_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 def curator_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Dtype in which NeMo Curator stores the ids of a vocabulary, and that Megatron expects where it
-    ignores the header.
+    """Dtype in which NeMo Curator stores the ids of a vocabulary, and that Megatron expects where
+    it ignores the header.
 
     >>> curator_dtype(65_536), curator_dtype(65_537)
     (dtype('uint16'), dtype('int32'))

@@ -140,7 +140,8 @@ def _check_sources(priorities_by_source: Sequence[UInt64[np.ndarray, " _"]]) -> 
         falls = np.flatnonzero(source[1:] < source[:-1])
         if len(falls):
             raise BadInput(
-                f"source {number}: its priority falls after row {falls[0]:,}; expected the source's "
+                f"source {number}: its priority falls after row {falls[0]:,}; expected the "
+                "source's "
                 "own order"
             )
 

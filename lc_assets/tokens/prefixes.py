@@ -1,4 +1,5 @@
-r"""The first tokens of a long text without tokenizing all of it, and a bound on the number of tokens.
+r"""The first tokens of a long text without tokenizing all of it, and a bound on the number of
+tokens.
 
 A tokenizer of tiktoken's family first splits a text into pieces by a regular expression and then
 never looks across the end of a piece. So where a piece is certain to end, the text can be cut, and

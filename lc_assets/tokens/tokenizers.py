@@ -31,7 +31,8 @@ TextEncoding = Literal["plain", "json_ascii", "json_utf8"]
 
 REBUILD_AFTER_BYTES = 64 << 20
 """Text after which gigatoken is created again, because its cache of words never shrinks. Measured
-with 0.10.0: it grows by 11.7 MB per MB of new words, so by at most 0.8 GB; creating it takes 0.05 s.
+with 0.10.0: it grows by 11.7 MB per MB of new words, so by at most 0.8 GB; creating it takes 0.05
+s.
 """
 
 SHOWN_CHARS = 40

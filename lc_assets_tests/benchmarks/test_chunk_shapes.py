@@ -1,9 +1,9 @@
 """What the shape of inner chunks and shards costs and gives: size, encoding, decoding, the loader,
 the worst batch, requests.
 
-``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_chunk_shapes.py`` prints the tables of
-docs/chunking.md. The rows are those of `test_loader_speed`: cut out of tokenized books, 2,048 of
-them, so that every shard is full.
+``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_chunk_shapes.py`` prints the
+tables of docs/chunking.md. The rows are those of `test_loader_speed`: cut out of tokenized books,
+2,048 of them, so that every shard is full.
 """
 
 import shutil

@@ -1,4 +1,5 @@
-"""What Dagster adds to a partition: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_dagster_overhead.py``, two minutes.
+"""What Dagster adds to a partition: ``pytest -s -m "benchmark and slow"
+lc_assets_tests/benchmarks/test_dagster_overhead.py``, two minutes.
 
 One tiny snapshot's documents, six stages and their checks, four ways: by the verbs; in this
 process, with a history in memory and in SQLite; as ``dagster asset materialize``; as a run that the

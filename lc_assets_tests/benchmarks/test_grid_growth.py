@@ -1,8 +1,8 @@
 """What a grid costs as it grows: time and memory at 1, 4 and 16 GB of ids, and the shuffle against
 a plain copy.
 
-``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_grid_growth.py``; 16 GB needs 30 GB of disk and
-some minutes.
+``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_grid_growth.py``; 16 GB needs 30
+GB of disk and some minutes.
 """
 
 import shutil

@@ -1,5 +1,5 @@
-"""Claims among many links: ``pytest -s -m benchmark lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12
-million of them with ``-m slow``.
+"""Claims among many links: ``pytest -s -m benchmark
+lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12 million of them with ``-m slow``.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Memory of each stage in a process of its own: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_memory_by_stage.py``.
+"""Memory of each stage in a process of its own: ``pytest -s -m "benchmark and slow"
+lc_assets_tests/benchmarks/test_memory_by_stage.py``.
 
 Three inputs: a shard of a crawl; one with a document of 50 million characters, which the rules are
 told to let through; a token store of more rows than one band, which makes every stage behind it

@@ -38,8 +38,8 @@ def crawl_lengths(n_docs):
 
 @pytest.mark.parametrize("row_tokens", [8192, 65_536, 131_072])
 def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
-    """Documents per CPU-second, compiled and by the reference implementation; padding and cuts beside those of
-    concatenation.
+    """Documents per CPU-second, compiled and by the reference implementation; padding and cuts
+    beside those of concatenation.
     """
     lengths = crawl_lengths(N_DOCS)
     items = cut_evenly(whole(lengths), row_tokens).lengths

@@ -1,4 +1,5 @@
-"""What a rebuild costs, by the verbs and through Dagster: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_rebuild_costs.py``.
+"""What a rebuild costs, by the verbs and through Dagster: ``pytest -s -m "benchmark and slow"
+lc_assets_tests/benchmarks/test_rebuild_costs.py``.
 
 Six snapshots of four small shards, compared with each other, with rows, Megatron's files, a mix and
 the card; then the changes that a person makes, one after the other. Runs and steps are those that

@@ -1,4 +1,5 @@
-"""What grows with the metadata of RedPajama-v2, and how fast: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_scale.py``.
+"""What grows with the metadata of RedPajama-v2, and how fast: ``pytest -s -m "benchmark and slow"
+lc_assets_tests/benchmarks/test_scale.py``.
 
 Every part runs in a process of its own at each percentage of the scale, then an exponent is fitted
 to seconds and to memory.

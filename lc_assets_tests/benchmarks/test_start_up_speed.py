@@ -1,4 +1,6 @@
-"""How long one waits for things to begin: ``pytest -s -m "benchmark and slow" lc_assets_tests/benchmarks/test_start_up_speed.py``."""
+"""How long one waits for things to begin: ``pytest -s -m "benchmark and slow"
+lc_assets_tests/benchmarks/test_start_up_speed.py``.
+"""
 
 import os
 import resource

@@ -1,6 +1,7 @@
 """Reading and writing a token grid: our code, tensorstore, zarr-python with and without zarrs.
 
-Run: ``python -m lc_assets_tests.benchmarks.zarr_programs``; zarrs is optional. It also reads after a
+Run: ``python -m lc_assets_tests.benchmarks.zarr_programs``; zarrs is optional. It also reads after
+    a
 fork, as the workers of a PyTorch ``DataLoader`` do.
 """
 

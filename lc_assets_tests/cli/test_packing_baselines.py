@@ -1,4 +1,6 @@
-"""``lc band``, ``lc buckets``, ``lc pack-similar`` and ``lc megatron decompose``: what they print."""
+"""``lc band``, ``lc buckets``, ``lc pack-similar`` and ``lc megatron decompose``: what they
+print.
+"""
 
 import gzip
 import json

@@ -34,7 +34,8 @@ def test_a_lake_as_the_recipe_wants_it_is_current(planned, published_lake):
     assert (said.code, said.out) == (
         0,
         (
-            f"{len(published_lake.built)} partitions: {len(published_lake.built)} current, 0 out of "
+            f"{len(published_lake.built)} partitions: {len(published_lake.built)} current, 0 out "
+            "of "
             "date\n"
         ),
     )

@@ -111,7 +111,8 @@ def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
         (
             (),
             (
-                "expected one of --document, --url, --domain, --digest, with --reason and --list; or "
+                "expected one of --document, --url, --domain, --digest, with --reason and --list; "
+                "or "
                 "--report"
             ),
         ),

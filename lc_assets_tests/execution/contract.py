@@ -1,5 +1,5 @@
-"""What every executor keeps, as tests that an executor's own module takes over: the same faults, the
-same words.
+"""What every executor keeps, as tests that an executor's own module takes over: the same faults,
+the same words.
 """
 
 import pytest
@@ -12,8 +12,8 @@ QUICK = TaskPolicy(pause=0.01)
 
 
 class ExecutorContract:
-    """Tests of an executor; a subclass has a fixture ``executor_on``, which gives an executor of two
-    workers on given terms.
+    """Tests of an executor; a subclass has a fixture ``executor_on``, which gives an executor of
+    two workers on given terms.
     """
 
     def test_every_task_gets_its_own_result(self, executor_on, tmp_path):

@@ -176,7 +176,9 @@ for _ in LocalExecutor(workers=2).run(time.sleep, tasks, what="sleep"):
     not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
 )
 def test_workers_end_when_the_process_that_started_them_is_killed():
-    """SIGKILL to the parent while both workers are in a task of ten minutes: not one process stays."""
+    """SIGKILL to the parent while both workers are in a task of ten minutes: not one process
+    stays.
+    """
     parent = subprocess.Popen(
         [sys.executable, "-c", KILLED_AT_WORK],
         stdout=subprocess.PIPE,

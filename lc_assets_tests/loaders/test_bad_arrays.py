@@ -45,7 +45,9 @@ def steps_until(loader, error, message):
     ids=["truncated", "shorter than an index", "flipped", "empty"],
 )
 def test_a_damaged_chunk_stops_the_stream_at_its_step(grid, damage, message, prefetch):
-    """The eight batches before it are correct; after a repair, the stream continues at the same step."""
+    """The eight batches before it are correct; after a repair, the stream continues at the same
+    step.
+    """
     shard, rows = grid / "c/1/0", open_rows(grid).read()
     whole = shard.read_bytes()
     shard.write_bytes(damage(whole))
@@ -115,8 +117,8 @@ def test_a_snapshot_of_another_width_is_not_the_orders(tmp_path):
 
 
 def test_a_cache_below_one_chunk_is_refused_below_one_band_it_works(grid):
-    """The message states how much is needed; between the two, chunks are decoded again, and the rows
-    are right.
+    """The message states how much is needed; between the two, chunks are decoded again, and the
+    rows are right.
     """
     with pytest.raises(
         BadInput,

@@ -1,5 +1,5 @@
-"""The grid loader: the step alone determines the rectangle; every kept token comes once; resuming is
-exact.
+"""The grid loader: the step alone determines the rectangle; every kept token comes once; resuming
+is exact.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Our GPT index is Megatron's: the real program's arrays, and a slow reference that writes every token
-down.
+"""Our GPT index is Megatron's: the real program's arrays, and a slow reference that writes every
+token down.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Documents of one's own in Dagster: two sources of files, their partitions, and a row's lineage."""
+"""Documents of one's own in Dagster: two sources of files, their partitions, and a row's
+lineage.
+"""
 
 import dagster as dg
 import pytest

@@ -1,5 +1,5 @@
-"""Packs of similar pages: compiled code equals the reference, every page once, whatever the order of arrival;
-and topics come together.
+"""Packs of similar pages: compiled code equals the reference, every page once, whatever the order
+of arrival; and topics come together.
 """
 
 import math

@@ -222,8 +222,8 @@ def list_mentions(
             `NEAR_SENTENCES` back and in the same part of the text.
 
     Returns:
-        Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the order of their
-        phrases' numbers.
+        Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the
+        order of their phrases' numbers.
     """
     sentences_of: dict[int, list[int]] = {int(gram): [] for gram in np.flatnonzero(chosen)}
     behind = defaultdict[int, list[int]](list)

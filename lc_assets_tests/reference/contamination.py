@@ -1,4 +1,6 @@
-"""Plain reference of `lc_assets.text.contamination.overlaps`: loose words, hashes and the scan, by strings."""
+"""Plain reference of `lc_assets.text.contamination.overlaps`: loose words, hashes and the scan,
+by strings.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-r"""Plain reference of the counts of `lc_assets.text.measures.measures`, with strings and counters."""
+r"""Plain reference of the counts of `lc_assets.text.measures.measures`, with strings and
+counters.
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,5 @@
-r"""Plain reference of `lc_assets.text.signals.signals`: RedPajama-V2's rule signals with strings and counters.
+r"""Plain reference of `lc_assets.text.signals.signals`: RedPajama-V2's rule signals with strings
+and counters.
 
 The pattern of raw words is that of NLTK's ``WordPunctTokenizer`` when the data set was made. Later
 versions (3.10.4) join format characters and combining marks to the word after them.

@@ -1,4 +1,6 @@
-"""Files against evaluation sets: which documents are left, and what is published about the others."""
+"""Files against evaluation sets: which documents are left, and what is published about the
+others.
+"""
 
 import gzip
 import json

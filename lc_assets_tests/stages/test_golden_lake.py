@@ -16,7 +16,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "lake" / "digests.json"
 
 
 def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
-    """Token files, rows, orders, indices, mixes and the decisions before them equal those of 0.1.0."""
+    """Token files, rows, orders, indices, mixes and the decisions before them equal those of
+    0.1.0.
+    """
     context = tiny_context(
         tmp_path,
         longpack_documents=LongPackSettings(

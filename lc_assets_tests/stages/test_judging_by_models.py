@@ -183,7 +183,10 @@ def test_models_see_the_text_before_its_lines_were_edited():
     [
         (
             "domain_blocked",
-            "without a list of addresses; give --blocklist PATH, or blocklist in .filtered_documents.models.",
+            (
+                "without a list of addresses; give --blocklist PATH, or blocklist in "
+                ".filtered_documents.models."
+            ),
         ),
         ("url_blocked", "without a list of addresses; give --blocklist PATH"),
         (
@@ -391,7 +394,8 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
     assert STAGE.params(plain, SNAPSHOT)["models"] == {}
     with pytest.raises(
         BadInput,
-        match="domain_blocked: cannot be computed without a list of addresses; .*filtered_documents.models",
+        match="domain_blocked: cannot be computed without a list of addresses; "
+        ".*filtered_documents.models",
     ):
         rules_of(FilteringSettings(rules=str(path)))
 

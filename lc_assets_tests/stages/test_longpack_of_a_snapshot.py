@@ -77,7 +77,8 @@ def test_receipts_name_the_draw_of_roots(made):
     }
     said = {
         "roots": (
-            f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack root', "
+            f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack "
+            "root', "
             "key page key"
         )
     }

@@ -32,7 +32,8 @@ def test_weights_and_samples():
 def test_tokens_give_that_many_samples():
     """To the nearest sample, whatever a float would make of the shares."""
     plan = planned(
-        "[megatron_rows]\nsequence_length = 1000\n[blended_mix.m]\ntokens = {a = 300_400, b = 99_600, c = 7}"
+        "[megatron_rows]\nsequence_length = 1000\n[blended_mix.m]\ntokens = {a = 300_400, b = "
+        "99_600, c = 7}"
     )
     assert plan.used == (300, 100, 1)
 

@@ -45,11 +45,13 @@ def test_parts_get_their_shares_and_weights_hold_within_each():
     assert found.names == ("a", "b", "packed_rows/a", "packed_rows/b")
     assert found.used == (900, 100, 400, 1600)
     equal = planned(
-        '[blended_mix.m]\nparts = {megatron_rows = 0.34, packed_rows = 0.66}\nweights = "equal"\nsamples = 1000'
+        "[blended_mix.m]\nparts = {megatron_rows = 0.34, packed_rows = 0.66}\nweights = "
+        '"equal"\nsamples = 1000'
     )
     assert equal.used == (170, 170, 330, 330)
     named = planned(
-        "[blended_mix.m]\nparts = {packed_rows = 3, megatron_rows = 1}\nweights = {b = 5}\nsamples = 80"
+        "[blended_mix.m]\nparts = {packed_rows = 3, megatron_rows = 1}\nweights = {b = "
+        "5}\nsamples = 80"
     )
     assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed_rows/b": 60}
 

@@ -56,7 +56,10 @@ def built(context):
 
 
 def test_its_receipt_names_the_draw_of_roots(context, built):
-    said = f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack root', key page key"
+    said = (
+        f"blake2b-64-le, seed {context.recipe.longpack_documents.seed}, purpose 'longpack "
+        "root', key page key"
+    )
     assert built.published.receipt.randomness == {"roots": said}
 
 

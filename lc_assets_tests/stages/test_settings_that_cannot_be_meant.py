@@ -157,7 +157,8 @@ NOTHING_TO_MIX = [
     (
         MixSettings(samples=10**9),
         (
-            "the mix asks for .* samples where one epoch has .*: that is more than 1,000 epochs; ask "
+            "the mix asks for .* samples where one epoch has .*: that is more than 1,000 epochs; "
+            "ask "
             "for fewer"
         ),
     ),
@@ -199,7 +200,8 @@ def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     before = context.lake.partition("megatron_rows", OLD).require()
     with pytest.raises(
         BadInput,
-        match="megatron_rows.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
+        match="megatron_rows.samples asks for 1,000,000,000 samples where one epoch has 4.: that "
+        "is "
         "more than 1,000 epochs",
     ):
         build_snapshot(context, OLD, ["megatron_rows"])
@@ -244,7 +246,8 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     build_snapshot(shorter, NEW)
     with pytest.raises(
         Mismatch,
-        match="no common order: {'token_grid/2023-06': 64, 'token_grid/2023-14': 32}; materialize them by one "
+        match="no common order: {'token_grid/2023-06': 64, 'token_grid/2023-14': 32}; materialize "
+        "them by one "
         "recipe",
     ):
         stage_named("longcrawl").build(context, "all")
@@ -268,7 +271,8 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
     )
     with pytest.raises(
         Mismatch,
-        match="token_documents/2023-06 holds documents from 64 tokens on, rows have 100.*materialize it by "
+        match="token_documents/2023-06 holds documents from 64 tokens on, rows have "
+        "100.*materialize it by "
         "this one first",
     ):
         build_snapshot(longer, OLD, ["token_grid"])

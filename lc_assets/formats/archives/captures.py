@@ -1,5 +1,5 @@
-"""Captures: that a page was fetched, when, and where its record lies; and the sorted CDXJ index that
-lists them.
+"""Captures: that a page was fetched, when, and where its record lies; and the sorted CDXJ index
+that lists them.
 
 ::
 
@@ -9,9 +9,9 @@ lists them.
         "offset": "80610731", "filename":
         "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
 
-Lines are sorted by their bytes. The key is `lc_assets.text.links.page_keys`'s. A file is plain or gzip; Common
-Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The values of a
-line are not trusted: see `refusal`.
+Lines are sorted by their bytes. The key is `lc_assets.text.links.page_keys`'s. A file is plain or
+gzip; Common Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The
+values of a line are not trusted: see `refusal`.
 
 ==================  =====================================================================================================
 way                 for
@@ -111,7 +111,9 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
 def heads_in(
     source: Path | BinaryIO, *, filename: str, kinds: Kinds
 ) -> Iterator[tuple[str, Block]]:
-    """The records of an archive with the beginning of their content, each with its place in words."""
+    """The records of an archive with the beginning of their content, each with its place in
+    words.
+    """
     with opened(source, where=filename) as stream:
         found = placed_blocks(stream, where=filename, most_bytes=MAX_HEAD_BYTES, kinds=kinds)
         for number, block in enumerate(found):

@@ -5,8 +5,8 @@ them. These are not trusted: a path that leads out of the crawl, a negative offs
 any page, bytes that are no record, and a record that is cut short are `Unread`, like any other page
 that is missing. Only a server that does not answer is an error (`lc_assets.errors.Unreachable`).
 
-Records are requested in batches, adjacent ones together, so places sorted by archive and offset cost
-the fewest requests.
+Records are requested in batches, adjacent ones together, so places sorted by archive and offset
+cost the fewest requests.
 """
 
 import io
@@ -81,12 +81,12 @@ def page_at(
 def pages_at(
     upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = MAX_PAGE_BYTES
 ) -> Iterator[HtmlPage | Unread]:
-    """Yield the page of each record, in the order of the spots, or an `Unread` for one that cannot be
-    read.
+    """Yield the page of each record, in the order of the spots, or an `Unread` for one that cannot
+    be read.
 
-    In addition to the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a path
-    outside, a negative offset, an impossible length), ``archive missing``, ``no record there`` and
-    ``record damaged``.
+    In addition to the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a
+    path outside, a negative offset, an impossible length), ``archive missing``, ``no record there``
+    and ``record damaged``.
 
     Args:
         upstream: where the archives lie.
@@ -116,8 +116,8 @@ def fetched(
     kinds: Kinds,
     most_bytes: int,
 ) -> Iterator[Found | Unread]:
-    """Yield what ``read`` returns for each record, in the order of the spots, or an `Unread` for one
-    that is missing.
+    """Yield what ``read`` returns for each record, in the order of the spots, or an `Unread` for
+    one that is missing.
 
     Args:
         upstream: where the archives lie.
@@ -209,7 +209,9 @@ def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:
 
 
 def _check_the_end(stream: Members | Plain) -> None:
-    """Read on to the checksum of the record's member, which is close; what follows does not matter."""
+    """Read on to the checksum of the record's member, which is close; what follows does not
+    matter.
+    """
     for _ in range(PIECES_BEHIND):
         if stream.n_packed or not stream.read():
             return

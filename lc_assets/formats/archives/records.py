@@ -1,14 +1,15 @@
 """The records of an archive, each with its place in the file.
 
 Web archives are gzipped record by record, so that one record can be fetched and read without the
-others: each is a gzip member (RFC 1952), and a file is a sequence of members. `Members` reads such a
+others: each is a gzip member (RFC 1952), and a file is a sequence of members. `Members` reads such
+    a
 file from its beginning and keeps track of where members begin. Memory is bounded by what the caller
 asks for, whatever a member decompresses to. Checksums are verified; a file that ends within a
 member, or has anything else after one, is damaged.
 
 Here: reading a WARC file, or any of its kind (WET, WAT), record by record. Every record must be
-whole, whatever its kind. Not here: what a record contains (`responses`, `wat`), fetching single ones
-(`fetching`).
+whole, whatever its kind. Not here: what a record contains (`responses`, `wat`), fetching single
+ones (`fetching`).
 Source: WARC 1.1 (ISO 28500:2017).
 """
 

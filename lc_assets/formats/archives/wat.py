@@ -1,7 +1,7 @@
 """Lists of links that a crawl extracted from its pages (WAT), which save parsing HTML.
 
-A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Those about
-responses with HTML are read::
+A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Those
+about responses with HTML are read::
 
     {"Container": {"Filename", "Offset", "Gzip-Metadata": {"Deflate-Length"}},
      "Envelope": {"WARC-Header-Metadata": {"WARC-Target-URI", "WARC-Date", …},

@@ -12,7 +12,8 @@ container, by the end of its name      a document is
 ``.txt``                               the file, where it is named; those in a folder are skipped
 =====================================  =============================================================
 
-Here: one kind of document out of all of them, and writing JSON lines. A document that cannot be read
+Here: one kind of document out of all of them, and writing JSON lines. A document that cannot be
+    read
 is an `Unread` in its place, so that the caller can count it; damage to the container is a
 `lc_assets.errors.CorruptFile`. Not here: RedPajama-V2's own files with their joins
 (`lc_assets.formats.redpajama`).

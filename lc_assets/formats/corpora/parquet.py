@@ -52,7 +52,8 @@ def read_parquet(
         field = text_field_of(names, text_field)
         if field not in names:
             raise BadInput(
-                f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}; name the "
+                f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}; name "
+                "the "
                 "one that holds the text: --text-field, or text_field of the source"
             )
         places = name_of_places(path)

@@ -1,12 +1,12 @@
-"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and whether
-that is possible.
+"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and
+whether that is possible.
 
 Here: reading the footer and checking it against limits. Not here: pages (`formats.parquet.pages`).
 
 Refused are footers that lie outside their file, are longer than `MOST_FOOTER_BYTES`, name chunks
 that overlap or lie outside or in other files, schemas nested deeper than `MOST_NESTED`, more rows
-than the file's bytes allow (`VALUES_OF_A_BYTE`), and a list that could hold more items than its chunk
-has bytes and than `MOST_ITEMS`.
+than the file's bytes allow (`VALUES_OF_A_BYTE`), and a list that could hold more items than its
+chunk has bytes and than `MOST_ITEMS`.
 """
 
 import os

@@ -1,11 +1,11 @@
 """The pages of a column chunk: what their headers promise, and how much memory some rows may take
 decoded.
 
-Walking a header takes some ten microseconds, reading the page behind it a thousand. Pages of strings
-stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state within
-themselves how many lengths there are, behind the levels and beneath the compression, and Arrow
-allocates for that number: eight bytes can ask for eight gigabytes. Few writers make such pages; they
-are decompressed here to check the number.
+Walking a header takes some ten microseconds, reading the page behind it a thousand. Pages of
+strings stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state
+within themselves how many lengths there are, behind the levels and beneath the compression, and
+Arrow allocates for that number: eight bytes can ask for eight gigabytes. Few writers make such
+pages; they are decompressed here to check the number.
 
 Not here: which rows are read at once (`formats.parquet.opening`).
 Source: ``Encodings.md`` of apache/parquet-format.
@@ -238,7 +238,9 @@ def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
 
 
 def _longest(content: bytes, codec: int, unpacked: int) -> int:
-    """Length of the longest string of a dictionary; all of it where it cannot be decompressed here."""
+    """Length of the longest string of a dictionary; all of it where it cannot be decompressed
+    here.
+    """
     if codec not in _CODECS and codec:
         return unpacked
     plain = _plain(content, codec, unpacked)

@@ -122,7 +122,9 @@ def _map(content: bytes, at: int, depth: int) -> tuple[None, int]:
 
 
 def _count(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes or items follow. Each takes at least a byte, so there are no more than bytes."""
+    """How many bytes or items follow. Each takes at least a byte, so there are no more than
+    bytes.
+    """
     size, at = _varint(content, at)
     if size > len(content) - at:
         raise CorruptFile(f"metadata states {size:,} bytes or items and ends before them")

@@ -14,7 +14,8 @@ signature_sim0.7  list of binary  14 bands of 9 numbers
 
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
 from it. Files written here state in their schema's metadata, under ``minhash_scheme``, which scheme
-of `lc_assets.text.duplicates.minhash` made the signatures; published ones state none and are RedPajama-V2's.
+of `lc_assets.text.duplicates.minhash` made the signatures; published ones state none and are
+RedPajama-V2's.
 
 Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
 

@@ -61,7 +61,9 @@ EVIDENCE = pa.schema(
         ("condemned", pa.bool_()),
     ]
 )
-"""A document and an item that share n-grams; ``condemned`` when this item alone satisfies the rule."""
+"""A document and an item that share n-grams; ``condemned`` when this item alone satisfies the
+rule.
+"""
 
 ITEMS = pa.schema(
     [
@@ -79,7 +81,9 @@ ITEMS = pa.schema(
         ("end", pa.int64()),
     ]
 )
-"""An evaluation item: how many documents share n-grams with it, and the document that holds most."""
+"""An evaluation item: how many documents share n-grams with it, and the document that holds
+most.
+"""
 
 COMMON = pa.schema(
     [

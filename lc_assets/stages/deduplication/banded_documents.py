@@ -9,9 +9,10 @@ place, where a text lies.
       documents/00000.parquet    id, digest and date of each document, by place
       shards/00000.parquet       the shards that file 0 is of, in their order: name, size, documents, place of the first
 
-A *file* holds the bands of many shards (`lc_assets.stages.deduplication.signature_index.TOGETHER`), so a snapshot
-has few; a document's place is its number in its file. Nothing here reads a table of filtered
-documents, nor lists a folder. Not here: making them (`lc_assets.stages.deduplication.signature_index`).
+A *file* holds the bands of many shards (`lc_assets.stages.deduplication.signature_index.TOGETHER`),
+so a snapshot has few; a document's place is its number in its file. Nothing here reads a table of
+filtered documents, nor lists a folder. Not here: making them
+(`lc_assets.stages.deduplication.signature_index`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +85,8 @@ def bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
     """
     if (bands := inputs.get(f"signature_index/{snapshot}")) is None:
         raise NotPublished(
-            f"signature_index/{snapshot} has not been published, filtered_documents/{snapshot} has: "
+            f"signature_index/{snapshot} has not been published, filtered_documents/{snapshot} "
+            "has: "
             "materialize it first"
         )
     return bands

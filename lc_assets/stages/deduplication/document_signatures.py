@@ -1,5 +1,5 @@
-"""`document_signatures`: a MinHash signature for every filtered document, published ones where there are
-any.
+"""`document_signatures`: a MinHash signature for every filtered document, published ones where
+there are any.
 
 RedPajama-V2's signatures are read as they are and joined by id; what they lack is computed, bit for
 bit the same. The beginning of every shard is held against our own computation: if upstream's

@@ -1,13 +1,13 @@
-"""`near_duplicate_pairs`: which documents of a snapshot are nearly the same as others of it, or of an older
-one.
+"""`near_duplicate_pairs`: which documents of a snapshot are nearly the same as others of it, or of
+an older one.
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
 Older means that the name comes before, as text. Candidates share one of 18 bands of 7 numbers of
 their signatures, whichever scheme made these. Bands were cut once, with their snapshot
-(`lc_assets.stages.deduplication.signature_index`): of older ones the keys are passed by, and nothing is opened
-but what is like something new. Candidates are compared by their texts; pairs that are alike to the
-floor are published. Who goes is not decided here (`lc_assets.stages.deduplication.removed_documents`), so another
-threshold costs no comparison.
+(`lc_assets.stages.deduplication.signature_index`): of older ones the keys are passed by, and
+nothing is opened but what is like something new. Candidates are compared by their texts; pairs that
+are alike to the floor are published. Who goes is not decided here
+(`lc_assets.stages.deduplication.removed_documents`), so another threshold costs no comparison.
 """
 
 import contextlib
@@ -64,8 +64,8 @@ from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 NEAR_PAIRS: Final = pa.schema(
     [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
 )
-"""`near_duplicate_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true
-Jaccard index.
+"""`near_duplicate_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and
+their true Jaccard index.
 """
 
 TABLE: Final = "near_pairs.parquet"
@@ -161,7 +161,8 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
         raise Mismatch(
             f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of "
             f"{max(schemes)} by {newest}, and the two do not "
-            "compare: materialize `document_signatures` and `signature_index` of all snapshots by one recipe"
+            "compare: materialize `document_signatures` and `signature_index` of all snapshots by "
+            "one recipe"
         )
     return found
 
@@ -244,7 +245,8 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
     return CheckResult(
         check="the_pairs_add_up",
         passed=right,
-        message=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice or of "
+        message=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice "
+        "or of "
         "one document, "
         f"{n_unlike:,} less alike than {floor}, {n_strange:,} of other snapshots",
         values={"pairs": len(lines)},

@@ -3,8 +3,8 @@ nobody else matters to these.
 
 Pairs of all snapshots that are read are joined by their ids; of the families that hold a document
 of the snapshot at hand, facts are looked up where the bands were cut
-(`lc_assets.stages.deduplication.banded_documents`). So what is decided costs what it is about, and the pairs'
-lines, not the documents of all snapshots. Who of a family stays is decided elsewhere
+(`lc_assets.stages.deduplication.banded_documents`). So what is decided costs what it is about, and
+the pairs' lines, not the documents of all snapshots. Who of a family stays is decided elsewhere
 (`lc_assets.stages.deduplication.removed_documents`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted

@@ -1,5 +1,5 @@
-"""`removed_documents`: which filtered documents of a snapshot do not go on, and why. No text is read or
-changed.
+"""`removed_documents`: which filtered documents of a snapshot do not go on, and why. No text is
+read or changed.
 
 ===================  ==================================================================================================
 reason               the document
@@ -98,8 +98,8 @@ REMOVALS: Final = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""`removed_documents`: a document that does not go on; which document or item that is for; which one stays;
-how alike they are; why.
+"""`removed_documents`: a document that does not go on; which document or item that is for; which
+one stays; how alike they are; why.
 """
 
 TABLE: Final = "removals.parquet"
@@ -224,7 +224,8 @@ def _withdrawn(
     published = staging.inputs.get(f"snapshot_withdrawals/{snapshot}")
     if published is None:
         raise NotPublished(
-            f"snapshot_withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` "
+            f"snapshot_withdrawals/{snapshot} has not been published: materialize "
+            "`snapshot_withdrawals` "
             "first"
         )
     return [

@@ -6,8 +6,8 @@ signatures nor the texts of what is like nothing new. A version depends on its o
 filtered documents and signatures alone: another way to sign, or a document that came or went, makes
 it anew; a newer snapshot never does.
 
-Here: cutting, and what must hold. Not here: asking (`lc_assets.stages.deduplication.banded_documents`), bands
-    themselves
+Here: cutting, and what must hold. Not here: asking
+    (`lc_assets.stages.deduplication.banded_documents`), bands themselves
 (`lc_assets.text.duplicates.keys`), pairs (`lc_assets.stages.deduplication.near_duplicate_pairs`).
 """
 
@@ -202,7 +202,8 @@ def _cut(documents: Path, signatures: Path) -> Cut:
         ids += part.ids
     if ids != table["id"].to_pylist():
         raise Mismatch(
-            f"{signatures}: is of other documents than {documents}; materialize `document_signatures` of "
+            f"{signatures}: is of other documents than {documents}; materialize "
+            "`document_signatures` of "
             "this snapshot again"
         )
     return Cut(documents=table, keys=np.concatenate(keys), signed=np.concatenate(signed))
@@ -267,7 +268,8 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
     return CheckResult(
         check="bands_ascend",
         passed=right,
-        message=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} counted, "
+        message=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} "
+        "counted, "
         f"{len(wrong):,} bands wrong" + (f", such as {wrong[0]}" if wrong else ""),
         values={"signed": n_signed, "wrong": len(wrong)},
     )

@@ -1,5 +1,5 @@
-"""`document_keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what
-was judged of each.
+"""`document_keys`: an index of one snapshot's filtered documents by id, address, domain and digest,
+and what was judged of each.
 
 Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is
 a binary search in a mapped array, and one row group of ``documents.parquet`` to compare what was

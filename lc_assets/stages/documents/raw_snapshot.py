@@ -1,7 +1,7 @@
 """`raw_snapshot`: state which files a partition of a source has, without copying them.
 
-One manifest line per file: path, size, and what identifies its content. The manifest's digest is the
-data version, so everything downstream is stale exactly when a file changed.
+One manifest line per file: path, size, and what identifies its content. The manifest's digest is
+the data version, so everything downstream is stale exactly when a file changed.
 """
 
 from collections import Counter
@@ -209,7 +209,8 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
     return CheckResult(
         check="every_listed_file_is_there",
         passed=counts.seen > 0 and not lost,
-        message=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to them"
+        message=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to "
+        "them"
         if lost
         else words,
         values={f"{part} missing": count for part, count in missing.items()},

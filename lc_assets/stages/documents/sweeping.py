@@ -1,13 +1,13 @@
-"""How many documents each threshold would keep: a small table per shard of `filtered_documents`, and their
-sum.
+"""How many documents each threshold would keep: a small table per shard of `filtered_documents`,
+and their sum.
 
 Counted over the documents that have signals and were met in the shard's file. Where rules ask for
 measures, the text of most documents was never read; what cannot be known without it is null: alone,
 a bound on a measure; and with the others in force, a bound on a published signal that is laxer than
 its own.
 
-Here: the tables, their sum, the claim about them. Not here: counting (`lc_assets.text.rules.sweeps`),
-    plots.
+Here: the tables, their sum, the claim about them. Not here: counting
+    (`lc_assets.text.rules.sweeps`), plots.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -79,7 +79,8 @@ class Verdicts:
         Args:
             table: what the signals say.
             duplicates: lines of the documents that were seen elsewhere.
-            rules: in the order in which they are applied; being a duplicate comes before all of them.
+            rules: in the order in which they are applied; being a duplicate comes before all of
+                them.
             max_line_bytes: what a line that is too long exceeds.
             later: names of the reasons that `and_later` may add.
         """

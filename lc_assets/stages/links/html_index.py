@@ -1,7 +1,7 @@
 """`html_index`: which record of the crawl contains a filtered document's page, as it was fetched.
 
-A page is identified by its key (`lc_assets.text.links.page_keys`). Its records are located by reading the
-archives once (``html_index.index = "scan"``; or the crawl's own lists of links with
+A page is identified by its key (`lc_assets.text.links.page_keys`). Its records are located by
+reading the archives once (``html_index.index = "scan"``; or the crawl's own lists of links with
 ``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
 (``"columnar"``). With an index, a capture must also have the index's key of the document's URL.
 `lc_assets.stages.links.capture_choice` chooses among several captures.
@@ -259,7 +259,8 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
     return CheckResult(
         check="the_index_adds_up",
         passed=n_lines == counts.kept and records == captures + left_out and not strange,
-        message=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} records "
+        message=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} "
+        "records "
         f"read: {captures:,} captures "
         f"and {left_out:,} others"
         + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),

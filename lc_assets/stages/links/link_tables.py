@@ -1,8 +1,8 @@
 """Columns of the tables between a crawl's pages and LongPack's documents.
 
-A page is identified by its **page key** (`lc_assets.text.links.page_keys`), a document by its id. There
-is one table per shard of filtered documents, with the shard's name, except for `LINK_CLAIMS`: one
-per snapshot.
+A page is identified by its **page key** (`lc_assets.text.links.page_keys`), a document by its id.
+There is one table per shard of filtered documents, with the shard's name, except for `LINK_CLAIMS`:
+one per snapshot.
 """
 
 import pyarrow as pa
@@ -79,8 +79,8 @@ output order.
 
 ``keys`` are the words above the page: those of `page_links`, or the page's title if these are
 uninformative; ``cluster`` identifies the content
-(`lc_assets.text.duplicates.keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone.
-Roots are sorted by turn, children by place.
+(`lc_assets.text.duplicates.keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts
+alone. Roots are sorted by turn, children by place.
 """
 
 SPANS = pa.schema(

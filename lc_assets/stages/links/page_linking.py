@@ -1,9 +1,9 @@
 """Links of pages, shard by shard: records are fetched, links read out of them, and what they lead
 to is written down.
 
-The work of `lc_assets.stages.links.page_links`. Records are asked for a batch of documents at a time,
-sorted by where they lie, so that neighbours are one request; a batch of pages is in memory, and
-nothing that grows with the shard.
+The work of `lc_assets.stages.links.page_links`. Records are asked for a batch of documents at a
+time, sorted by where they lie, so that neighbours are one request; a batch of pages is in memory,
+and nothing that grows with the shard.
 """
 
 import itertools

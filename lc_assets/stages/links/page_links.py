@@ -112,7 +112,9 @@ def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
 
 
 def the_links_add_up(check_input: CheckInput) -> CheckResult:
-    """The tables have as many rows as counted, one per page and target; every link is in one count."""
+    """The tables have as many rows as counted, one per page and target; every link is in one
+    count.
+    """
     files = page_links_files(check_input.folder)
     n_lines = sum(map(count_lines, files))
     tables = (read_table(path, ["page_key", "target_key", "n_links", "position"]) for path in files)

@@ -2,10 +2,11 @@
 which words.
 
 Roots are drawn by a keyed hash of their page keys; the first by that hash keeps a page that several
-point at (docs/longpack.md). What is removed (`removed_documents`) takes no part, and nothing crosses from
-what is trained on to what is held out, of the grid's split or of packed rows': a root and its
-children are on one side of both. Tokens are counted of the pages that are needed, by the recipe's
-tokenizer. Not here: finding the links (`page_links`), putting texts together (`longpack_documents`).
+point at (docs/longpack.md). What is removed (`removed_documents`) takes no part, and nothing
+crosses from what is trained on to what is held out, of the grid's split or of packed rows': a root
+and its children are on one side of both. Tokens are counted of the pages that are needed, by the
+recipe's tokenizer. Not here: finding the links (`page_links`), putting texts together
+(`longpack_documents`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 

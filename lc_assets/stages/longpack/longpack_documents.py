@@ -1,5 +1,5 @@
-"""`longpack_documents`: one snapshot's packed documents, each a root behind what it points at, with a span
-per part.
+"""`longpack_documents`: one snapshot's packed documents, each a root behind what it points at, with
+a span per part.
 
 A packed document bears its root's id, address and digest, and lies in a file called like its root's
 shard; roots that hold nothing are natural documents still, and not here. Not here: who holds what

@@ -12,8 +12,8 @@ that was killed finds its finished parts again.
 * Ids are checked as `lc_assets.stages.tokens.checked_tokenizing` says.
 * Text that spells a special token is text.
 
-Here: tokenizing a corpus. Not here: joining data sets (`lc_assets.stages.megatron.megatron_merging`), the
-    lake's own shards
+Here: tokenizing a corpus. Not here: joining data sets
+    (`lc_assets.stages.megatron.megatron_merging`), the lake's own shards
 (`lc_assets.stages.tokens.token_documents`).
 Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator
     ``nemo_curator/stages/text/io/writer/megatron_tokenizer.py``.

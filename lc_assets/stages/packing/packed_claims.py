@@ -227,7 +227,8 @@ def rows_are_filled_from_the_left(check_input: CheckInput) -> CheckResult:
         used += n_rows * row_tokens - int((stop - begin).sum())
     if check_input.counts.extra.get("padding") != used:
         wrong.append(
-            f"{used:,} tokens of padding, the receipt says {check_input.counts.extra.get('padding')}"
+            f"{used:,} tokens of padding, the receipt says "
+            f"{check_input.counts.extra.get('padding')}"
         )
     return CheckResult(
         check="rows_are_filled_from_the_left",

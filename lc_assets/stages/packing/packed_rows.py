@@ -1,5 +1,5 @@
-"""`packed_rows`: rows of a fixed length, filled with documents of any length, with every span of theirs
-known.
+"""`packed_rows`: rows of a fixed length, filled with documents of any length, with every span of
+theirs known.
 
 Published are rows as a token grid, the same pieces as Megatron's documents, and the spans, as
 arrays for training and as a table for people (docs/formats/packed.md). Here: one snapshot's
@@ -99,7 +99,8 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     )
     if settings.append_eod and found.eot is None:
         raise BadInput(
-            f"{found.tokenizer} has no end of text to end documents with: set packed_rows.append_eod "
+            f"{found.tokenizer} has no end of text to end documents with: set "
+            "packed_rows.append_eod "
             "= false"
         )
     return found

@@ -2,8 +2,8 @@
 folders of documents.
 
 Each file is tokenized in a process of its own, then all documents are planned together, then rows
-are written by groups. What comes of it is laid out as a version of `packed_rows` is, with all rows in
-``train``, and the rows' texts beside them; nothing is written into a folder that holds something
+are written by groups. What comes of it is laid out as a version of `packed_rows` is, with all rows
+in ``train``, and the rows' texts beside them; nothing is written into a folder that holds something
 already. Ids of a corpus may repeat, so documents are drawn for by file and number.
 
 Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stages.packing_writing`),

@@ -59,7 +59,9 @@ class Roster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableRoster:
-    """Documents of a table with ``id`` and ``url``, and optionally ``digest``; searched by a scan."""
+    """Documents of a table with ``id`` and ``url``, and optionally ``digest``; searched by a
+    scan.
+    """
 
     name: str
     snapshot: str

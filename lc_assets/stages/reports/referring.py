@@ -1,9 +1,9 @@
 """Referrals of documents: what is measured of one, and of a corpus file by file.
 
 If common words are excluded, a corpus is read twice: they are known only after its background was
-read (`lc_assets.text.referrals.concepts`). Background documents are selected by a keyed hash of their ids,
-so the order of files and the number of workers do not matter. Not here: the report of a snapshot's
-document sets (`lc_assets.stages.reports.referral_report`).
+read (`lc_assets.text.referrals.concepts`). Background documents are selected by a keyed hash of
+their ids, so the order of files and the number of workers do not matter. Not here: the report of a
+snapshot's document sets (`lc_assets.stages.reports.referral_report`).
 """
 
 import dataclasses

@@ -1,4 +1,6 @@
-"""What the UI shows of assets of one snapshot's documents: what is upstream, and what is worth keeping."""
+"""What the UI shows of assets of one snapshot's documents: what is upstream, and what is worth
+keeping.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""What the UI shows of assets between a crawl's pages and LongPack's documents: where pages are, what they link to, what
-is packed of them.
+"""What the UI shows of assets between a crawl's pages and LongPack's documents: where pages are,
+what they link to, what is packed of them.
 """
 
 from typing import Any

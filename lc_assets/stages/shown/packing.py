@@ -1,5 +1,5 @@
-"""What the UI shows of assets of packed rows: documents of any length, tokenized, then filled into rows of a fixed
-one.
+"""What the UI shows of assets of packed rows: documents of any length, tokenized, then filled into
+rows of a fixed one.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""What the UI shows of assets of what does not go on although it is worth keeping: near duplicates, evaluation items,
-the withdrawn.
+"""What the UI shows of assets of what does not go on although it is worth keeping: near duplicates,
+evaluation items, the withdrawn.
 """
 
 from collections import Counter

@@ -1,5 +1,5 @@
-"""What the UI shows of assets of reports: how long the documents of a snapshot's sets are, and how densely they refer to
-what they said before.
+"""What the UI shows of assets of reports: how long the documents of a snapshot's sets are, and how
+densely they refer to what they said before.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""What the UI shows of assets of token ids: ragged documents, then rows of 65,536, then all rows in one order."""
+"""What the UI shows of assets of token ids: ragged documents, then rows of 65,536, then all
+rows in one order.
+"""
 
 import numpy as np
 

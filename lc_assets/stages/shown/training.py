@@ -1,5 +1,5 @@
-"""What the UI shows of assets for training with Megatron: rows as .bin/.idx with their GPT index, and blends of
-snapshots.
+"""What the UI shows of assets for training with Megatron: rows as .bin/.idx with their GPT index,
+and blends of snapshots.
 """
 
 from lc_assets.stages import showing

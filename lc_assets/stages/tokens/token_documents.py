@@ -1,8 +1,8 @@
 """Text becomes token ids: one Megatron ``.bin`` and ``.idx`` per shard, one sequence per document,
 without end-of-text tokens.
 
-Personal data are replaced before that when the recipe's ``[token_documents.privacy]`` names kinds, and counted by
-kind. How ids are checked: `lc_assets.stages.tokens.checked_tokenizing`.
+Personal data are replaced before that when the recipe's ``[token_documents.privacy]`` names kinds,
+and counted by kind. How ids are checked: `lc_assets.stages.tokens.checked_tokenizing`.
 """
 
 import contextlib

@@ -79,7 +79,9 @@ class Held:
 
 
 def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
-    """Yield every finished version that contains any of the documents, in the order of the stages."""
+    """Yield every finished version that contains any of the documents, in the order of the
+    stages.
+    """
     asked = _Asked(lake, frozenset(ids))
     keys = keys_by_stage(lake)
     for stage in HOLDERS:

@@ -7,7 +7,8 @@ kept and decided on again with another rule, without another scan.
 ============  ======================================================================================
 mode          a document is contaminated when
 ============  ======================================================================================
-``coverage``  it holds at least ``threshold`` of some item's n-grams: the item can be learned from it
+``coverage``  it holds at least ``threshold`` of some item's n-grams: the item can be learned from
+it
 ``any``       it holds any n-gram of any item, as the authors of GPT-3 searched; finds most, and
               quotations too
 ``overlap``   as ``coverage``, or at least ``threshold`` of the document's own words are in items: a

@@ -223,7 +223,8 @@ def _jaccard_pairs(
             right_ends[pair],
         )
         n_both = (i_end - i) + (j_end - j)
-        # J = s / (n - s) >= f means s >= n f / (1 + f): fewer shared numbers than that are not enough.
+        # J = s / (n - s) >= f means s >= n f / (1 + f): fewer shared numbers than that are not
+        # enough.
         least = n_both * floor / (1.0 + floor)
         shared = 0
         while i < i_end and j < j_end:

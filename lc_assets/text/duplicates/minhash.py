@@ -15,7 +15,8 @@ A band is some numbers of the signature, each as four bytes, big-endian. Two doc
 band are candidates. RedPajama-V2 stores four sets of bands, each made for one similarity; numbers
 that fill no band are left out.
 
-Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data. Its
+Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data.
+    Its
 permutations come from ``np.random.RandomState(42)``, a stream that NumPy has frozen. It fails on
 lone surrogates; here they are hashed as three bytes each.
 """

@@ -1,10 +1,10 @@
-"""The stack of open elements that a page's tags make, and the formatting that is left open: at least
-what a browser's parser holds.
+"""The stack of open elements that a page's tags make, and the formatting that is left open: at
+least what a browser's parser holds.
 
 The elements from `SURE` on are the parser's own, except for formatting that it opened again. Of the
 elements below, and where rules are not followed (within ``select``, ``template``, ``frameset`` and
-malformed ``svg``), only the innermost one ends, and only by its own end tag. So the depth counted is
-never below the true one, and far above it only for malformed pages.
+malformed ``svg``), only the innermost one ends, and only by its own end tag. So the depth counted
+is never below the true one, and far above it only for malformed pages.
 `lc_assets.text.html.starts` and `lc_assets.text.html.ends` say which tags do what.
 
 Source: the HTML standard, 13.2.4 "Parse state".

@@ -70,7 +70,9 @@ TRACKING_PARAMETERS: Final = frozenset(
         "_hsmi",
     )
 )
-"""Parameters that track visitors and do not change the page, as do those that begin with ``utm_``."""
+"""Parameters that track visitors and do not change the page, as do those that begin with
+``utm_``.
+"""
 
 _PORTS: Final = (":80", ":443")
 _ENDS: Final = ("/index.html", "/index.htm")

@@ -269,9 +269,9 @@ def _count_repeated(
         numbers: a number per piece, 0 and up in the order of first occurrence.
         n_distinct: numbers there are.
         pieces: rows as `_read_lines` makes them: first byte, end, characters, and 1 where filled.
-        counts: int64[6]; gets pieces that repeat and their characters, all copies counted; those seen before
-            and their characters, empty ones aside; characters of those seen before that are filled;
-            and how many pieces are not empty.
+        counts: int64[6]; gets pieces that repeat and their characters, all copies counted; those
+            seen before and their characters, empty ones aside; characters of those seen before that
+            are filled; and how many pieces are not empty.
     """
     copies = np.zeros(n_distinct, np.int32)
     for number in numbers:

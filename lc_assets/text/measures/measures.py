@@ -5,8 +5,8 @@ Every count is a whole number and every measure one division of two of them.
 Creative Commons licences are found in links, as Dolma's ``cc_re`` tagger and DKPro C4CorpusTools do
 (``creativecommons.org/licenses/by-sa/4.0``), and by name: ``CC BY-SA 4.0`` and its spellings, and
 "Creative Commons Attribution". A licence that is named is not always the page's own. Sentences are
-counted as RedPajama-V2 does: matches of ``\b[^.!?]+[.!?]*``; splitters that know abbreviations, such
-as NLTK's Punkt (C4) and spaCy's (datatrove), count a few less.
+counted as RedPajama-V2 does: matches of ``\b[^.!?]+[.!?]*``; splitters that know abbreviations,
+such as NLTK's Punkt (C4) and spaCy's (datatrove), count a few less.
 """
 
 import re
@@ -193,7 +193,9 @@ def _seen_before(words: Words, lengths: Collection[int]) -> dict[int, int]:
 
 
 def _median_chars(words: Words) -> float | None:
-    """Median of the words' lengths in characters, the mean of the middle two; None without words."""
+    """Median of the words' lengths in characters, the mean of the middle two; None without
+    words.
+    """
     lengths = np.diff(words.chars)
     return float(np.median(lengths)) if len(lengths) else None
 

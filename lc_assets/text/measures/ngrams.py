@@ -1,4 +1,5 @@
-"""Characters in repeated n-grams as datatrove and Dolma count them, which is not RedPajama-V2's way.
+"""Characters in repeated n-grams as datatrove and Dolma count them, which is not RedPajama-V2's
+way.
 
 * The most frequent n-gram: both count overlaps and take the first of equals, even where none occurs
   twice. datatrove then counts the spaces between its words, Dolma does not.

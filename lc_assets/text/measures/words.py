@@ -99,8 +99,8 @@ ORDINARY: Final = 128
 """ASCII, no full stop, no white space but the space."""
 
 N_CODE_POINTS: Final = 0x40000
-"""Entries of the table of characters. From here on no character is a letter, a digit, white space or
-punctuation; a test checks each.
+"""Entries of the table of characters. From here on no character is a letter, a digit, white space
+or punctuation; a test checks each.
 """
 
 BEYOND: Final = DENSE | NOT_PUNCTUATION

@@ -1,4 +1,5 @@
-r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account numbers.
+r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account
+numbers.
 
 An expression with bounded repeats finds a candidate, and a validator confirms it.
 
@@ -20,8 +21,8 @@ iban   two letters, two digits and more, in a run    all else
        remainder
 =====  ============================================  ===============================================
 
-Of overlapping finds the one that begins first is taken, and then the longer one. Each text is walked
-once per kind, so time is linear. `lc_assets.text.privacy.replacing` replaces what is found.
+Of overlapping finds the one that begins first is taken, and then the longer one. Each text is
+walked once per kind, so time is linear. `lc_assets.text.privacy.replacing` replaces what is found.
 
 Sources: ISO/IEC 7812-1 (Luhn; issuer identification numbers as the card schemes publish them), ISO
 13616 and SWIFT's IBAN registry (release 97 and earlier: lengths by country).

@@ -6,8 +6,8 @@ A phrase is a **concept** when it is among the best `TOP` of its text, or a name
   are included, so the choice does not depend on the order of sentences;
 - a **name** has capitals in at least half of the positions where a capital tells something;
 - letters and digits of its words must be two at least, counting only words that hold a letter and
-  are neither stop words nor common. So "said he" is never one, and a Chinese phrase has two or three
-  characters.
+  are neither stop words nor common. So "said he" is never one, and a Chinese phrase has two or
+  three characters.
 
 Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and
 "his" mention the name nearest before them; "it" and "they" mention nothing.
@@ -268,8 +268,8 @@ class LexicalConcepts:
         return [spelling(text, *span.tolist()) for span in words.spellings[words.weights > 0]]
 
     def word_ranks(self, text: str) -> dict[str, int]:
-        """What each word of a text weighs, as it is compared; `lc_assets.text.referrals.phrases.ONE` on
-        average.
+        """What each word of a text weighs, as it is compared;
+        `lc_assets.text.referrals.phrases.ONE` on average.
         """
         words = self._reader.read(text)
         spellings, ranks = words.spellings.tolist(), rank_words(words).tolist()

@@ -26,8 +26,8 @@ NEAR_SENTENCES: Final = 3
 
 
 class Grams(NamedTuple):
-    """The phrases of a text: first single words, numbered as in `Words`, then the others in the order
-    of first occurrence.
+    """The phrases of a text: first single words, numbered as in `Words`, then the others in the
+    order of first occurrence.
 
     Attributes:
         left: int32[phrases of two or three words], the phrase that it extends.

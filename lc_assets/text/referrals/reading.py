@@ -47,8 +47,8 @@ _TAG: Final = np.uint64(0xFFFFFFFF00000000)
 
 @cache
 def class_table() -> NDArray[np.uint8]:
-    """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.referrals.words.CLASSES`; the
-    last entry is for all others.
+    """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.referrals.words.CLASSES`;
+    the last entry is for all others.
     """
     table = np.fromiter(
         (CLASSES.index(class_of(chr(code))) for code in range(LIMIT)), np.uint8, LIMIT
@@ -193,7 +193,8 @@ def _read(
     n_bits = bits_of(slots.size)
     mask = slots.size - 1
     at = line_start = part = 0
-    # What the gap before the next word holds: anything but white space, a quotation mark, the end of
+    # What the gap before the next word holds: anything but white space, a quotation mark, the end
+    # of
     # a line or of a sentence.
     breaks = quoted = lines_end = full_end = ended = open_end = False
     abbreviated = joined = False

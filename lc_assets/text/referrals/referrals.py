@@ -157,7 +157,8 @@ def count_referrals(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> Ref
 def _count(
     sentences: NDArray[np.int32], ends: NDArray[np.int64], edges: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Count pairs, neighbours and concepts by bucket, with a pointer per edge into a concept's mentions.
+    """Count pairs, neighbours and concepts by bucket, with a pointer per edge into a concept's
+    mentions.
 
     Args:
         sentences: of `Mentions`.

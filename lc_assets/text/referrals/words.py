@@ -35,8 +35,8 @@ WRAPPED: Final = range(40, 101)
 """Characters of a line whose end may stand inside a sentence."""
 
 LIMIT: Final = 0x40000
-"""No character from here on is a letter, a digit, a mark or white space, except variation selectors;
-a test checks each.
+"""No character from here on is a letter, a digit, a mark or white space, except variation
+selectors; a test checks each.
 """
 
 CLASSES: Final = "HULCDMAYPKEFQBNSO"

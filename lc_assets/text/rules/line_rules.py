@@ -1,9 +1,10 @@
-r"""Line editing: which lines of a document C4 and RefinedWeb remove, by which rule, and what is left.
+r"""Line editing: which lines of a document C4 and RefinedWeb remove, by which rule, and what is
+left.
 
 Every removed line and piece of a line is a span of the *original* text with the rule's name, so an
 edit can be shown, counted and reverted. White space at the ends of lines has no span. A rule file
-names a way of editing (`EDITS`) and may change its settings (`SETTINGS`). FineWeb edits nothing: its
-line rules are measures.
+names a way of editing (`EDITS`) and may change its settings (`SETTINGS`). FineWeb edits nothing:
+its line rules are measures.
 
 Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow
 Datasets (``text/c4_utils.py``) do it; words of a line are counted before citations are removed, as

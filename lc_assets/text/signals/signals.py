@@ -36,7 +36,8 @@ rps_lines_start_with_bulletpoint     1.0 when the line starts with one of ten bu
 rps_lines_uppercase_letter_fraction  upper case characters, per character with the newline
 ===================================  ===============================================================
 
-Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; equal to
+Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; equal
+    to
 what that code prints.
 """
 

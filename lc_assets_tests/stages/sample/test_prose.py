@@ -1,4 +1,6 @@
-"""Prose of installed packages: what is read of a module, what reads like a sentence, what repeats."""
+"""Prose of installed packages: what is read of a module, what reads like a sentence, what
+repeats.
+"""
 
 import pytest
 from hypothesis import given
