@@ -51,7 +51,7 @@ def signals_line(
 ) -> bytes:
     r"""Write the signals of one document: a line of JSON, with its newline.
 
-    >>> from lc_assets.text.signals import measure_signals
+    >>> from lc_assets.text.signals.signals import measure_signals
     >>> line = signals_line(CorpusDocument(id="7", text="Hi."), measure_signals("Hi."), language="en", source_domain="")
     >>> line[:19], msgspec.json.decode(line)["quality_signals"]["rps_doc_word_count"]
     (b'{"id":"7","id_int":', [[0, 3, 1]])
