@@ -8,7 +8,6 @@ import io
 from collections.abc import Callable
 
 import pytest
-from lc_assets_tests.stages.sample.test_prose_reading import HOSTILE as MARKUP
 
 from lc_assets.formats.archives.captures import matches
 from lc_assets.sample.prose import prose_lines
@@ -27,6 +26,7 @@ from lc_assets_tests.text.test_concept_words import SPECIAL
 from lc_assets_tests.text.test_privacy import HOSTILE as PRIVATE
 from lc_assets_tests.text.test_surt import HOSTILE as ADDRESSES
 
+MARKUP = ["`", "*", "[", "<", "|", "![", "`<", " ", "#", ":a:`", "(((", "- ", ">>> ", "\t", "a: "]
 TIMES_LONGER = 4
 MOST_TIMES_SLOWER = 9
 """Linear is four, quadratic sixteen."""
