@@ -157,7 +157,7 @@ def show_history(lake: "Lake", row: "Row") -> None:
             "not known"
         )
     removed = histories.went_instead(lake, row.id)
-    say(f"{len(removed):,} documents were removed in its stead" + (":" if removed else ""))
+    say(f"{len(removed):,} documents were removed as its duplicates" + (":" if removed else ""))
     if removed:
         table(
             ("document", "similarity", "why"),
@@ -284,4 +284,4 @@ def show_dropped(dropped: histories.Dropped) -> None:
     table(("reason", "value"), dropped.reasons)
     if dropped.instead is not None:
         other, alike, why = dropped.instead
-        facts([("in its stead", other), ("similarity", alike), ("why", why)])
+        facts([("removed for", other), ("similarity", alike), ("why", why)])

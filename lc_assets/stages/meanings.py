@@ -137,7 +137,7 @@ MEANINGS: Final = {
     "longest_words": "words of the item's longest stretch that is covered without a gap",
     "condemned": "whether this item alone is enough to take the document out",
     "value": "of an entry: what it names; of a dropped document: what was judged",
-    "kept_id": "the document that stays in its stead",
+    "kept_id": "the document that was kept instead",
     "why": "what decided between them, in words",
     "position": "number of the target among the page's, by first appearance",
     "target_key": "name of the page that is pointed at",

@@ -88,7 +88,7 @@ def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, published_
     said = lc("trace", published_lake.root, "--row", 3)
     for name, value in histories.values_judged(published_lake.context.lake, row).items():
         assert f"{name} {shown(value)}" in words_of(said)
-    assert "0 documents were removed in its stead" in said.out
+    assert "0 documents were removed as its duplicates" in said.out
     assert row.segment in said.out
 
 
