@@ -85,6 +85,15 @@ Source = Annotated[
         "packages.",
     ),
 ]
+Url = Annotated[str | None, typer.Option("--url", help="A page's URL.")]
+Domain = Annotated[
+    str | None,
+    typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
+]
+Digest = Annotated[
+    str | None,
+    typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
+]
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
 StopWords = Annotated[
     Path | None,

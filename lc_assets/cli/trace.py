@@ -57,15 +57,9 @@ def trace(
             help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
         ),
     ] = None,
-    url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
-    ] = None,
-    digest: Annotated[
-        str | None,
-        typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
-    ] = None,
+    url: options.Url = None,
+    domain: options.Domain = None,
+    digest: options.Digest = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
     samples.

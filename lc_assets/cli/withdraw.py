@@ -25,15 +25,9 @@ def withdraw(
     document: Annotated[
         str | None, typer.Option("--document", "--id", help="A document id.")
     ] = None,
-    url: Annotated[str | None, typer.Option("--url", help="A page's URL.")] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
-    ] = None,
-    digest: Annotated[
-        str | None,
-        typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
-    ] = None,
+    url: options.Url = None,
+    domain: options.Domain = None,
+    digest: options.Digest = None,
     reason: Annotated[
         str | None, typer.Option("--reason", help="The reason, for the list and every report.")
     ] = None,
