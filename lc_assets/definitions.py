@@ -30,6 +30,8 @@ from typing import Any
 
 import dagster as dg
 
+from lc_assets.build.recipe import read_recipe, recorded_recipe
+from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.lake.bucket import SCHEME
 from lc_assets.lake.bucket_lake import open_lake
@@ -41,9 +43,7 @@ from lc_assets.orchestration.planner import Asker
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.orchestration.schedules import nightly_schedules
 from lc_assets.orchestration.sensors import sensors_of
-from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.recipe import read_recipe, recorded_recipe
 from lc_assets.stages.snapshots import known_snapshots
 
 LOOK_EVERY_SECONDS = 300

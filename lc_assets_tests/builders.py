@@ -15,6 +15,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import FilteringSettings, RawSettings
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import (
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    TokenizingSettings,
+)
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+    Stage,
+)
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
@@ -26,18 +40,8 @@ from lc_assets.randomness import rng_for
 from lc_assets.sample.crawl import CrawledPage, write_crawl
 from lc_assets.sample.page_html import WebPage
 from lc_assets.sample.writing import CRAWL
-from lc_assets.stages.building import BuildContext, Built, Stage
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.documents.document_settings import FilteringSettings, RawSettings
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import (
-    GriddingSettings,
-    MegatronSettings,
-    MixSettings,
-    TokenizingSettings,
-)
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 

@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 
 import pytest
 
-from lc_assets.stages.building import BuildContext
+from lc_assets.build.stage import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
@@ -32,12 +32,12 @@ import pandera.errors, pandera.pyarrow
 import numba
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.errors import LcError
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.stages.building import BuildContext
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
+from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
-from lc_assets.stages.recipe import read_recipe
+from lc_assets.build.recipe import read_recipe
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
 

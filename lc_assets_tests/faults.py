@@ -13,12 +13,16 @@ from typing import Any
 
 import msgspec
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+    CheckResult,
+)
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import PARTS
-from lc_assets.stages.building import BuildContext, Built, CheckResult
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.recipe import Recipe
 from lc_assets.vocabulary import Shard
 
 BEFORE_TOKENS = (

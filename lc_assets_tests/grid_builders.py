@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
-from lc_assets.formats.chunks import plan_rows
-from lc_assets.formats.flat import create_flat, write_flat_band
-from lc_assets.formats.grid import create_grid, plan_bands, write_band
-from lc_assets.formats.grid_layout import GridLayout
-from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.formats.arrays.chunks import plan_rows
+from lc_assets.formats.arrays.flat import create_flat, write_flat_band
+from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.arrays.order import OrderSource, write_order, write_sources
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import Published, write_receipt

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.checks import documents_files
+from lc_assets.build.tables import FILTERED, read_all
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
-from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS_SUFFIX
-from lc_assets.stages.tables import FILTERED, read_all
 from lc_assets.text.links.page_keys import page_key
 
 OLD = "2023-06"

@@ -7,10 +7,10 @@ import re
 import dagster as dg
 import pytest
 
+from lc_assets.build.showing import Plot
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
 from lc_assets.stages.meanings import JUDGED
-from lc_assets.stages.showing import Plot
 
 MOST_BYTES = 80_000
 """Of a plot as the event log keeps it: there is one per materialization and plot, for ever."""

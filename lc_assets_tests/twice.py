@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import read_npy
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.documents import CleanDocumentsSettings
+from lc_assets.build.settings.longpack import LongPackSettings, ReferralReportSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.build.tables import read_table
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import GLOBAL, Published
 from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.claims import documents_files
-from lc_assets.stages.documents.document_settings import CleanDocumentsSettings
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReferralReportSettings
 from lc_assets.stages.mixes.blended_mix import read_mix
-from lc_assets.stages.tables import read_table
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, tiny_upstream
 

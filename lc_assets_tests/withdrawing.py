@@ -11,13 +11,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.documents.document_keys import keyed_documents
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     SNAPSHOTS,

@@ -13,10 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    Stage,
+)
 from lc_assets.errors import BadInput
-from lc_assets.stages.building import SAME_SNAPSHOT, Stage
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.recipe import Recipe
 
 BEGIN: Final = "<!-- made by lc_assets.cli.docs: stages -->"
 END: Final = "<!-- end -->"

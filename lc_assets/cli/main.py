@@ -19,37 +19,26 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lc_assets.cli import (
+from lc_assets.cli.corpora import (
     band,
-    batch,
-    build,
     decontaminate,
     dedup,
-    demo,
-    diff,
-    explain,
     judge,
     links,
     longpack,
-    megatron,
-    megatron_decompose,
-    megatron_merge,
-    megatron_write,
     minhash,
     pack,
     packing_baselines,
-    plan,
-    prune,
-    rebuild,
     referrals,
-    release,
-    sample,
-    show,
     signals,
-    trace,
-    verify,
-    withdraw,
 )
+from lc_assets.cli.demo import demo, sample
+from lc_assets.cli.inspect import batch, diff, explain, show, trace, verify
+from lc_assets.cli.lakes import build, plan, prune, rebuild, release, withdraw
+from lc_assets.cli.megatron import commands as megatron
+from lc_assets.cli.megatron import decompose as megatron_decompose
+from lc_assets.cli.megatron import merge as megatron_merge
+from lc_assets.cli.megatron import write as megatron_write
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 

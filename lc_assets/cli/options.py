@@ -10,8 +10,8 @@ from lc_assets.errors import BadInput
 Choice = TypeVar("Choice", bound=str)
 
 if TYPE_CHECKING:
-    from lc_assets.stages.documents.document_settings import ListSettings
-    from lc_assets.stages.settings import ModelSettings
+    from lc_assets.build.settings.common import ModelSettings
+    from lc_assets.build.settings.documents import ListSettings
 
 Lake = Annotated[
     str,
@@ -147,8 +147,8 @@ def model_settings(
     Raises:
         BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
     """
-    from lc_assets.formats.models import require_known
-    from lc_assets.stages.settings import ModelSettings, QualityModelSettings
+    from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
+    from lc_assets.formats.lists.models import require_known
 
     paths: dict[str, str] = {}
     for given in quality_models or ():
@@ -172,7 +172,7 @@ def list_settings(
     stop_words: Path | None, bad_words: Path | None, domains: Path | None
 ) -> "ListSettings":
     """The settings that the options above mean."""
-    from lc_assets.stages.documents.document_settings import ListSettings
+    from lc_assets.build.settings.documents import ListSettings
 
     return ListSettings(
         stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.text.contamination.grams import GramIndex, GramSettings
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.npy import npy_bytes, read_npy, write_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy, write_npy
 
 HEADER_BYTES: Final = 128
 """Of a ``.npy`` file of version 1.0 of one dimension."""

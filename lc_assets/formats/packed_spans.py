@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.vocabulary import SPLITS
 
 MOST_DOCUMENTS: Final = 2**31 - 1

@@ -16,14 +16,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from lc_assets.formats.chunks import ALL, ChunkedArray, TokenArray, copy_out, n_chunks, span
-from lc_assets.formats.files import Files
-from lc_assets.formats.flat import METADATA as FLAT_METADATA
-from lc_assets.formats.flat import FlatReader
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.grid_layout import METADATA as GRID_METADATA
-from lc_assets.formats.order import GlobalOrder
-from lc_assets.formats.riffled import RiffledReader, Rows
+from lc_assets.formats.arrays.chunks import ALL, ChunkedArray, TokenArray, copy_out, n_chunks, span
+from lc_assets.formats.arrays.files import Files
+from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA
+from lc_assets.formats.arrays.flat import FlatReader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.grid_layout import METADATA as GRID_METADATA
+from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.formats.arrays.riffled import RiffledReader, Rows
 from lc_assets.loaders.cache import ChunkCache
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.chunks import TokenArray
+from lc_assets.formats.arrays.chunks import TokenArray
 
 DEFAULT_CACHE_BYTES: Final = 256 * 2**20
 """2,048 inner chunks of 128 KiB: the bound until a walk states what it needs."""

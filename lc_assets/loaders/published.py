@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource
+from lc_assets.formats.arrays.order import SOURCES, GlobalOrder, OrderSource
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT, Current, Partition
 from lc_assets.lake.receipts import RECEIPT, decode_json

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lc_assets.errors import NotPublished
-from lc_assets.formats.files import Piece, coalesced, cut_out
-from lc_assets.formats.order import require_split
+from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
+from lc_assets.formats.arrays.order import require_split
 from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.windows import Permutation
 

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import bin_path
+from lc_assets.formats.megatron.idx import bin_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.stepping import Batch, ShareOptions, SteppedLoader
 from lc_assets.loaders.walk import divisors
 

@@ -1,7 +1,7 @@
 """The data of a Megatron launch: sources with weights, samples per split, sequence length, seed.
 
 Megatron's rules for reading them: a list of weights and prefixes, a split such as ``98,2,0``,
-iterations. Launch arguments: `lc_assets.formats.launch_arguments`.
+iterations. Launch arguments: `lc_assets.formats.megatron.launch_arguments`.
 Source: Megatron-LM ``megatron/core/datasets/utils.py`` (``get_blend_from_list``),
     ``blended_megatron_dataset_config.py`` (``parse_and_normalize_split``,
     ``convert_split_vector_to_split_matrix``), ``megatron/training/training.py``

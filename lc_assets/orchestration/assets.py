@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import Stage
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.orchestration.metadata import result_of
 from lc_assets.orchestration.partitions import read_by
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.building import Stage
 from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import Recipe
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 

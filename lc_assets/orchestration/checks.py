@@ -13,12 +13,20 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from lc_assets.build.building import (
+    check_input_of,
+    run_check,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    Check,
+    CheckResult,
+    Stage,
+)
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.resources import BuildContextResource
-from lc_assets.stages.building import Check, CheckResult, Stage, check_input_of, run_check
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.releases.serving import CLAIM as WITHDRAWN
 from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
 

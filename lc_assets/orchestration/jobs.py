@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.stages.building import Stage
+from lc_assets.build.stage import Stage
 
 DESCRIPTIONS: Mapping[str, str] = {
     "snapshot_documents": "One crawl snapshot's documents, filtered and compared: needed of all "

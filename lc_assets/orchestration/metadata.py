@@ -10,12 +10,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from lc_assets.counts import Counts
-from lc_assets.lake.receipts import Receipt
-from lc_assets.stages.building import Built, CheckResult, Stage
-from lc_assets.stages.meanings import meaning
-from lc_assets.stages.reports import markdown
-from lc_assets.stages.showing import (
+from lc_assets.build.showing import (
     Markdown,
     Origins,
     Passages,
@@ -26,6 +21,15 @@ from lc_assets.stages.showing import (
     bars,
     inline,
 )
+from lc_assets.build.stage import (
+    Built,
+    CheckResult,
+    Stage,
+)
+from lc_assets.counts import Counts
+from lc_assets.lake.receipts import Receipt
+from lc_assets.stages.meanings import meaning
+from lc_assets.stages.reports import markdown
 
 STATE = "upstream_state"
 """Metadata of a stage that reads from outside the lake: the state that was found there."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lc_assets.build.recipe import Recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.planning import Plan, Run, plan, runs_of
-from lc_assets.stages.recipe import Recipe
 
 
 @dataclass(slots=True)

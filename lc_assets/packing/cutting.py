@@ -8,7 +8,7 @@ line ends with it, whether it begins with whitespace. A sentence ends after a fl
 whitespace follows, so not within 3.14. Of every few ids at most one end is kept: a line's rather
 than a sentence's, the last rather than the first. A segment then has about sixteen to choose from.
 
-The texts of ids come from files: `lc_assets.formats.named_tokenizers`.
+The texts of ids come from files: `lc_assets.formats.tokenizers.named`.
 Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so that cuts do not
     matter for training.
 """

@@ -4,8 +4,8 @@ list.
 A new stage needs its own module and a line here (docs/contributing.md).
 """
 
+from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput
-from lc_assets.stages.building import Stage
 from lc_assets.stages.decontamination import contaminated_documents
 from lc_assets.stages.deduplication import (
     document_signatures,

@@ -1,7 +1,7 @@
 """What a build would read and take, before anybody starts it: shards, files, bytes, and seconds as
 past builds took them.
 
-Shards to do are counted exactly, by their fingerprints (`lc_assets.stages.sharding`). Seconds are
+Shards to do are counted exactly, by their fingerprints (`lc_assets.build.sharding`). Seconds are
 an estimate: what past builds of the stage in this lake took a byte, by the clock and with the
 workers they had, and the audit as the last one took it. Where no build has been measured, or what
 is to be read is not known yet, nothing is said.
@@ -15,15 +15,15 @@ from pathlib import Path
 
 import msgspec
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import Shards, shards_of
+from lc_assets.build.stage import Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.sharding import Shards, shards_of
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,26 +13,30 @@ from typing import Any, Final
 
 import msgspec
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import (
+    CleanDocumentsSettings,
+    FilteringSettings,
+    NearDuplicateSettings,
+)
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+    Stage,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.rule_files import NO_RULES
+from lc_assets.formats.lists.rule_files import NO_RULES
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.building import BuildContext, Built, Stage
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
-from lc_assets.stages.documents.document_settings import (
-    CleanDocumentsSettings,
-    FilteringSettings,
-    NearDuplicateSettings,
-)
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import GriddingSettings
 
 DOCUMENT_STAGES: Final = ("clean_documents", "filtered_documents")
 """Stages that publish documents, the one to be read first."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lc_assets.build.building import LIBRARIES
 from lc_assets.execution.executor import CONTAINING_POLICY, Executor
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.building import LIBRARIES
 
 WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
 """What is imported before a worker starts."""

@@ -16,15 +16,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import Stage
 from lc_assets.errors import CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.recipe import Recipe
 
 UPSTREAM = "upstream"
 """What `raw_snapshot` calls its input, which lies in no lake."""

@@ -5,7 +5,7 @@ A partition that fails is left alone, and so is what waits for it; everything el
 failures are told at the end. The planner is asked anew after each round, so what came out as it was
 makes nothing behind it be built.
 
-Here: the loop. Not here: how one run is done (`lc_assets.cli.rebuild`: by the verbs, or through
+Here: the loop. Not here: how one run is done (`lc_assets.cli.lakes.rebuild`: by the verbs, or through
     Dagster).
 """
 

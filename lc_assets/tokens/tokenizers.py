@@ -8,7 +8,7 @@ Both agree on three rules. ``<|endoftext|>`` in a text is thirteen ordinary char
 cannot end a document. A lone surrogate counts as U+FFFD, as in tiktoken. If the program fails on a
 text, the error is a `BadInput` with the text, never a ``PanicException``, which is no `Exception`.
 
-Vocabularies: `lc_assets.formats.gpt2_tokenizer` and its neighbours.
+Vocabularies: `lc_assets.formats.tokenizers.gpt2` and its neighbours.
 Source: tiktoken 0.14 (``Encoding.encode_ordinary``), gigatoken 0.10.
 """
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.counts import Counts
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
 from lc_assets_tests.memory import peak_mb
 

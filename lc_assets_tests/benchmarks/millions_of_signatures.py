@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import evidence
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide

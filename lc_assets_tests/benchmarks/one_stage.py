@@ -6,13 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+from lc_assets.build.recipe import read_recipe
+from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.recipe import read_recipe
 from lc_assets_tests.memory import peak_mb
 
 

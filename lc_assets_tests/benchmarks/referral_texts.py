@@ -14,7 +14,7 @@ from urllib.parse import urldefrag, urljoin
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.formats.named_tokenizers import text_of, tokenizer_of
+from lc_assets.formats.tokenizers.named import text_of, tokenizer_of
 from lc_assets.randomness import rng_for
 from lc_assets.text.referrals.concepts import Concepts, Part
 from lc_assets.text.referrals.referrals import DISTANCES, count_referrals

@@ -6,15 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.build.building import (
+    check_input_of,
+    run_check,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.orchestration.checks import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.orchestration.planner import Asker
 from lc_assets.stages import costing, planning
-from lc_assets.stages.building import check_input_of, run_check
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.lineage import histories, tracing, whereabouts
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.token_grid import (
     every_row_is_planned_once,
     order_and_shifts_are_uniform,

@@ -4,8 +4,9 @@
 
 from pathlib import Path
 
+from lc_assets.build.tables import KEYED, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.grid import create_grid
+from lc_assets.formats.arrays.grid import create_grid
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.documents import document_keys as keying
@@ -17,7 +18,6 @@ from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
     count_of,
 )
-from lc_assets.stages.tables import KEYED, write_table
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_lake as made
 from lc_assets_tests.benchmarks import scaled_versions as versions

@@ -29,15 +29,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import RawSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.build.tables import KEYED, TOKENIZED
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import UpstreamFile
-from lc_assets.stages.building import BuildContext
-from lc_assets.stages.documents.document_settings import RawSettings
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.snapshots import known_snapshots
-from lc_assets.stages.tables import KEYED, TOKENIZED
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 
 Measured = Callable[[], int]

@@ -14,7 +14,7 @@ import pytest
 from numcodecs import Blosc, blosc
 from numcodecs.zstd import Zstd
 
-from lc_assets.formats.grid import GridReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.benchmarks.test_loader_speed import N_ROWS, ROW_TOKENS, speed, worst_wait

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from isal import igzip
 
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import PARTS
-from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.filtered_documents import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
 from lc_assets.stages.documents.shard_inputs import FilterTask
-from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, write_crawl
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

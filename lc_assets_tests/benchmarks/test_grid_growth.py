@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.tables import TOKENIZED, read_table, write_table
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.rows.gathering import gather
 from lc_assets.stages.rows.row_plans import plan_rows
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import rows_of
-from lc_assets.stages.tables import TOKENIZED, read_table, write_table
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.test_memory_by_stage import KEY, RECIPE, measured
 from lc_assets_tests.benchmarks.token_store import write_tokens

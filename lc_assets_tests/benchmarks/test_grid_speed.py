@@ -11,9 +11,9 @@ import pytest
 from numcodecs import Blosc, blosc
 from numcodecs.zstd import Zstd
 
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridReader, create_grid, write_band
-from lc_assets.formats.grid_layout import GridLayout
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets_tests.grid_builders import write_grid, zipf_ids
 
 N_ROWS, ROW_TOKENS = 512, 65_536

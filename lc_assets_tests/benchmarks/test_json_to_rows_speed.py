@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import tokenizers
 
-from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.lines import LineCount, read_long_lines
+from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.tokens.prefixes import first_ids, most_tokens
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS, Shard

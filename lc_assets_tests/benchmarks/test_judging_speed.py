@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lc_assets.formats.rule_files import read_rules
+from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.stages.documents.judges import in_order_of_cost
 from lc_assets.stages.documents.judging import JudgeTask, judge_file
 from lc_assets.text.rules.rules import RuleSet, judge_columns

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.formats.arrays.order import OrderSource, write_order, write_sources
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
-from lc_assets.formats.megatron_idx import idx_blocks
+from lc_assets.formats.megatron.idx import idx_blocks
+from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.megatron import megatron_writing
 from lc_assets.stages.megatron.megatron_merging import merge
 from lc_assets.stages.megatron.megatron_settings import Writing, settle

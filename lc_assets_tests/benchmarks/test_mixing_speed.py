@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.mixing.blending import _drawn, blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import (
     Cut,

@@ -7,20 +7,20 @@ Lengths are a crawl's: lognormal, median 1,100 tokens, one in 300 longer than 30
 import numpy as np
 import pytest
 
-from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
-from lc_assets.formats.grid_layout import GridLayout
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.tables import TableWriter
+from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedBatch, PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.packing.bestfit import _fit, best_fit
 from lc_assets.packing.methods import METHODS, Shape, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.packing.packing_documents import DOCUMENTS, read_documents
 from lc_assets.stages.packing.packing_plans import plan_packing
 from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
-from lc_assets.stages.tables import TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows

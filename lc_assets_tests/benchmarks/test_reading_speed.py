@@ -10,7 +10,7 @@ import pytest
 
 from lc_assets.formats.corpora.containers import write_corpus
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.models import open_language_model
+from lc_assets.formats.lists.models import open_language_model
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.lines import LineCount, read_long_lines
 from lc_assets.text.rules.models import language_of, one_line

@@ -18,20 +18,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.cli.dagster_runs import Recorder, instance_at
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.shard_log import fates_into
+from lc_assets.build.stage import BuildContext
+from lc_assets.cli.demo.dagster_runs import Recorder, instance_at
 from lc_assets.definitions import build_defs
-from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.digests import digest_of
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
-from lc_assets.stages.fates import fates_into
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import Run, plan
 from lc_assets.stages.rebuilding import rebuild
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,

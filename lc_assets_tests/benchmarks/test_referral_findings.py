@@ -8,7 +8,7 @@ import dataclasses
 
 import pytest
 
-from lc_assets.formats.word_lists import read_special_words
+from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.text.referrals.concepts import Background, LexicalConcepts
 from lc_assets.text.referrals.referrals import DISTANCES, bucket_names, count_referrals
 from lc_assets.text.referrals.tables import KINDS, Sums, group_names, group_of, paper_figures

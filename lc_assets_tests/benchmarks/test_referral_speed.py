@@ -4,7 +4,7 @@ against spaCy.
 
 import pytest
 
-from lc_assets.formats.word_lists import read_special_words
+from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.text.referrals.concepts import LexicalConcepts
 from lc_assets.text.referrals.referrals import DISTANCES, count_referrals
 from lc_assets_tests.benchmarks.test_measures_speed import pages, text  # noqa: F401 - a fixture

@@ -10,16 +10,16 @@ import pytest
 import zarr
 from numcodecs.zstd import Zstd
 
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridReader, create_grid
-from lc_assets.formats.grid_layout import GridLayout
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_idx import idx_bytes
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.tables import IDENTITY, TOKENIZED, read_table, write_table
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.grid import GridReader, create_grid
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.megatron.idx import idx_bytes
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron.megatron_rows import COPIED_ROWS, copy_rows
 from lc_assets.stages.rows.row_plans import plan_rows
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE, BandTask, write_rows
-from lc_assets.stages.tables import IDENTITY, TOKENIZED, read_table, write_table
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.grid_builders import write_grid, zipf_ids

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
+from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
-from lc_assets.stages.rows.row_settings import TokenizingSettings
-from lc_assets.stages.tables import FILTERED, TableWriter
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.tables import FILTERED, TableWriter
+from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard

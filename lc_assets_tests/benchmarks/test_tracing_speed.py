@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.tables import DROPPED, write_table
 from lc_assets.formats.key_index import KeyIndex
-from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.lineage import (
     histories,
     packed_tracing,
@@ -21,7 +22,6 @@ from lc_assets.stages.lineage import (
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.page_index import INDEX, PAGES_FILE, write_page_index
-from lc_assets.stages.tables import DROPPED, write_table
 from lc_assets.text.links.addresses import host_of
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.benchmarks.traced_lake import MIX, publish, traced_lake, write_packed

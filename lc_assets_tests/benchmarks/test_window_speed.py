@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.loaders.windows import WindowLoader
 from lc_assets_tests.benchmarks.timing import median_seconds
 from lc_assets_tests.benchmarks.token_rows import token_rows

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets_tests.grid_builders import zipf_ids
 
 

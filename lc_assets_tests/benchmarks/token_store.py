@@ -4,12 +4,12 @@ with.
 
 import numpy as np
 
+from lc_assets.build.tables import IDENTITY, TOKENIZED, TableWriter
 from lc_assets.counts import Counts
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
-from lc_assets.stages.tables import IDENTITY, TOKENIZED, TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.grid_builders import zipf_ids
 

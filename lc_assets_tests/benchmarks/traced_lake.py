@@ -13,10 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.gpt_index import write_gpt_index
-from lc_assets.formats.npy import write_npy
-from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.formats.arrays.npy import write_npy
+from lc_assets.formats.arrays.order import OrderSource, write_order, write_sources
+from lc_assets.formats.megatron.gpt_index import write_gpt_index
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of
@@ -28,15 +31,12 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication.removed_documents import REMOVALS, TABLE
 from lc_assets.stages.documents.document_keys import write_keys
-from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.lineage.row_lineage import write_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import MOST_PIECES
 from lc_assets.stages.rows.row_plans import plan_rows
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
-from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
 from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import ROW_TOKENS, SPLITS
 

@@ -17,8 +17,8 @@ import numpy as np
 import tensorstore
 import zarr
 
-from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
-from lc_assets.formats.grid_layout import GridLayout
+from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets_tests.grid_builders import write_grid, zipf_ids
 
 N_ROWS, ROW_TOKENS = 256, 65_536

@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.cli.build import recipe_text, source_name
+from lc_assets.build.recipe import read_recipe
+from lc_assets.cli.lakes.build import recipe_text, source_name
 from lc_assets.cli.main import app
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents import filtered_documents as filtering
-from lc_assets.stages.recipe import read_recipe
 from lc_assets_tests.sources.own_documents import texts
 
 

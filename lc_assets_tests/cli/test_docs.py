@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.build.recipe import Recipe
 from lc_assets.cli.docs import attributes_of, pages
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.cli import recognising
+from lc_assets.cli.inspect import recognising
 from lc_assets.cli.main import app
 
 GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}

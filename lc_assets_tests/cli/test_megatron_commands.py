@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
 

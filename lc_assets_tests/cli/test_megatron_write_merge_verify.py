@@ -8,9 +8,9 @@ import struct
 import numpy as np
 import pytest
 
-from lc_assets.cli.megatron_merge import bytes_of
+from lc_assets.cli.megatron.merge import bytes_of
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets_tests.builders import tokenizer_json
 
 COMMANDS = ["write", "merge", "export"]

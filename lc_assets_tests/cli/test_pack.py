@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.vocabulary import GPT2_EOT
@@ -270,7 +270,7 @@ def referrals_of(out, bound):
     """Pairs of mentions in each row, within documents: all of them, and those ``bound`` sentences
     apart or more.
     """
-    from lc_assets.formats.word_lists import read_special_words
+    from lc_assets.formats.lists.word_lists import read_special_words
     from lc_assets.stages.reports.referring import parts_of
     from lc_assets.text.referrals.concepts import LexicalConcepts
     from lc_assets.text.referrals.referrals import count_referrals

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets_tests.builders import WORDS
 
 

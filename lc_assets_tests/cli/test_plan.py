@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard
 

@@ -10,10 +10,10 @@ import dagster as dg
 import msgspec
 import pytest
 
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (

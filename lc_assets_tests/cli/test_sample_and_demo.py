@@ -12,15 +12,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lc_assets.cli import dagster_runs, demo_report
+from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.cli.demo import dagster_runs, demo_report
+from lc_assets.cli.demo.workplace import QUIET_YAML, Workplace, recipe_text
 from lc_assets.cli.printing import shown
-from lc_assets.cli.workplace import QUIET_YAML, Workplace, recipe_text
 from lc_assets.definitions import build_defs
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets_tests.builders import made_up_text
 from lc_assets_tests.telling import leave_plots_out
 
@@ -113,7 +113,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert f"{len(published)} current, 0 out of date" in " ".join(plan.out.split())
 
     monkeypatch.setitem(
-        sys.modules, "lc_assets.cli.demo_runs", None
+        sys.modules, "lc_assets.cli.demo.demo_runs", None
     )  # importing it fails: nothing may be run
     again = lc(*words)
     assert again.code == 0
@@ -175,7 +175,7 @@ def test_a_failed_run_is_said_in_its_own_words(tmp_path):
 def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
     code = (
-        "import sys, lc_assets.cli.demo as d, lc_assets.cli.demo_report, lc_assets.cli.sample; "
+        "import sys, lc_assets.cli.demo.demo as d, lc_assets.cli.demo.demo_report, lc_assets.cli.demo.sample; "
         "sys.exit('dagster' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0

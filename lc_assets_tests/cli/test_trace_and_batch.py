@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from lc_assets.cli.batch import decode
+from lc_assets.cli.inspect.batch import decode
 from lc_assets.cli.printing import shown, visible
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets_tests.builders import N_LONG, SURPRISES

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lc_assets.formats.withdrawal_lists import read_withdrawals
+from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
 from lc_assets.lake.releases import release_names
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import recipe_file

@@ -18,7 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.stages.building import BuildContext, Built
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases.pruning import carry_out, plan_pruning
 from lc_assets_tests.builders import TAGS, build_all, recipe_file

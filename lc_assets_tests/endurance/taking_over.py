@@ -10,13 +10,13 @@ import json
 import sys
 from pathlib import Path
 
+from lc_assets.build.recipe import read_recipe
+from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.building import BuildContext
-from lc_assets.stages.recipe import read_recipe
 from lc_assets_tests.builders import build_all
 
 TRAINERS = ("torch", "tensorflow", "jax")

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from lc_assets.build.building import LIBRARIES
+from lc_assets.build.stage import BuildContext
 from lc_assets.errors import LcError
 from lc_assets.execution.executor import Executor, TaskPolicy
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.building import LIBRARIES, BuildContext
 from lc_assets_tests.builders import CRAWL, build_all, tiny_recipe
 from lc_assets_tests.faults import digests
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.blocklists import read_blocklist
+from lc_assets.formats.lists.blocklists import read_blocklist
 from lc_assets.text.links.addresses import (
     NOT_BLOCKED,
     Blocked,

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.evaluations import evaluation_files, read_items
+from lc_assets.formats.lists.evaluations import evaluation_files, read_items
 
 RECORDS = [
     {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numcodecs import blosc
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.flat import ZSTD, FlatReader, create_flat, write_flat_band
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.flat import ZSTD, FlatReader, create_flat, write_flat_band
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, zipf_ids

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
-from lc_assets.formats.riffled import RiffledReader, RowOrigin
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.formats.arrays.riffled import RiffledReader, RowOrigin
 from lc_assets_tests.grid_builders import ids, riffle, write_grid
 
 

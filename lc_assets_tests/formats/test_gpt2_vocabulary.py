@@ -8,8 +8,8 @@ import requests
 import tiktoken
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats import gpt2_tokenizer as module
-from lc_assets.formats.gpt2_tokenizer import (
+from lc_assets.formats.tokenizers import gpt2 as module
+from lc_assets.formats.tokenizers.gpt2 import (
     RANKS_SHA256,
     _packaged_ranks,
     gpt2_ranks,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.gpt_index import index_path, read_gpt_index, write_gpt_index
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.megatron.gpt_index import index_path, read_gpt_index, write_gpt_index
 from lc_assets.mixing.gpt_index import build_gpt_index
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
-from lc_assets.formats import megatron_idx
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_idx import (
+from lc_assets.formats.megatron import idx as megatron_idx
+from lc_assets.formats.megatron.idx import (
     DTYPES,
     MegatronIndex,
     bin_path,
@@ -22,6 +21,7 @@ from lc_assets.formats.megatron_idx import (
     idx_path,
     parse_idx,
 )
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 
 from lc_assets.errors import BadInput, Unreachable
-from lc_assets.formats import named_tokenizers
-from lc_assets.formats.named_tokenizers import (
+from lc_assets.formats.tokenizers import named as named_tokenizers
+from lc_assets.formats.tokenizers.files import END_OF_TEXT, _HuggingFace
+from lc_assets.formats.tokenizers.named import (
     GPT2,
     TIKTOKEN,
     end_of_text,
@@ -20,7 +21,6 @@ from lc_assets.formats.named_tokenizers import (
     tokenizer_of,
     vocabulary_of,
 )
-from lc_assets.formats.tokenizer_files import END_OF_TEXT, _HuggingFace
 from lc_assets.packing.cutting import flags_of
 from lc_assets.tokens.tokenizers import disagreement
 from lc_assets_tests.builders import tokenizer_json

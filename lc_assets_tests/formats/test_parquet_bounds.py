@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lc_assets.build.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.parquet import opening, pages
@@ -18,7 +19,6 @@ from lc_assets.formats.parquet.footer import MOST_NESTED, read_footer
 from lc_assets.formats.parquet.opening import guarded, weighed
 from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.parquet.thrift import MOST_DEPTH, read_struct
-from lc_assets.stages.tables import count_lines, read_schema, read_table
 from lc_assets_tests.fuzzing.parquet_bytes import (
     RLE_DICTIONARY,
     Long,

@@ -3,7 +3,7 @@
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.word_lists import digest_of_words, read_special_words
+from lc_assets.formats.lists.word_lists import digest_of_words, read_special_words
 from lc_assets.text.referrals.words import spelling
 from lc_assets_tests.reference.concepts import read_words
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.rule_files import (
+from lc_assets.formats.lists.rule_files import (
     parse_rules,
     parse_threshold,
     preset_names,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.named_tokenizers import tokenizer_of, vocabulary_of
-from lc_assets.formats.tokenizer_files import _model_message, open_tokenizer_file
+from lc_assets.formats.tokenizers.files import _model_message, open_tokenizer_file
+from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.tokens.tokenizers import disagreement
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 

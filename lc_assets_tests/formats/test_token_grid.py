@@ -17,10 +17,10 @@ from numcodecs.zstd import Zstd
 from zarr.codecs import ZstdCodec
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
-from lc_assets.formats.grid_layout import GridLayout
-from lc_assets.formats.shard import encode_shard, frame_content_bytes
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.arrays.shard import encode_shard, frame_content_bytes
 from lc_assets_tests.grid_builders import ids, write_grid
 
 ABSENT = 2**64 - 1

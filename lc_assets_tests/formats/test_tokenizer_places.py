@@ -7,7 +7,7 @@ import huggingface_hub.errors
 import pytest
 
 from lc_assets.errors import BadInput, Unreachable
-from lc_assets.formats.named_tokenizers import located, vocabulary_of
+from lc_assets.formats.tokenizers.named import located, vocabulary_of
 from lc_assets_tests.builders import tokenizer_json
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.withdrawal_lists import (
+from lc_assets.formats.lists.withdrawal_lists import (
     MAX_LINE_CHARS,
     Withdrawal,
     append_withdrawal,

@@ -9,7 +9,7 @@ from itertools import chain, combinations
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.formats.lists.word_lists import read_word_lists
 
 
 def test_stop_words_by_language_in_one_file_or_a_folder(tmp_path):

@@ -8,31 +8,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.tables import ROWS as ROWS_TABLE
+from lc_assets.build.tables import count_lines, read_lines, read_schema, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
-from lc_assets.formats.gpt_index import (
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
+from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.formats.megatron.gpt_index import (
     PrefixFacts,
     read_gpt_index,
     read_manifest,
     write_gpt_index,
     write_manifest,
 )
-from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.formats.grid import GridReader, create_grid, write_band
-from lc_assets.formats.grid_layout import GridLayout
-from lc_assets.formats.key_index import KeyIndex, write_key_index
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.npy import read_npy, write_npy
-from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.releases import Pin, Release, lake_of_release, publish_release
 from lc_assets.lake.versions import write_receipt
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.stages.tables import ROWS as ROWS_TABLE
-from lc_assets.stages.tables import count_lines, read_lines, read_schema, read_table, write_table
 from lc_assets.text.contamination.grams import GramSettings, Item
 from lc_assets.text.contamination.indexing import build_index
 from lc_assets_tests.fuzzing.table import Reader

@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.recipe import read_recipe
+from lc_assets.build.sharding import ShardRecord, read_records, write_records
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.blocklists import read_blocklist
-from lc_assets.formats.evaluations import read_items
-from lc_assets.formats.launch_arguments import read_identities, read_launch
-from lc_assets.formats.rule_files import parse_threshold, read_rules
-from lc_assets.formats.tokenizer_files import open_tokenizer_file
-from lc_assets.formats.withdrawal_lists import read_withdrawals
-from lc_assets.formats.word_lists import read_special_words, read_word_lists
+from lc_assets.formats.lists.blocklists import read_blocklist
+from lc_assets.formats.lists.evaluations import read_items
+from lc_assets.formats.lists.rule_files import parse_threshold, read_rules
+from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
+from lc_assets.formats.lists.word_lists import read_special_words, read_word_lists
+from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
+from lc_assets.formats.tokenizers.files import open_tokenizer_file
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.releases import note_of
-from lc_assets.stages.recipe import read_recipe
-from lc_assets.stages.sharding import ShardRecord, read_records, write_records
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tokenizer_json
 from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model

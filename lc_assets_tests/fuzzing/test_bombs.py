@@ -72,11 +72,11 @@ CORPUS = """
     return sorted(getattr(one, "why", "read") for one in read_corpus(path, max_document_bytes=1 << 20))
 """
 EVALUATION = """
-    from lc_assets.formats.evaluations import read_items
+    from lc_assets.formats.lists.evaluations import read_items
     return sum(1 for _ in read_items(path))
 """
 BLOCKLIST = """
-    from lc_assets.formats.blocklists import read_blocklist
+    from lc_assets.formats.lists.blocklists import read_blocklist
     return len(read_blocklist(path).domains)
 """
 LINES = """

@@ -4,19 +4,19 @@ import json
 
 import pytest
 
+from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.sharding import read_records
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.archives.captures import capture_of
 from lc_assets.formats.archives.paths import is_inside, listed_paths
+from lc_assets.formats.arrays.order import OrderSource
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.formats.order import OrderSource
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json
 from lc_assets.lake.releases import note_of, read_release
-from lc_assets.stages.recipe import parse_recipe
-from lc_assets.stages.sharding import read_records
 from lc_assets.text.contamination.grams import GramSettings, Item
 from lc_assets.text.contamination.indexing import build_index
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot

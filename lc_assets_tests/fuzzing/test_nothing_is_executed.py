@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import LcError
-from lc_assets.formats.models import open_line_model
-from lc_assets.formats.tokenizer_files import open_tokenizer_file
+from lc_assets.formats.lists.models import open_line_model
+from lc_assets.formats.tokenizers.files import open_tokenizer_file
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import files_of
 

@@ -8,24 +8,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.tables import read_lines, read_table
 from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.formats.archives.fetching import Spot, page_at
+from lc_assets.formats.arrays.flat import ZSTD, FlatReader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.evaluations import read_items
-from lc_assets.formats.flat import ZSTD, FlatReader
 from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.formats.grid import GridReader
 from lc_assets.formats.key_index import KeyIndex, write_key_index
-from lc_assets.formats.launch_arguments import read_identities, read_launch
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.lists.evaluations import read_items
+from lc_assets.formats.lists.rule_files import parse_rules
+from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
 from lc_assets.formats.parquet.footer import Chunk, Leaf
 from lc_assets.formats.parquet.pages import walk
-from lc_assets.formats.rule_files import parse_rules
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import version_named
-from lc_assets.stages.recipe import parse_recipe
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.contamination.grams import GramSettings, Item
 from lc_assets.text.contamination.indexing import build_index
 from lc_assets.text.links.page_keys import page_key

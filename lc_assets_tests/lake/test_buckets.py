@@ -6,6 +6,12 @@ import os
 
 import pytest
 
+from lc_assets.build.building import build
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    BuildContext,
+    Stage,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import (
     BadInput,
@@ -26,8 +32,6 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import BuildContext, Stage, build
-from lc_assets.stages.recipe import Recipe
 from lc_assets_tests.bucket_server import bucket_server
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

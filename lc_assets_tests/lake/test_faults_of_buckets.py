@@ -9,12 +9,12 @@ from collections import Counter
 import pytest
 from google.cloud.storage import retry
 
+from lc_assets.build.building import build
 from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished, Unreachable
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import build
 from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, SLOW, bucket_server
 from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
 

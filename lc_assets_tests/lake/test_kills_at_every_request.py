@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
@@ -24,11 +26,9 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES as ALL_STAGES
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import Recipe
 from lc_assets_tests.bucket_server import BucketServer, bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.dying import Dying, Ended

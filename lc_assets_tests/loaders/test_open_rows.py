@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.riffled import RiffledReader
+from lc_assets.formats.arrays.riffled import RiffledReader
 from lc_assets.loaders.arrays import ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.loaders import torch as tensors
 from lc_assets.loaders import torch_packed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
-from lc_assets.formats.files import Piece, coalesced
+from lc_assets.formats.arrays.files import Piece, coalesced
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import RemoteFiles, open_rows

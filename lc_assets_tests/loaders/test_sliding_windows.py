@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.loaders.rows import open_rows
 from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets_tests.grid_builders import write_grid

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.loaders import torch as tensors
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader

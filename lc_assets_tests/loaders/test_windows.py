@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.formats.megatron_idx import bin_path
+from lc_assets.formats.megatron.idx import bin_path
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.loaders.contracts import (
     assert_a_resume_may_change_the_ranks,
     assert_ranks_share_every_batch,

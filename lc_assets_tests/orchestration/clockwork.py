@@ -18,6 +18,8 @@ from typing import Any
 import dagster as dg
 import msgspec
 
+from lc_assets.build.recipe import Recipe, read_recipe
+from lc_assets.build.stage import BuildContext
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
@@ -25,10 +27,8 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.orchestration.planner import Asker
 from lc_assets.orchestration.schedules import KINDS, requests_of
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, partitioned_by, plan
-from lc_assets.stages.recipe import Recipe, read_recipe
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
 
 STAGE_AT = {key: stage for stage, key in ASSET_OF.items()}

@@ -16,14 +16,14 @@ from pathlib import Path
 import dagster as dg
 import msgspec
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
-from lc_assets.formats.withdrawal_lists import COLUMNS
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import MixSettings
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets_tests.builders import deduplication, recipe_file, tiny_recipe, tiny_upstream
 
 ROOT = Path(__file__).parents[2]

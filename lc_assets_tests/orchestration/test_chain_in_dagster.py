@@ -11,13 +11,13 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.definitions import build_defs, from_environment
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.documents.document_settings import FilteringSettings
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.data_set_card import PLOTS
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told

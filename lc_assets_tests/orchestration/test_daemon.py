@@ -12,8 +12,11 @@ import dagster as dg
 import msgspec
 import pytest
 
-from lc_assets.formats.withdrawal_lists import Withdrawal, line_of
-from lc_assets.stages.building import UPSTREAM, WORKERS
+from lc_assets.build.stage import (
+    UPSTREAM,
+    WORKERS,
+)
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal, line_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream

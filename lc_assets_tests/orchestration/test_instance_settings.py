@@ -9,7 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import PoolGranularity
 
-from lc_assets.stages.building import UPSTREAM, WORKERS
+from lc_assets.build.stage import (
+    UPSTREAM,
+    WORKERS,
+)
 from lc_assets.stages.catalogue import STAGES
 
 ROOT = Path(__file__).parents[2]

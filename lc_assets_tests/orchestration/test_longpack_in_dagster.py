@@ -7,11 +7,11 @@ import re
 import dagster as dg
 import pytest
 
+from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
 

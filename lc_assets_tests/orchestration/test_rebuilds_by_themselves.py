@@ -14,23 +14,23 @@ import dagster as dg
 import msgspec
 import pytest
 
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.stage import Stage
 from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.formats.redpajama import listings
-from lc_assets.formats.withdrawal_lists import COLUMNS
 from lc_assets.orchestration import planner
 from lc_assets.orchestration.conditions import decoded
 from lc_assets.orchestration.resources import PATIENCE, Patience
 from lc_assets.orchestration.upstream_sensors import Asked as AskedFor
 from lc_assets.orchestration.upstream_sensors import Cursor, decide
 from lc_assets.stages import catalogue
-from lc_assets.stages.building import Stage
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.stages.watching import Survey
 from lc_assets.vocabulary import Shard, parse_snapshot

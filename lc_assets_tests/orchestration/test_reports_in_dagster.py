@@ -5,9 +5,9 @@ passed.
 import dagster as dg
 import pytest
 
+from lc_assets.build.settings.longpack import PackingSettings, ReferralReportSettings
 from lc_assets.definitions import build_defs
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.longpack.longpack_settings import PackingSettings, ReferralReportSettings
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told
 

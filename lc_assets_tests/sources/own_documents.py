@@ -12,14 +12,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.building import BuildContext
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets_tests.builders import made_up_text, tiny_recipe
 
 N_STORIES = 12

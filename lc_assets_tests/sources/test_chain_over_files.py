@@ -6,10 +6,10 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.checks import documents_files
 from lc_assets.errors import BadInput
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw

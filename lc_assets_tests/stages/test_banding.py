@@ -10,7 +10,7 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.rule_files import read_rules
+from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.stages.documents import banding
 from lc_assets.stages.documents.banding import band_corpus
 from lc_assets.text.measures.measures import MeasuredText, measure

@@ -17,7 +17,7 @@ import pytest
 
 from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.grid import GridReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.lake import Published
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT

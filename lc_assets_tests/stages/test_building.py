@@ -10,6 +10,19 @@ from pathlib import Path
 import filelock
 import pytest
 
+from lc_assets.build.building import (
+    audit,
+    build,
+    check_input_of,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    ALL_SNAPSHOTS,
+    SAME_SNAPSHOT,
+    BuildContext,
+    CheckResult,
+    Stage,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, NotPublished, StorageFull
 from lc_assets.execution.local import LocalExecutor
@@ -17,17 +30,6 @@ from lc_assets.lake import staging
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import (
-    ALL_SNAPSHOTS,
-    SAME_SNAPSHOT,
-    BuildContext,
-    CheckResult,
-    Stage,
-    audit,
-    build,
-    check_input_of,
-)
-from lc_assets.stages.recipe import Recipe
 
 
 def it_says_hello(evidence):
@@ -225,9 +227,10 @@ import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages import building
-from lc_assets.stages.building import Stage, BuildContext, build, run_shards
-from lc_assets.stages.recipe import Recipe
+from lc_assets.build import building
+from lc_assets.build.building import (build, run_shards,)
+from lc_assets.build.stage import (Stage, BuildContext,)
+from lc_assets.build.recipe import Recipe
 from lc_assets import publishing
 from lc_assets.lake.lake import Lake
 from lc_assets.publishing import publish_bytes

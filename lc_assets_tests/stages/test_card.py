@@ -9,12 +9,15 @@ import msgspec
 import pytest
 import yaml
 
+from lc_assets.build.building import (
+    audit,
+    check_input_of,
+)
+from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.settings.card import CardSettings, SourceTerms
 from lc_assets.errors import BadInput, CheckFailed
 from lc_assets.lake.receipts import decode_json
-from lc_assets.stages.building import audit, check_input_of
-from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.reports import data_set_card as card
-from lc_assets.stages.reports.card_settings import CardSettings, SourceTerms
 from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
 

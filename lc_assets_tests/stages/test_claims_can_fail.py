@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.build.building import check_input_of
+from lc_assets.build.sharding import SHARDS_FILE
+from lc_assets.build.stage import CheckInput
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.receipts import encode_json
-from lc_assets.stages.building import CheckInput, check_input_of
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.sharding import SHARDS_FILE
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
@@ -198,8 +199,8 @@ def swap_two_places(check_input: CheckInput) -> CheckInput:
 
 def flip_a_flat_row(check_input: CheckInput) -> CheckInput:
     """Write the first band again with two rows exchanged."""
-    from lc_assets.formats.chunks import RowBlock
-    from lc_assets.formats.flat import FlatReader, write_flat_band
+    from lc_assets.formats.arrays.chunks import RowBlock
+    from lc_assets.formats.arrays.flat import FlatReader, write_flat_band
 
     reader = FlatReader(check_input.folder / "train.zarr")
     rows = reader.read(slice(0, reader.n_rows), slice(0, reader.row_tokens))
@@ -339,7 +340,7 @@ def give_two_spans_to_one_document(check_input: CheckInput) -> CheckInput:
 
 def join_two_documents(check_input: CheckInput) -> CheckInput:
     """The same tokens, the first two pieces as one document."""
-    from lc_assets.formats.megatron_idx import idx_bytes
+    from lc_assets.formats.megatron.idx import idx_bytes
 
     lengths = MegatronReader(check_input.folder / "train").lengths
     joined = np.concatenate([lengths[:2].sum(keepdims=True), lengths[2:]])
@@ -351,8 +352,8 @@ def join_two_documents(check_input: CheckInput) -> CheckInput:
 
 def swap_two_packed_rows(check_input: CheckInput) -> CheckInput:
     """Write the rows again, the first two exchanged."""
-    from lc_assets.formats.chunks import RowBlock
-    from lc_assets.formats.grid import GridReader, write_band
+    from lc_assets.formats.arrays.chunks import RowBlock
+    from lc_assets.formats.arrays.grid import GridReader, write_band
 
     rows = GridReader(check_input.folder / "train.zarr").read()
     write_band(
@@ -365,8 +366,8 @@ def swap_two_packed_rows(check_input: CheckInput) -> CheckInput:
 
 def fill_up_with_another_token(check_input: CheckInput) -> CheckInput:
     """Write the rows again with another token at the end of the first one that is not full."""
-    from lc_assets.formats.chunks import RowBlock
-    from lc_assets.formats.grid import GridReader, write_band
+    from lc_assets.formats.arrays.chunks import RowBlock
+    from lc_assets.formats.arrays.grid import GridReader, write_band
 
     rows = GridReader(check_input.folder / "train.zarr").read()
     rows[int(np.argmax(rows[:, -1] == 50_256)), -1] = 7

@@ -9,19 +9,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.settings.documents import CleanDocumentsSettings
+from lc_assets.build.stage import CheckInput
+from lc_assets.build.tables import read_table
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.building import CheckInput
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.deduplication.removed_documents import removed_ids
 from lc_assets.stages.documents.clean_documents import (
     JSON_SUFFIX,
     TABLE_SUFFIX,
     files_hold_the_documents,
 )
-from lc_assets.stages.documents.document_settings import CleanDocumentsSettings
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.tables import read_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, adds_up, build_snapshot
 from lc_assets_tests.sources.own_documents import STORIES, own_context

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents import verdicts as module
 from lc_assets.stages.documents.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
-from lc_assets.stages.tables import DROPPED
 from lc_assets.text.rules.rules import Rule, RuleSet
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.reference.dropped_documents import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from lc_assets.build.settings.documents import Bounds
 from lc_assets.errors import NotPublished
-from lc_assets.stages.documents.document_settings import Bounds
 from lc_assets.stages.releases.comparing import NOW, compare, data_set
 from lc_assets.stages.releases.releasing import release
 from lc_assets.stages.rows.token_grid import rows_table

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.checks import documents_files, dropped_files
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.lake.digests import sha256_of_file
-from lc_assets.stages.building import check_input_of
-from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.decontamination import contaminated_documents as contamination
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.tables import read_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 

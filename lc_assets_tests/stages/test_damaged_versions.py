@@ -11,17 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.build.building import (
+    audit,
+    check_input_of,
+)
 from lc_assets.errors import CorruptFile, LcError, NotPublished
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.orchestration.checks import every_file_is_as_published
-from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS

@@ -10,8 +10,8 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron import decomposing
 from lc_assets.stages.megatron.decomposing import decompose
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt

@@ -9,12 +9,12 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gram_index_files import open_index
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
-from lc_assets.stages.settings import DecontaminationSettings
 
 QUESTION = (
     "In which year did the keeper of the northern lighthouse first write down the names of "

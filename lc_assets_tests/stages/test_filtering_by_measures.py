@@ -7,17 +7,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import Bounds, FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings, ListSettings
 from lc_assets.stages.documents.explaining import explain_in_lake
 from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
-from lc_assets.stages.recipe import Recipe
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.rules import judge
 from lc_assets.text.signals.names import SCALARS

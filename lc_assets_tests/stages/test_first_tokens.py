@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.rows.row_settings import TokenizingSettings
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.build.stage import BuildContext
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import (

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_stretches import read_stretches
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron.stretches import read_stretches
 from lc_assets.stages.rows.gathering import gather
 from lc_assets.stages.rows.token_grid import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE

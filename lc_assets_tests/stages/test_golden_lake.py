@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from lc_assets.stages.longpack.longpack_settings import (
+from lc_assets.build.settings.longpack import (
     LongPackSettings,
     PackingSettings,
     ReferralReportSettings,

@@ -11,16 +11,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.tables import read_table
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.versions import Published
-from lc_assets.stages.claims import documents_files
-from lc_assets.stages.documents.document_settings import FilteringSettings
-from lc_assets.stages.tables import read_table
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.tokens.tokenizers import without_surrogates
 from lc_assets.vocabulary import SPLITS, Shard

@@ -16,6 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.checks import documents_files
+from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+    CheckInput,
+)
+from lc_assets.build.tables import read_all, read_table
 from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import Capture
@@ -26,9 +36,7 @@ from lc_assets.formats.archives.writing import index_lines
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import BuildContext, Built, CheckInput, check_input_of
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.html_index import (
     FILES_TABLE,
     STAGE,
@@ -37,10 +45,7 @@ from lc_assets.stages.links.html_index import (
     write_html_index,
 )
 from lc_assets.stages.links.link_tables import HTML_INDEX
-from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings, LongPackSettings
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import parse_recipe
-from lc_assets.stages.tables import read_all, read_table
 from lc_assets.text.links.page_keys import page_key, surt
 from lc_assets.vocabulary import parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context

@@ -12,7 +12,7 @@ import pytest
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.packing.similarity import Similarity
 from lc_assets.stages.packing import joined_texts
 from lc_assets.stages.packing.joined_texts import publish_packed

@@ -13,8 +13,13 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.models import open_models
-from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, with_thresholds
+from lc_assets.formats.lists.models import open_models
+from lc_assets.formats.lists.rule_files import (
+    parse_rules,
+    preset_names,
+    read_rules,
+    with_thresholds,
+)
 from lc_assets.stages.documents.explaining import explain_in_files
 from lc_assets.stages.documents.judging_runs import judge_corpus
 from lc_assets.stages.documents.stored_values import is_stored

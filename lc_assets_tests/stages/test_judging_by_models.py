@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats import models as language_model
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.models import open_language_model, open_models
-from lc_assets.formats.rule_files import parse_rules, read_rules
-from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.formats.lists import models as language_model
+from lc_assets.formats.lists.models import open_language_model, open_models
+from lc_assets.formats.lists.rule_files import parse_rules, read_rules
 from lc_assets.stages.documents.explaining import explain_in_files
 from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
 from lc_assets.stages.documents.judges import Judge
 from lc_assets.stages.documents.judging_runs import judge_corpus
 from lc_assets.stages.documents.measuring import models_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
-from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.columns import Offered, by_cost, values_of
 from lc_assets.text.rules.models import LANGUAGE, MODELLED, NO_MODELS, Models, said_languages

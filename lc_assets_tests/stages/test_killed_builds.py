@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.build.stage import BuildContext
 from lc_assets.errors import WorkerDied
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import (
     SNAPSHOTS,
@@ -267,9 +267,9 @@ KILLED_WITH_WORKERS = """
 import os, signal, sys
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.building import BuildContext
+from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.recipe import read_recipe
+from lc_assets.build.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 

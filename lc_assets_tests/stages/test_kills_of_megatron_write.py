@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import bin_path, idx_path
+from lc_assets.formats.megatron.idx import bin_path, idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.randomness import rng_for
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.lost_writes import cut_power

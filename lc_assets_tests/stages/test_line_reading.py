@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import CorruptFile
-from lc_assets.stages.line_reading import (
+from lc_assets.build.line_reading import (
     GROUP_LINES,
     read_some,
     write_in_groups,
     write_parts_in_groups,
 )
+from lc_assets.errors import CorruptFile
 
 N_LINES = 2 * GROUP_LINES + 7
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished, Unreachable
-from lc_assets.formats.grid import GridReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import stage_named

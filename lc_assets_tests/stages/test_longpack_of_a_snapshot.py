@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.longpack import ROOT_LINE
-from lc_assets.stages.building import check_input_of
 from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack import longpack_documents as longpack
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.longpack.page_index import PAGES_FILE, page_index
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.planning import plan

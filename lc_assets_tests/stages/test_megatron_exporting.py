@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron import megatron_exporting
 from lc_assets.stages.megatron.megatron_exporting import export_datasets, export_mds, export_nanogpt
 from lc_assets.tokens.dtypes import INT32, UINT16

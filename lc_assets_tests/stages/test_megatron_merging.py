@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
-from lc_assets.formats import megatron
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_idx import idx_bytes
+from lc_assets.formats.megatron import indexed as megatron
+from lc_assets.formats.megatron.idx import idx_bytes
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron.megatron_merging import data_sets_of, merge
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
 from lc_assets.tokens.dtypes import INT32, UINT16

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.stages.megatron import megatron_verifying
 from lc_assets.stages.megatron.megatron_receipts import Ids, receipt_path, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set

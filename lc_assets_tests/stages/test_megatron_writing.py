@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotWritable
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron import megatron_writing
 from lc_assets.stages.megatron.megatron_receipts import read_receipt
 from lc_assets.stages.megatron.megatron_settings import Writing, part_name, settle

@@ -6,14 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.settings.rows import MixSettings
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.mixing.blending import blend, normalise
 from lc_assets.stages.mixes.blended_mix import read_mix, table_of, write_blended_mix
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix, reads
-from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.stages.rows.row_settings import MixSettings
 
 AVAILABLE = {"a": 900, "b": 100, "c": 50}
 

@@ -9,10 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.stages.lineage.whereabouts import find_id
 from lc_assets.stages.mixes.blended_mix import (
     MIX_FILE,
@@ -24,10 +27,7 @@ from lc_assets.stages.mixes.blended_mix import (
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix
 from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import parse_recipe
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import read_table
 
 AVAILABLE = {"a": 900, "b": 100, "packed_rows/a": 400, "packed_rows/b": 1600}
 

@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages.building import check_input_of
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
@@ -24,11 +27,8 @@ from lc_assets.stages.deduplication.removed_documents import removed_ids, write_
 from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.deduplication.signature_index import write_signature_index
 from lc_assets.stages.documents.document_keys import write_document_keys
-from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.withdrawal.snapshot_withdrawals import write_snapshot_withdrawals
 from lc_assets.stages.withdrawal.withdrawn_documents import write_withdrawn_documents
 from lc_assets.text.duplicates.minhash import RPV2, signature

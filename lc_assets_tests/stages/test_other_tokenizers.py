@@ -8,16 +8,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.rows.token_grid import decoded_rows
-from lc_assets.stages.tables import read_table
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

@@ -13,28 +13,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.longpack import (
+    LongPackSettings,
+    PackingSettings,
+    UpsamplingSettings,
+)
+from lc_assets.build.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.named_tokenizers import text_of
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
-from lc_assets.stages.building import check_input_of
-from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack import longpack_documents as longpack
-from lc_assets.stages.longpack.longpack_settings import (
-    LongPackSettings,
-    PackingSettings,
-    UpsamplingSettings,
-)
 from lc_assets.stages.packing import packed_rows as packed
 from lc_assets.stages.packing import packing_writing
 from lc_assets.stages.packing.packed_claims import (
@@ -42,7 +43,6 @@ from lc_assets.stages.packing.packed_claims import (
     spans_are_megatrons_documents,
     the_method_kept_its_word,
 )
-from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, write_packing_tokens
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json

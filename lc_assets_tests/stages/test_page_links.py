@@ -12,6 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import (
+    audit,
+    check_input_of,
+)
+from lc_assets.build.settings.longpack import LongPackSettings, PageLinkSettings
+from lc_assets.build.shard_runs import do
+from lc_assets.build.tables import read_all, read_lines, read_table
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
@@ -19,16 +26,12 @@ from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links import page_linking, page_links
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_listing import list_links
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PageLinkSettings
-from lc_assets.stages.shard_runs import do
-from lc_assets.stages.tables import read_all, read_lines, read_table
 from lc_assets.text.html.guard import TOO_DEEP, TOO_MANY_ATTRIBUTES
 from lc_assets.text.links.links import LINKS_IN_LINKS, extract_links
 from lc_assets.text.links.links import page_links as page_links_of

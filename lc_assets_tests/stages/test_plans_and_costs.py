@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.stage import BuildContext
 from lc_assets.errors import CorruptFile, LcError, Mismatch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.costing import costs_of, rate_of
 from lc_assets.stages.planning import Plan, plan, runs_of
 from lc_assets.stages.rebuilding import PartitionFailed, rebuild
-from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     N_LONG,

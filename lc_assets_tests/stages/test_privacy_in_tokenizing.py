@@ -2,13 +2,13 @@
 
 import pytest
 
+from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.tables import FILTERED, TableWriter, read_table
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.stages.rows.row_settings import TokenizingSettings
-from lc_assets.stages.settings import PrivacySettings
-from lc_assets.stages.tables import FILTERED, TableWriter, read_table
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.tokens.token_documents import STAGE, TokenizeTask, tokenize_shard
 
 TEXTS = [

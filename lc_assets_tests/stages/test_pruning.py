@@ -9,10 +9,13 @@ import filelock
 import numpy as np
 import pytest
 
+from lc_assets.build.building import (
+    audit,
+    check_input_of,
+)
 from lc_assets.errors import Busy, NotPublished
 from lc_assets.lake.releases import gone_of, lake_of_release
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages.rows.row_settings import TokenizingSettings
-from lc_assets.stages.tables import FILTERED, TableWriter
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.tables import FILTERED, TableWriter
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.tokens import checked_tokenizing
 from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
 from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard

@@ -13,8 +13,8 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.formats.word_lists import read_special_words
+from lc_assets.formats.lists.word_lists import read_special_words
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.reports import referring
 from lc_assets.stages.reports.referring import (
     WITHOUT_SPANS,

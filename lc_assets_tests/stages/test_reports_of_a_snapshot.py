@@ -12,30 +12,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, NotPublished
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.formats.word_lists import read_special_words
-from lc_assets.lake.receipts import Fingerprint, receipt_of
-from lc_assets.lake.versions import write_receipt
-from lc_assets.randomness import rng_for
-from lc_assets.stages.building import check_input_of
-from lc_assets.stages.claims import documents_files
-from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
-from lc_assets.stages.longpack.longpack_settings import (
+from lc_assets.build.building import check_input_of
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.longpack import (
     LongPackSettings,
     PackingSettings,
     ReferralReportSettings,
 )
+from lc_assets.build.tables import FILTERED, read_all, read_table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.lists.word_lists import read_special_words
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
+from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import write_receipt
+from lc_assets.randomness import rng_for
+from lc_assets.stages.links.link_tables import SPANS
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import length_claims, referral_claims
 from lc_assets.stages.reports import length_report as lengths
 from lc_assets.stages.reports import referral_report as referrals
 from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
-from lc_assets.stages.tables import FILTERED, read_all, read_table
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard

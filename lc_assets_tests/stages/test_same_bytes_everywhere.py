@@ -19,13 +19,16 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import STAGING_PREFIX
-from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.rows.token_grid import rows_table
@@ -195,9 +198,9 @@ IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages.building import BuildContext
-from lc_assets.stages.recipe import read_recipe
+from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.build.stage import BuildContext
+from lc_assets.build.recipe import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all

@@ -7,17 +7,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.errors import BadInput, LcError, Mismatch
-from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
-from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import Recipe, parse_recipe, read_recipe
-from lc_assets.stages.rows.row_settings import (
+from lc_assets.build.recipe import Recipe, parse_recipe, read_recipe
+from lc_assets.build.settings.documents import Bounds, FilteringSettings
+from lc_assets.build.settings.rows import (
     GriddingSettings,
     MegatronSettings,
     MixSettings,
     TokenizingSettings,
 )
+from lc_assets.errors import BadInput, LcError, Mismatch
+from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.planning import plan
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_lake, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished

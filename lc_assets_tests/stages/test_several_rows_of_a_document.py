@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.stages.lineage.tracing import rows_where
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

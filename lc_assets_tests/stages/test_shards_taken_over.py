@@ -14,16 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lc_assets.build import shard_log as fates
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
 from lc_assets.formats.redpajama import listings
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_linked
-from lc_assets.stages import fates
-from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.decontamination.contaminated_documents import COMMON_FILE, INDEX, ITEMS_FILE
 from lc_assets.stages.deduplication import removed_documents as removals
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,

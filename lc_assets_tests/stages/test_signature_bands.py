@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.lake.lake import memoized
-from lc_assets.stages.building import check_input_of
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands

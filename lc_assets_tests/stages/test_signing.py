@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.documents import RawSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
@@ -18,7 +19,6 @@ from lc_assets.stages.deduplication.document_signatures import (
     sign_corpus,
     write_document_signatures,
 )
-from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature

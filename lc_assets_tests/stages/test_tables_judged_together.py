@@ -4,9 +4,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.stages import schemas
-from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import TOKENIZED
+from lc_assets.build import schemas
+from lc_assets.build.schemas import complaints_about
+from lc_assets.build.tables import TOKENIZED
 
 WORDS = {
     "url": "u",

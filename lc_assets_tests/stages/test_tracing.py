@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import stage_named
@@ -23,9 +25,7 @@ from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.lineage.tracing import Row
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.rows.longcrawl import write_longcrawl
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import write_token_grid
-from lc_assets.stages.tables import FILTERED
 from lc_assets.text.links.addresses import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context

@@ -10,18 +10,18 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.stages.lineage import packed_tracing, packed_whereabouts, tracing, whereabouts
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.mixes.blended_mix import read_mix, write_blended_mix
 from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
-from lc_assets.stages.rows.row_settings import MixSettings
-from lc_assets.stages.tables import read_table
 from lc_assets.text.links.addresses import normal, values_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS

@@ -12,9 +12,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from lc_assets.build.settings.documents import RawSettings
 from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.watching import TICK_SECONDS, state_of, survey
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, tiny_documents, tiny_upstream, write_shard

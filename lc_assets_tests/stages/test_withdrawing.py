@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.building import check_input_of
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.rows import MixSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.building import check_input_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication.removed_documents import removed_ids
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
-from lc_assets.stages.rows.row_settings import MixSettings
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines

@@ -8,15 +8,15 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.formats.withdrawal_lists import Withdrawal, append_withdrawal
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.packed_whereabouts import packed_by, pages_within
 from lc_assets.stages.longpack import longpack_documents as longpack
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.releases.pruning import carry_out, plan_purge
 from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
-from lc_assets.stages.rows.row_settings import MixSettings
-from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.withdrawal.holders import versions_with
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

@@ -9,8 +9,8 @@ import pytest
 
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron.megatron_merging import merge
 from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_writing import write_data_set

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.models import (
+from lc_assets.formats.lists.models import (
     open_language_model,
     open_line_model,
     open_perplexity_model,
@@ -93,7 +93,7 @@ def test_nothing_is_printed(capfd, tmp_path):
 
 
 def packaged():
-    from lc_assets.formats import models as language_model
+    from lc_assets.formats.lists import models as language_model
 
     return language_model._packaged()
 
@@ -107,7 +107,7 @@ def test_models_that_are_none_are_told(tmp_path, monkeypatch):
     (tmp_path / "changed.ftz").write_bytes(packaged().read_bytes()[:-1] + b"x")
     with pytest.raises(CorruptFile, match="has SHA-256"):
         open_line_model(tmp_path / "changed.ftz", must_be=open_language_model().digest)
-    monkeypatch.setattr("lc_assets.formats.models.PACKAGE", "no-such-package")
+    monkeypatch.setattr("lc_assets.formats.lists.models.PACKAGE", "no-such-package")
     with pytest.raises(BadInput, match="no-such-package is not installed"):
         packaged()
 

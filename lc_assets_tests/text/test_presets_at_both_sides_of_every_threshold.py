@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.models import open_models
-from lc_assets.formats.rule_files import preset_names, read_rules
+from lc_assets.formats.lists.models import open_models
+from lc_assets.formats.lists.rule_files import preset_names, read_rules
 from lc_assets.stages.documents.judges import Judge
 from lc_assets.text.rules.columns import by_cost, computable
 from lc_assets.text.rules.models import LANGUAGE, MODEL_MEASURES

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 
-from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.formats.lists.word_lists import read_word_lists
 from lc_assets.text.signals.names import (
     LINE_SIGNALS,
     LIST_SIGNALS,

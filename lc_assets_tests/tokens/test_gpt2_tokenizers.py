@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
+from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, disagreement, escape, without_surrogates
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES

@@ -17,8 +17,8 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, RESPONSES, HtmlPage, page_of
 from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import Block, Kinds, Members, Plain, blocks, opened
+from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.files import Piece, coalesced, cut_out
 
 Found = TypeVar("Found")
 

@@ -14,15 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.counts import Counts
-from lc_assets.formats.evaluations import evaluation_files
-from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.lake.digests import sha256_of_file
-from lc_assets.lake.staging import once
-from lc_assets.lake.versions import Published
-from lc_assets.publishing import finished, publish, publish_bytes
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    documents_files,
+    evenly_spaced,
+    reads_all_upstream_documents,
+    shard_counts_match,
+)
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.sharding import Reads, Sharding, documents_read
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -31,17 +37,17 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    documents_files,
-    evenly_spaced,
-    reads_all_upstream_documents,
-    shard_counts_match,
-)
+from lc_assets.build.tables import TableWriter, count_lines, read_lines, read_table
+from lc_assets.counts import Counts
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.lists.evaluations import evaluation_files
+from lc_assets.lake.digests import sha256_of_file
+from lc_assets.lake.staging import once
+from lc_assets.lake.versions import Published
+from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
     EVIDENCE,
@@ -55,10 +61,6 @@ from lc_assets.stages.decontamination.evidence import (
     write_items,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.sharding import Reads, Sharding, documents_read
-from lc_assets.stages.tables import TableWriter, count_lines, read_lines, read_table
 from lc_assets.text.contamination.grams import GramIndex
 from lc_assets.text.contamination.overlaps import (
     ContaminationRule,

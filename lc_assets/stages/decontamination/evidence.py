@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.tables import TableWriter, read_lines, write_table
 from lc_assets.errors import BadInput
-from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
+from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.publishing import publish
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.tables import TableWriter, read_lines, write_table
 from lc_assets.text.contamination.grams import GramIndex, GramSettings
 from lc_assets.text.contamination.indexing import build_index
 from lc_assets.text.contamination.overlaps import Overlap, Weigher, in_many_items, postings

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.build.tables import opened_table, read_table
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.lake.versions import Published
-from lc_assets.stages.tables import opened_table, read_table
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.vocabulary import parse_document_id
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, by_range
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import PLACE_BITS, read_bands, read_rows
 from lc_assets.text.duplicates.clusters import Numbers, are_among, star_pairs

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.tables import count_lines
 from lc_assets.counts import Counts
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.publishing import publish
@@ -31,7 +32,6 @@ from lc_assets.stages.deduplication.settings import (
     URL,
     Decision,
 )
-from lc_assets.stages.tables import count_lines
 from lc_assets.text.duplicates.clusters import Clusters
 from lc_assets.text.duplicates.keys import SOURCE, Preference
 

@@ -19,6 +19,29 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    documents_files,
+    reads_all_upstream_documents,
+    shard_counts_match,
+)
+from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.executor import Executor
@@ -34,31 +57,10 @@ from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
-    build,
-    later,
-    run_shards,
-)
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    documents_files,
-    reads_all_upstream_documents,
-    shard_counts_match,
-)
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.deduplication.candidates import SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.tables import TableWriter, read_lines, read_schema, read_table, write_table
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.banded_documents import bands_of, read_bands_manifest
@@ -22,7 +23,6 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, PAIRS, TEXT, URL
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.stages.tables import TableWriter, read_lines, read_schema, read_table, write_table
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
 _DOCUMENT_FACTS: Final = pa.schema([*FACTS, ("digest", pa.string())])

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.build.line_reading import regrouped
+from lc_assets.build.tables import count_lines, opened_table
 from lc_assets.execution.exchange import BucketWriter, by_hash, read_bucket
 from lc_assets.publishing import publish
-from lc_assets.stages.line_reading import regrouped
-from lc_assets.stages.tables import count_lines, opened_table
 from lc_assets.text.duplicates.clusters import Numbers, are_among
 
 LINES_AT_ONCE: Final = 1 << 16

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.text.duplicates.keys import ROW_BITS
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.queries import parquet, queries

@@ -21,11 +21,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     THIS_AND_OLDER,
     WORKERS,
     BuildContext,
@@ -34,10 +33,13 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
+from lc_assets.build.tables import read_lines, read_table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.banded_documents import (
     bands_of,
     documents_at,
@@ -55,8 +57,6 @@ from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import BANDS, ROWS, Means, Scheme
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.banded_documents import bands_of, documents_named
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted

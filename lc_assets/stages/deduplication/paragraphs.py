@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.tables import TableWriter, read_lines, read_schema
 from lc_assets.execution.executor import Executor
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.deciding import in_order
@@ -26,7 +27,6 @@ from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.settings import FACTS, Means
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.stages.tables import TableWriter, read_lines, read_schema
 from lc_assets.text.duplicates.keys import Preference
 from lc_assets.text.words import split_lines
 

@@ -35,12 +35,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lc_assets.counts import Counts
-from lc_assets.errors import NotPublished
-from lc_assets.lake.digests import digest_of
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import Read, Reads, documents_read
+from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     SAME_SNAPSHOT,
     WORKERS,
@@ -50,10 +50,14 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.tables import count_lines, read_lines, read_table
+from lc_assets.counts import Counts
+from lc_assets.errors import NotPublished
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
@@ -78,10 +82,6 @@ from lc_assets.stages.deduplication.settings import (
 )
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.line_reading import write_in_groups
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.sharding import Read, Reads, documents_read
-from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in

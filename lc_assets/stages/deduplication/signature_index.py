@@ -21,12 +21,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch
-from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
-from lc_assets.lake.staging import once
-from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -35,11 +37,14 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.build.tables import count_lines, read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.errors import Mismatch
+from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
+from lc_assets.lake.staging import once
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.banded_documents import (
     BANDED,
     BANDED_SHARDS,
@@ -61,9 +66,6 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.line_reading import write_in_groups
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import count_lines, read_table, write_table
 from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId
 

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart
 from lc_assets.stages.deduplication.meeting import DISTINCT
-from lc_assets.stages.tables import read_lines
 from lc_assets.text.duplicates.clusters import Numbers, Sets, similarities
 from lc_assets.text.duplicates.shingles import shingle_hashes
 

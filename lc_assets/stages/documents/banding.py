@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.build.tables import TableWriter
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.executor import Executor
@@ -36,13 +37,12 @@ from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.formats.rule_files import parse_rules
+from lc_assets.formats.lists.rule_files import parse_rules
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.documents.judges import Judge
 from lc_assets.stages.documents.judging import require_judgeable
 from lc_assets.stages.documents.stored_values import is_stored, read_values, values_schema
-from lc_assets.stages.tables import TableWriter
 from lc_assets.text.rules.rules import Rule, RuleSet, Shares, band
 
 NO_VALUE: Final = "no value"

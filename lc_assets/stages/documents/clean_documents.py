@@ -10,28 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lc_assets.counts import Counts
-from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.lake.digests import digest_of
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
-from lc_assets.sources.opening import file_source
-from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
+from lc_assets.build.building import (
     build,
-    later,
     run_shards,
 )
-from lc_assets.stages.claims import (
+from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
@@ -40,6 +23,31 @@ from lc_assets.stages.claims import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import Read, Reads, Sharding
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import (
+    read_lines,
+    read_table,
+)
+from lc_assets.counts import Counts
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
+from lc_assets.sources.opening import file_source
+from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
@@ -62,12 +70,6 @@ from lc_assets.stages.documents.clean_shards import (
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.sharding import Read, Reads, Sharding
-from lc_assets.stages.tables import (
-    read_lines,
-    read_table,
-)
 from lc_assets.vocabulary import SnapshotId
 
 

@@ -15,6 +15,19 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+)
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.tables import (
+    DROPPED,
+    FILTERED,
+    IDENTITY,
+    TableWriter,
+    read_lines,
+    read_schema,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.corpora.containers import json_line
@@ -24,10 +37,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.sources.files import FileSource, own_id
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    DROPPED_SUFFIX,
-)
 from lc_assets.stages.decontamination.contaminated_documents import Cutter
 from lc_assets.stages.deduplication.paragraphs import (
     NOTHING_LEFT,
@@ -36,15 +45,6 @@ from lc_assets.stages.deduplication.paragraphs import (
 )
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_inputs import require_unchanged
-from lc_assets.stages.settings import DecontaminationSettings
-from lc_assets.stages.tables import (
-    DROPPED,
-    FILTERED,
-    IDENTITY,
-    TableWriter,
-    read_lines,
-    read_schema,
-)
 
 JSON_SUFFIX: Final = ".jsonl.gz"
 TABLE_SUFFIX: Final = ".texts.parquet"

@@ -24,14 +24,19 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.counts import Counts
-from lc_assets.formats.key_index import KeyIndex, write_key_index
-from lc_assets.lake.lake import Lake
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
-from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    documents_files,
+    evenly_spaced,
+    reads_all_upstream_documents,
+)
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.line_reading import read_some, regrouped, write_parts_in_groups
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -40,20 +45,9 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    documents_files,
-    evenly_spaced,
-    reads_all_upstream_documents,
-)
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
-from lc_assets.stages.tables import (
+from lc_assets.build.tables import (
     COMPRESSION,
     FILTERED,
     IDENTITY,
@@ -64,6 +58,14 @@ from lc_assets.stages.tables import (
     read_schema,
     read_table,
 )
+from lc_assets.counts import Counts
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.staging import once
+from lc_assets.lake.versions import Published
+from lc_assets.publishing import publish
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 

@@ -23,6 +23,8 @@ from typing import Any, Final
 import msgspec
 import pyarrow.compute as pc
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
@@ -31,7 +33,6 @@ from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.documents.judges import Judge, in_order_of_cost
 from lc_assets.stages.documents.stored_values import (
     MAX_LINE_BYTES,
@@ -43,7 +44,6 @@ from lc_assets.stages.documents.stored_values import (
 )
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.lineage.tracing import lines_where
-from lc_assets.stages.tables import FILTERED
 from lc_assets.text.rules.columns import computable, require_computable, values_of
 from lc_assets.text.rules.line_rules import edited
 from lc_assets.text.rules.models import NO_MODELS, Models

@@ -13,29 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
-from lc_assets.formats.rule_files import read_rules, with_thresholds
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
-from lc_assets.sources.files import FileSource
-from lc_assets.sources.opening import file_source, upstream_of
-from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
+from lc_assets.build.building import (
     build,
-    later,
     run_shards,
 )
-from lc_assets.stages.claims import (
+from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
@@ -45,16 +27,36 @@ from lc_assets.stages.claims import (
     shard_counts_match,
     tables_fit,
 )
-from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.settings.documents import Bounds, FilteringSettings
+from lc_assets.build.sharding import Sharding
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import read_all
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
+from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
+from lc_assets.sources.files import FileSource
+from lc_assets.sources.opening import file_source, upstream_of
+from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.documents.measuring import lists_of, models_of
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.documents.shard_filtering import NO_TEXT, filter_shard
 from lc_assets.stages.documents.shard_inputs import SKIPPED, UNIQUE, FilterTask, reads_of_shards
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, the_sweeps_meet_the_counts
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.sharding import Sharding
-from lc_assets.stages.tables import read_all
 from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import SCALARS

@@ -30,13 +30,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.settings.common import NO_MODEL_SETTINGS, ModelSettings
+from lc_assets.build.settings.documents import NO_LIST_SETTINGS, ListSettings
+from lc_assets.build.tables import COMPRESSION, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import publish
-from lc_assets.stages.documents.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.documents.judges import Judge, Judged, Values
 from lc_assets.stages.documents.measuring import lists_of, models_of
 from lc_assets.stages.documents.stored_values import (
@@ -46,8 +48,6 @@ from lc_assets.stages.documents.stored_values import (
     values_schema,
 )
 from lc_assets.stages.documents.sweeping import table_of
-from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
-from lc_assets.stages.tables import COMPRESSION, write_table
 from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.models import NO_MODELS, Models
 from lc_assets.text.rules.rules import Complaint, RuleSet

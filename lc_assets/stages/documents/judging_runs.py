@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import msgspec
 
+from lc_assets.build.settings.common import NO_MODEL_SETTINGS, ModelSettings
+from lc_assets.build.settings.documents import NO_LIST_SETTINGS, ListSettings
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
-from lc_assets.stages.documents.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.documents.judges import in_order_of_cost
 from lc_assets.stages.documents.judging import ASKED, JudgeTask, judge_file
 from lc_assets.stages.documents.measuring import lists_of, models_of
 from lc_assets.stages.documents.stored_values import is_stored, require_stored
 from lc_assets.stages.documents.sweeping import total_sweep
-from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.text.rules.rules import RuleSet

@@ -17,14 +17,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.build.settings.common import ModelSettings
+from lc_assets.build.settings.documents import ListSettings
 from lc_assets.formats.corpora.records import CorpusDocument, as_float
-from lc_assets.formats.models import open_models
+from lc_assets.formats.lists.models import open_models
+from lc_assets.formats.lists.word_lists import read_word_lists
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES, ccnet_signals
-from lc_assets.formats.word_lists import read_word_lists
-from lc_assets.stages.documents.document_settings import ListSettings
 from lc_assets.stages.documents.verdicts import Verdicts
-from lc_assets.stages.settings import ModelSettings
 from lc_assets.text.links.addresses import host_of
 from lc_assets.text.rules.columns import Offered, values_of
 from lc_assets.text.rules.line_rules import LineRules, edit, line_rules_of
@@ -45,7 +45,7 @@ def lists_of(settings: ListSettings) -> WordLists:
     written since.
 
     Raises:
-        BadInput: as `lc_assets.formats.word_lists.read_word_lists`.
+        BadInput: as `lc_assets.formats.lists.word_lists.read_word_lists`.
     """
     return _read_lists(
         settings,
@@ -60,7 +60,7 @@ def models_of(settings: ModelSettings, columns: Collection[str]) -> Models:
     as the lists are.
 
     Raises:
-        BadInput: as `lc_assets.formats.models.open_models`; a model that is needed and not named is
+        BadInput: as `lc_assets.formats.lists.models.open_models`; a model that is needed and not named is
             merely absent.
         CorruptFile: as well.
     """

@@ -12,6 +12,19 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.building import build
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.stage import (
+    UPSTREAM,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
@@ -21,19 +34,6 @@ from lc_assets.sources.opening import Source, file_source, upstream_of
 from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages import watching
-from lc_assets.stages.building import (
-    UPSTREAM,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
-    build,
-    later,
-)
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId, parse_document_id
 
 MANIFEST_FILE = "manifest.parquet"

@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
+from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
@@ -28,7 +30,6 @@ from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
 from lc_assets.sources.files import FileSource, own_id
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.stages.documents.measuring import (
     Survivors,
     described,
@@ -57,7 +58,6 @@ from lc_assets.stages.documents.verdicts import (
     UNREADABLE,
     Verdicts,
 )
-from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, write_table
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import Complaint, RuleSet

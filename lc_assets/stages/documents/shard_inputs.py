@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.sharding import Read, Reads
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.duplicates import read_duplicates
@@ -20,12 +22,10 @@ from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.sources.files import FileSource
-from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.measuring import lists_of, models_of, record_offers
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.verdicts import Verdicts
-from lc_assets.stages.sharding import Read, Reads
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS

@@ -16,8 +16,8 @@ from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.lists.word_lists import read_word_lists
 from lc_assets.formats.redpajama.signal_lines import SUFFIX, signals_line, write_signal_lines
-from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.publishing import publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.text.signals.names import WordLists
@@ -35,7 +35,7 @@ class Signalling:
     Attributes:
         language: of every document; by default what each record says.
         text_field: where a record's text is; by default as `read_corpus` finds it.
-        stop_words: path of a list, or none; see `lc_assets.formats.word_lists`.
+        stop_words: path of a list, or none; see `lc_assets.formats.lists.word_lists`.
         bad_words: as well.
         domains: as well.
     """

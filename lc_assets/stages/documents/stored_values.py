@@ -22,11 +22,11 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.tables import read_lines as read_table_lines
+from lc_assets.build.tables import read_schema
 from lc_assets.errors import UNDECODABLE, BadInput
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import read_signals
-from lc_assets.stages.tables import read_lines as read_table_lines
-from lc_assets.stages.tables import read_schema
 from lc_assets.text.rules.rules import LineEdit, RuleSet
 from lc_assets.text.signals.names import SCALARS
 from lc_assets.vocabulary import Shard, parse_document_id

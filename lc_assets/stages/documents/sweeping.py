@@ -17,14 +17,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
+from lc_assets.build.schemas import complaints_about
+from lc_assets.build.stage import (
+    CheckInput,
+    CheckResult,
+)
+from lc_assets.build.tables import SWEEP, count_lines, read_table
 from lc_assets.publishing import finished
-from lc_assets.stages.building import CheckInput, CheckResult
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, dropped_files
 from lc_assets.stages.documents.measuring import Survivors
 from lc_assets.stages.documents.shard_inputs import FilterTask
 from lc_assets.stages.documents.verdicts import Verdicts
-from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import SWEEP, count_lines, read_table
 from lc_assets.text.rules.sweeps import Sweep, sweep
 
 SWEEP_SUFFIX = ".sweep.parquet"

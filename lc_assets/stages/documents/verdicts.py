@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.stages.tables import DROPPED
 from lc_assets.text.rules.rules import Complaint, RuleSet, judge_columns
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)

@@ -11,16 +11,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from lc_assets.build.checks import DROPPED_SUFFIX
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.line_reading import read_some
+from lc_assets.build.tables import KEYED
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.claims import DROPPED_SUFFIX
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.documents.document_keys import documents_of, keyed_documents
-from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.line_reading import read_some
 from lc_assets.stages.lineage.row_lineage import RowIndex
 from lc_assets.stages.lineage.tracing import Row, lines_where
-from lc_assets.stages.tables import KEYED
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 

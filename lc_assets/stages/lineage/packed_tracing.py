@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.build.line_reading import read_some
 from lc_assets.errors import BadInput
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published
-from lc_assets.stages.line_reading import read_some
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.vocabulary import SPLITS
 

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.build.tables import mapped_table, read_table
 from lc_assets.errors import LcError
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.histories import documents_by
@@ -27,7 +28,6 @@ from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.mixes.blended_mix import Mix, MixSource
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.releases.serving import behind
-from lc_assets.stages.tables import mapped_table, read_table
 from lc_assets.stages.tokens.packing_tokens import LABEL
 from lc_assets.text.links.addresses import Kind
 from lc_assets.tokens.orders import places_of

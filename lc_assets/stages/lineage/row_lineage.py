@@ -26,12 +26,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.formats.key_index import KeyIndex, write_key_index
-from lc_assets.lake.lake import Lake
-from lc_assets.lake.versions import Published
-from lc_assets.randomness import keyed_u64
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     Built,
@@ -39,17 +37,19 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
+from lc_assets.build.tables import ROWS, read_table
+from lc_assets.counts import Counts
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
+from lc_assets.randomness import keyed_u64
 from lc_assets.stages.deduplication.removed_documents import REMOVALS
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
-from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
-from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.text.links.addresses import keys_of_documents
 from lc_assets.vocabulary import SPLITS, SnapshotId
 

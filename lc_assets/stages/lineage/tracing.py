@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.npy import read_npy
-from lc_assets.formats.order import GlobalOrder, require_split
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.arrays.order import GlobalOrder, require_split
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published

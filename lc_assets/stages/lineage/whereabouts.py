@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.npy import read_npy
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.build.tables import ROWS, read_table
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import GptIndex
@@ -28,7 +29,6 @@ from lc_assets.stages.lineage.row_lineage import current_index
 from lc_assets.stages.lineage.tracing import Row, grid_behind, row_from
 from lc_assets.stages.mixes.blended_mix import Mix, MixSource, read_mix
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.text.links.addresses import Kind, normal, values_of
 from lc_assets.tokens.orders import place_of, places_of
 from lc_assets.vocabulary import parse_document_id

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.formats.archives.paths import Kind
-from lc_assets.formats.npy import write_npy
+from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.link_tables import HTML_INDEX

@@ -21,13 +21,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from lc_assets.build.settings.longpack import HtmlIndexSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.build.tables import read_lines
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, Kind, kind_of, listed_paths
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
-from lc_assets.stages.building import BuildContext
 from lc_assets.stages.links.link_tables import CRAWL_FILES
-from lc_assets.stages.longpack.longpack_settings import HtmlIndexSettings
-from lc_assets.stages.tables import read_lines
 
 FILES_TABLE: Final = "crawl_files.parquet"
 

@@ -19,6 +19,30 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    documents_files,
+    evenly_spaced,
+    reads_all_upstream_documents,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.schemas import complaints_about
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import count_lines, read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.archives.fetching import Spot, pages_at
@@ -31,25 +55,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages import watching
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
-    build,
-    later,
-    run_shards,
-)
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    documents_files,
-    evenly_spaced,
-    reads_all_upstream_documents,
-)
 from lc_assets.stages.deduplication.queries import Queries, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -77,9 +82,6 @@ from lc_assets.stages.links.page_captures import (
     find_captures,
 )
 from lc_assets.stages.links.page_documents import NO_ADDRESS, DocumentsTask, note_documents
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import count_lines, read_lines, read_table, write_table
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 

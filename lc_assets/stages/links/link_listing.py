@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.tables import TableWriter
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import contained, processing
@@ -32,7 +33,6 @@ from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS, warm_up
-from lc_assets.stages.tables import TableWriter
 from lc_assets.text.links.links import Extractor, page_links
 from lc_assets.text.links.page_keys import key_host, page_key
 from lc_assets.text.links.targets import Targets, targets_of

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.tables import TableWriter
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
     Capture,
@@ -27,8 +28,8 @@ from lc_assets.formats.archives.captures import (
 from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.npy import read_npy
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.stages.links.crawl_files import paths_of
@@ -39,7 +40,6 @@ from lc_assets.stages.links.page_documents import (
     wanted_file,
     working_table,
 )
-from lc_assets.stages.tables import TableWriter
 from lc_assets.text.links.page_keys import page_key
 
 CAPTURES: Final = pa.schema(

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import timestamp_of
 from lc_assets.formats.archives.paths import Kind
@@ -27,8 +29,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
-from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.text.links.page_keys import page_key, surt
 
 DOCUMENTS: Final = pa.schema(

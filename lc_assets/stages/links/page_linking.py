@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import Spot, pages_at
@@ -25,7 +26,6 @@ from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
-from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
 from lc_assets.text.links.targets import Targets, targets_of
 

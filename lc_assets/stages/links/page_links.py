@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lc_assets.counts import Counts
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
-from lc_assets.packing.turns import roots_drawn_by
-from lc_assets.publishing import finished
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -24,11 +25,14 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
+from lc_assets.build.tables import count_lines, read_lines, read_table
+from lc_assets.counts import Counts
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
+from lc_assets.packing.turns import roots_drawn_by
+from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -43,8 +47,6 @@ from lc_assets.stages.links.page_linking import (
     LinksTask,
     find_links,
 )
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import REASONS
 from lc_assets.vocabulary import SnapshotId

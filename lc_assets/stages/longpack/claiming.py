@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import PART_TOKENS
@@ -22,7 +24,6 @@ from lc_assets.stages.deduplication.queries import Queries, parquet, queries, qu
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.dealing import HELD_TABLE, TAIL_OFFERS, Deal, deal
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import (
     UNTOKENIZABLE,
     Draws,
@@ -33,7 +34,6 @@ from lc_assets.stages.longpack.pages import (
 )
 from lc_assets.stages.longpack.resolving import number_pages, publish_needed, resolve
 from lc_assets.stages.longpack.writing import publish_claims
-from lc_assets.stages.tables import write_table
 from lc_assets.tokens.tokenizers import TextEncoding
 
 OTHER_SIDE: Final = "on the other side of the held-out split"
@@ -56,7 +56,7 @@ class Claims:
     """Claims to be made.
 
     Attributes:
-        documents: tables of documents with the columns of `lc_assets.stages.tables.FILTERED`.
+        documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         removed: tables with a column ``id`` of documents that take no part.
         folder: whose ``.scratch`` hold what is needed on the way.

@@ -18,17 +18,17 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import FILTERED, TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, HtmlPage, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.publishing import publish
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.pages import TITLE_CHARS
-from lc_assets.stages.tables import FILTERED, TableWriter, read_lines
 from lc_assets.text.html.page_text import Quality, page_text
 from lc_assets.text.links.links import Extractor, PageLinks, page_links
 from lc_assets.text.links.page_keys import key_host, page_key

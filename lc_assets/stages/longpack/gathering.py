@@ -19,14 +19,15 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import FILTERED, TableWriter, read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.link_tables import SPANS
@@ -34,7 +35,6 @@ from lc_assets.stages.longpack.claiming import Run
 from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpack.pages import stem_of
 from lc_assets.stages.longpack.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
-from lc_assets.stages.tables import FILTERED, TableWriter, read_lines, read_table
 
 SPANS_SUFFIX: Final = ".spans.parquet"
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.build.tables import read_all
 from lc_assets.counts import Counts
 from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth
 from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.stages.tables import read_all
 
 MEASURES: Final = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
 

@@ -19,17 +19,17 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import packed_documents_of
 from lc_assets.stages.longpack.placing import by_file
 from lc_assets.stages.longpack.writing import numbered_rows
-from lc_assets.stages.tables import read_lines
 
 JSON_SUFFIX: Final = ".jsonl.gz"
 

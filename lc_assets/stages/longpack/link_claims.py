@@ -16,11 +16,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.counts import Counts
-from lc_assets.formats.named_tokenizers import vocabulary_of
-from lc_assets.packing.longpack import PART_TOKENS
-from lc_assets.packing.turns import roots_drawn_by
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import documents_files
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -29,11 +31,13 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import documents_files
+from lc_assets.build.tables import count_lines, read_lines
+from lc_assets.counts import Counts
+from lc_assets.formats.tokenizers.named import vocabulary_of
+from lc_assets.packing.longpack import PART_TOKENS
+from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.stages.deduplication.queries import Queries
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
@@ -43,8 +47,6 @@ from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.auditing import asking, how_many, on_two_sides
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.pages import Draws
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.tables import count_lines, read_lines
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "claims.parquet"

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.counts import Counts
-from lc_assets.formats.key_index import KeyIndex
-from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
-from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
-from lc_assets.publishing import finished
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -27,11 +28,14 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
+from lc_assets.build.tables import FILTERED, count_lines, read_lines
+from lc_assets.counts import Counts
+from lc_assets.formats.key_index import KeyIndex
+from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
+from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
+from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack import link_claims
@@ -50,8 +54,6 @@ from lc_assets.stages.longpack.page_index import (
     write_page_index,
 )
 from lc_assets.stages.longpack.pages import n_tokens_of
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import FILTERED, count_lines, read_lines
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 READ_AGAIN: Final = 12

@@ -23,6 +23,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
@@ -31,7 +34,6 @@ from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.packing.lengths import BucketCount, Growth, bucket_counts
 from lc_assets.publishing import finished, publish_bytes
-from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.longpack.claiming import Claims, claim_links
@@ -55,9 +57,7 @@ from lc_assets.stages.longpack.json_lines import (
     write_lines,
     write_rest,
 )
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import FACTS, Draws
-from lc_assets.stages.tables import read_all
 from lc_assets.text.html.page_text import Quality
 from lc_assets.text.links.links import Extractor
 

@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import one_line
 from lc_assets.packing.turns import are_roots, root_ranks
 from lc_assets.publishing import publish
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.orders import heldout

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 

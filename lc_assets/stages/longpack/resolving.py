@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import PAGES
 from lc_assets.stages.longpack.placing import by_file
 from lc_assets.stages.longpack.writing import numbered_rows

@@ -3,7 +3,7 @@ whether it would.
 
 Here: reading the data sets, building, comparing. Not here: the names
     (`lc_assets.mixing.cache_names`), the files
-(`lc_assets.formats.gpt_index`), launch arguments (`lc_assets.formats.launch_arguments`).
+(`lc_assets.formats.megatron.gpt_index`), launch arguments (`lc_assets.formats.megatron.launch_arguments`).
 """
 
 import errno
@@ -20,7 +20,7 @@ import numpy as np
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
-from lc_assets.formats.gpt_index import (
+from lc_assets.formats.megatron.gpt_index import (
     PrefixFacts,
     entry_shapes,
     missing_files,
@@ -28,8 +28,8 @@ from lc_assets.formats.gpt_index import (
     write_entry,
     write_manifest,
 )
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import bin_path, idx_path
+from lc_assets.formats.megatron.idx import bin_path, idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import Blend, blend, blend_all, counts
 from lc_assets.mixing.cache_names import (
     WHOLE,

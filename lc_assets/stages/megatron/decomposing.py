@@ -16,8 +16,8 @@ import numpy as np
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_idx import idx_path
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.packing.decomposition import decomposed
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
 

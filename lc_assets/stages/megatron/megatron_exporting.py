@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.publishing import flush, publish, staging_path
 from lc_assets.stages.megatron.megatron_merging import Stretch, cut
 from lc_assets.tokens.dtypes import UINT16, as_dtype

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import write_npy
+from lc_assets.formats.arrays.npy import write_npy
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import blend, blend_all, counts, for_uint8, normalise
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs

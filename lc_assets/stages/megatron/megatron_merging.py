@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron_idx import idx_path
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron.megatron_receipts import (
     DataSetReceipt,
     Ids,

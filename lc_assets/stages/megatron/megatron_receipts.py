@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import bin_path, idx_path
+from lc_assets.formats.megatron.idx import bin_path, idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.publishing import publish_bytes

@@ -9,14 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.lake.versions import Published
-from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.recipe import plain
+from lc_assets.build.settings.rows import MegatronSettings
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -25,11 +21,15 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
-from lc_assets.stages.recipe import plain
-from lc_assets.stages.rows.row_settings import MegatronSettings
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.lake.versions import Published
+from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS, SnapshotId

@@ -14,8 +14,8 @@ import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES
-from lc_assets.formats.named_tokenizers import located, vocabulary_of
-from lc_assets.formats.tokenizer_files import Vocabulary
+from lc_assets.formats.tokenizers.files import Vocabulary
+from lc_assets.formats.tokenizers.named import located, vocabulary_of
 from lc_assets.stages.megatron.megatron_receipts import Ids
 from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
@@ -28,7 +28,7 @@ class Writing:
 
     Attributes:
         tokenizer: a name, a file, a folder or a model of the hub
-            (`lc_assets.formats.named_tokenizers.located`).
+            (`lc_assets.formats.tokenizers.named.located`).
         append_eod: end every document with the tokenizer's end of text.
         dtype: ``auto``, ``uint16`` or ``int32`` (`lc_assets.tokens.dtypes`).
         text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``.

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import bin_path, idx_path
+from lc_assets.formats.megatron.idx import bin_path, idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.receipts import has_valid_checksum
 from lc_assets.stages.megatron.megatron_receipts import DataSetReceipt, read_receipt, receipt_path

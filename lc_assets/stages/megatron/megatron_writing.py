@@ -40,8 +40,8 @@ from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.megatron import MegatronWriter, put_in_place
-from lc_assets.formats.megatron_idx import bin_path, idx_path
+from lc_assets.formats.megatron.idx import bin_path, idx_path
+from lc_assets.formats.megatron.indexed import MegatronWriter, put_in_place
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
 from lc_assets.stages.megatron.megatron_merging import join

@@ -13,18 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
-from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.megatron_idx import idx_path, read_index
-from lc_assets.formats.npy import read_npy, write_npy
-from lc_assets.lake.receipts import decode_json, encode_json
-from lc_assets.lake.versions import Published
-from lc_assets.mixing.blending import whole_epoch_at
-from lc_assets.mixing.continuing import lengthened
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index
-from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.recipe import Recipe, plain, require_whole_rows
+from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     Built,
@@ -32,9 +23,19 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
+from lc_assets.counts import Counts
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.megatron.idx import idx_path, read_index
+from lc_assets.lake.receipts import decode_json, encode_json
+from lc_assets.lake.versions import Published
+from lc_assets.mixing.blending import whole_epoch_at
+from lc_assets.mixing.continuing import lengthened
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.megatron.megatron_rows import STAGE as MEGATRON_ROWS
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.mixes.mix_plans import (
@@ -48,7 +49,6 @@ from lc_assets.stages.mixes.mix_plans import (
     source_name,
 )
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
-from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
 
 MIX_FILE = "mix.json"
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.settings.rows import MixSettings, Part
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import (
     Blend,
@@ -25,8 +27,6 @@ from lc_assets.mixing.blending import (
 )
 from lc_assets.mixing.continuing import continued_blend
 from lc_assets.stages.megatron.megatron_rows import require_sensible
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.rows.row_settings import MixSettings, Part
 
 NO_SAMPLES = (
     "without training samples (no training row, or fewer tokens in all rows together "

@@ -16,14 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import idx_path
+from lc_assets.build.checks import by_chunk, evenly_spaced
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.stage import (
+    CheckInput,
+    CheckResult,
+)
+from lc_assets.build.tables import read_schema, read_table
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
-from lc_assets.stages.building import CheckInput, CheckResult
-from lc_assets.stages.claims import by_chunk, evenly_spaced
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.packing.packing_documents import PackingDocuments, read_documents
 from lc_assets.stages.packing.packing_gathering import gather_pieces
 from lc_assets.stages.packing.packing_plans import (
@@ -34,7 +38,6 @@ from lc_assets.stages.packing.packing_plans import (
     taken,
 )
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
-from lc_assets.stages.tables import read_schema, read_table
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS: Final = 64

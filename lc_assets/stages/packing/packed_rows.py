@@ -13,28 +13,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.formats.packed_spans import PackedSpans
-from lc_assets.lake.versions import Published
-from lc_assets.packing.cutting import Ends
-from lc_assets.packing.methods import CUT_AT_ENDS
-from lc_assets.packing.pieces import Balance, Packing, balance
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import reads_all_upstream_documents
+from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import reads_all_upstream_documents
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
+from lc_assets.build.tables import opened_table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.lake.versions import Published
+from lc_assets.packing.cutting import Ends
+from lc_assets.packing.methods import CUT_AT_ENDS
+from lc_assets.packing.pieces import Balance, Packing, balance
 from lc_assets.stages.packing.packed_claims import (
     every_token_is_packed_as_often_as_asked,
     packed_train_and_heldout_share_nothing,
@@ -48,8 +52,6 @@ from lc_assets.stages.packing.packing_ends import ends_tasks, find_ends, read_en
 from lc_assets.stages.packing.packing_plans import drawn_by, ended_lengths, plan_packing, source_of
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
-from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.tables import opened_table
 from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
 from lc_assets.vocabulary import SPLITS, SnapshotId
 

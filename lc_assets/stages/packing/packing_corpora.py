@@ -24,6 +24,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.tables import TableWriter, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.executor import Executor
@@ -31,13 +34,11 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.methods import CUT_AT_ENDS, KEEP_ORDER
 from lc_assets.packing.pieces import Balance, balance, covered_as_often
 from lc_assets.publishing import publish
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.megatron.megatron_settings import Settled
 from lc_assets.stages.megatron.megatron_writing import EMPTY
 from lc_assets.stages.packing.packing_documents import (
@@ -57,7 +58,6 @@ from lc_assets.stages.packing.packing_plans import (
 )
 from lc_assets.stages.packing.packing_texts import write_texts
 from lc_assets.stages.packing.packing_writing import Vocabulary, run_tasks, write_plan
-from lc_assets.stages.tables import TableWriter, read_table
 from lc_assets.stages.tokens.checked_tokenizing import GAVE_UP, SpotCheck, tokenize_checked
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.tables import read_table
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.tables import read_table
 
 DOCUMENTS: Final = pa.schema(
     [

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.counts import Counts
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_idx import idx_path
-from lc_assets.formats.named_tokenizers import sentence_flags
-from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.named import sentence_flags
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.cutting import Ends, ends_in, spacing

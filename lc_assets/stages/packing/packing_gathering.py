@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_stretches import read_stretches
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.megatron.stretches import read_stretches
 from lc_assets.stages.rows.gathering import GATHERING_THREADS
 
 COLUMNS: Final = ("token_shard", "document", "document_start", "document_stop", "n_tokens")

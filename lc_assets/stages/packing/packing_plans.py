@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, numbered
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.packing.packing_documents import (
     DOCUMENTS,
     LINES_AT_ONCE,

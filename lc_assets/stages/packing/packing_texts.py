@@ -17,18 +17,18 @@ import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
+from lc_assets.build.tables import opened_table
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
+from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.corpora.containers import write_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.grid_layout import grid_dtype
-from lc_assets.formats.named_tokenizers import text_of
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_gathering import gather_pieces
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary
-from lc_assets.stages.tables import opened_table
 
 FOLDER: Final = "texts"
 PARTED_BY: Final = "\n\n"

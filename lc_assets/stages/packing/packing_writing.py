@@ -17,18 +17,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.build.tables import COMPRESSION, opened_table
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import create_grid, plan_bands, write_band
-from lc_assets.formats.grid_layout import (
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,
     SHARD_ROWS,
     SHARD_TOKENS,
     GridLayout,
     grid_dtype,
 )
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.lake.staging import once
 from lc_assets.packing.pieces import Packing
@@ -37,7 +38,6 @@ from lc_assets.stages.packing.packing_documents import PackingDocuments
 from lc_assets.stages.packing.packing_gathering import COLUMNS, gather_pieces
 from lc_assets.stages.packing.packing_plans import span_lines
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
-from lc_assets.stages.tables import COMPRESSION, opened_table
 from lc_assets.tokens.dtypes import megatron_dtype
 
 MOST_PIECES: Final = 1 << 16

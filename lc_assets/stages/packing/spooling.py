@@ -24,14 +24,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.publishing import STAGING_PREFIX, finished, publish
-from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.tokens.tokenizers import Tokenizer, without_surrogates
 
 SPOOLED: Final = pa.schema(

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.build.tables import read_table
 from lc_assets.errors import NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import Located, located
@@ -26,7 +27,6 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.releasing import described, pinned_now
 from lc_assets.stages.releases.serving import GRIDS_OF
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import read_table
 
 NOW = "now"
 """Names what is published now, in place of a release."""

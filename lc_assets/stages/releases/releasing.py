@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lc_assets.errors import Mismatch, NotPublished
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.receipts import with_checksum

@@ -16,20 +16,20 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import CheckResult
+from lc_assets.build.tables import read_table
 from lc_assets.errors import NotPublished
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.building import CheckResult
-from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, read_mix
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_STAGE
 from lc_assets.stages.withdrawal.withdrawn_documents import entries_of, withdrawn_lines
 from lc_assets.text.links.addresses import Kind, values_of

@@ -22,12 +22,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
-from lc_assets.lake.lake import GLOBAL
-from lc_assets.lake.receipts import decode_json, encode_json
-from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.recipe import plain
+from lc_assets.build.settings.card import CardSettings
+from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     UNPARTITIONED,
     BuildContext,
@@ -36,13 +34,15 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
+from lc_assets.counts import Counts
+from lc_assets.errors import CorruptFile
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.receipts import decode_json, encode_json
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.mixes.blended_mix import STAGE as BLENDED_MIX
-from lc_assets.stages.recipe import plain
 from lc_assets.stages.reports import drawing
-from lc_assets.stages.reports.card_settings import CardSettings
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.stages.reports.markdown import cell
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL

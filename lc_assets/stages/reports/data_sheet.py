@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from lc_assets.formats.order import GlobalOrder
+from lc_assets.build.tables import read_table
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.token_grid import ROWS_FILE, decoded_rows
-from lc_assets.stages.tables import read_table
 
 LENGTH_BINS = tuple(2**k for k in range(10, 25))
 """Lower ends of the bins of documents' lengths, in tokens."""

@@ -21,14 +21,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.named_tokenizers import text_of
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.tables import read_lines, read_table
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.referrals.concepts import Part
 
 NATURAL: Final = "natural"

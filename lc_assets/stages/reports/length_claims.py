@@ -11,14 +11,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN, tokenizer_of
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.build.stage import (
+    CheckInput,
+    CheckResult,
+)
+from lc_assets.build.tables import read_lines, read_table
+from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, tokenizer_of
 from lc_assets.packing.lengths import bucket_counts
 from lc_assets.publishing import finished
-from lc_assets.stages.building import CheckInput, CheckResult
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.stages.reports.document_sets import LONGPACK, NATURAL, PACKED, SETS, STAGE_OF_SET
 from lc_assets.stages.reports.report_tables import LENGTH_SHARES
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.referrals.tables import LENGTHS as LOWER
 from lc_assets.text.referrals.tables import group_names
 from lc_assets.tokens.tokenizers import escape

@@ -16,23 +16,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.lake.staging import once
-from lc_assets.packing.lengths import growth
-from lc_assets.publishing import publish
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
+from lc_assets.build.tables import TableWriter, read_lines, write_table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.lake.staging import once
+from lc_assets.packing.lengths import growth
+from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -41,7 +45,6 @@ from lc_assets.stages.longpack.growing import roots_tried
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.document_sets import (
     LONGPACK,
     NATURAL,
@@ -61,7 +64,6 @@ from lc_assets.stages.reports.length_claims import (
     the_shares_are_those_of_the_lengths,
 )
 from lc_assets.stages.reports.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
-from lc_assets.stages.tables import TableWriter, read_lines, write_table
 from lc_assets.stages.tokens.token_documents import params_of
 from lc_assets.text.referrals.tables import LENGTHS as LOWER
 from lc_assets.text.referrals.tables import group_names, group_of

@@ -12,11 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.word_lists import digest_of_words, read_special_words
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
+from lc_assets.build.stage import (
+    CheckInput,
+    CheckResult,
+)
+from lc_assets.build.tables import read_lines, read_table
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.lists.word_lists import digest_of_words, read_special_words
 from lc_assets.publishing import finished
-from lc_assets.stages.building import CheckInput, CheckResult
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.reports.document_sets import (
     LONGPACK,
     NATURAL,
@@ -28,7 +32,6 @@ from lc_assets.stages.reports.document_sets import (
     texts_of,
 )
 from lc_assets.stages.reports.report_tables import DENSITIES, REFERRALS
-from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.referrals.concepts import LexicalConcepts
 from lc_assets.text.referrals.referrals import ReferralCounts, bucket_names, count_referrals
 from lc_assets.text.referrals.tables import (

@@ -17,27 +17,30 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lc_assets.counts import Counts
-from lc_assets.formats.word_lists import digest_of_words, read_special_words
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
-from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
+from lc_assets.build.tables import TableWriter, read_lines, read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.formats.lists.word_lists import digest_of_words, read_special_words
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.staging import once
+from lc_assets.publishing import publish
+from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.document_sets import (
     NATURAL,
     PACKED,
@@ -60,7 +63,6 @@ from lc_assets.stages.reports.referral_claims import (
 )
 from lc_assets.stages.reports.referring import Measuring, finder_of, line_of
 from lc_assets.stages.reports.report_tables import COMMON_WORDS, DENSITIES, REFERRALS
-from lc_assets.stages.tables import TableWriter, read_lines, read_table, write_table
 from lc_assets.text.referrals.concepts import Background, LexicalConcepts
 from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.text.referrals.tables import group_names, group_of

@@ -17,19 +17,19 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
-from lc_assets.formats.word_lists import read_special_words
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.publishing import publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.report_tables import REFERRALS
-from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.text.referrals.concepts import Background, Concepts, LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import (
     DISTANCES,
@@ -60,7 +60,7 @@ class Measuring:
             its spans are known.
         max_df: share of a corpus's pieces from which a word is common and no concept; 1 excludes
             none.
-        tokenizer: what counts tokens; see `lc_assets.formats.named_tokenizers`.
+        tokenizer: what counts tokens; see `lc_assets.formats.tokenizers.named`.
         words: file of words that are no concepts; by default the English preset.
         pipeline: name or folder of a spaCy pipeline that finds concepts; empty: by spelling.
         text_field: name of a record's text field.

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.formats.grid_layout import grid_dtype
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.megatron_stretches import read_stretches
+from lc_assets.formats.arrays.grid_layout import grid_dtype
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.megatron.stretches import read_stretches
 from lc_assets.tokens.rolling import roll_into, rolled_parts
 
 GATHERING_THREADS = 4

@@ -11,14 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch, NotPublished
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
-from lc_assets.lake.lake import GLOBAL
-from lc_assets.lake.versions import Published
-from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     Built,
@@ -26,9 +20,15 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
+from lc_assets.counts import Counts
+from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
+from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.orders import interleave

@@ -11,24 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.counts import Counts
-from lc_assets.formats.chunks import RowBlock, plan_rows
-from lc_assets.formats.flat import (
-    BLOSC,
-    CHUNK,
-    ZSTD,
-    FlatCodec,
-    FlatReader,
-    create_flat,
-    write_flat_band,
+from lc_assets.build.building import (
+    build,
+    run_shards,
 )
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.order import GlobalOrder
-from lc_assets.formats.riffled import RiffledReader
-from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.lake.staging import once
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.checks import by_chunk, evenly_spaced
+from lc_assets.build.recipe import plain
+from lc_assets.build.stage import (
     UNPARTITIONED,
     WORKERS,
     BuildContext,
@@ -37,12 +26,25 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import by_chunk, evenly_spaced
-from lc_assets.stages.recipe import plain
+from lc_assets.counts import Counts
+from lc_assets.formats.arrays.chunks import RowBlock, plan_rows
+from lc_assets.formats.arrays.flat import (
+    BLOSC,
+    CHUNK,
+    ZSTD,
+    FlatCodec,
+    FlatReader,
+    create_flat,
+    write_flat_band,
+)
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.formats.arrays.riffled import RiffledReader
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.staging import once
+from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.vocabulary import SPLITS
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.tables import ROWS
 from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.stages.rows.row_settings import GriddingSettings
-from lc_assets.stages.tables import ROWS
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.vocabulary import SPLITS
 

@@ -15,14 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch
-from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
-from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.lake.staging import once
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.building import (
+    build,
+    run_shards,
+)
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    by_chunk,
+    documents_files,
+    evenly_spaced,
+    reads_all_upstream_documents,
+)
+from lc_assets.build.recipe import plain
+from lc_assets.build.schemas import complaints_about
+from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
@@ -31,24 +38,19 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
-    run_shards,
 )
-from lc_assets.stages.claims import (
-    DOCUMENTS_SUFFIX,
-    by_chunk,
-    documents_files,
-    evenly_spaced,
-    reads_all_upstream_documents,
-)
-from lc_assets.stages.recipe import plain
+from lc_assets.build.tables import ROWS, TOKENIZED, read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.errors import Mismatch
+from lc_assets.formats.arrays.chunks import RowBlock
+from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.lake.staging import once
+from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.gathering import gather
 from lc_assets.stages.rows.row_plans import drawn_by, plan_rows, row_keys, rows_of_documents
-from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.uniformity import FALSE_ALARM, uniform_on_a_line
-from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.tokens.token_documents import STAGE as TOKEN_DOCUMENTS
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId

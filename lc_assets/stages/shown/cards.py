@@ -1,8 +1,11 @@
 """What the UI shows of assets for people: what the published data set is."""
 
-from lc_assets.stages.building import BuildContext, Built
+from lc_assets.build.showing import Markdown, Shown, inline
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
 from lc_assets.stages.reports import data_set_card as card
-from lc_assets.stages.showing import Markdown, Shown, inline
 
 
 def data_set_card(_context: BuildContext, built: Built) -> Shown:

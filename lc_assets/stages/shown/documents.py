@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from lc_assets.build import showing
+from lc_assets.build.checks import documents_files, dropped_files
+from lc_assets.build.showing import Passages, Plot, Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import MANIFEST, read_lines, read_schema
 from lc_assets.lake.versions import Published
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import shard_filtering, sweeping
-from lc_assets.stages.showing import Passages, Plot, Shown, Table
 from lc_assets.stages.shown import origins
-from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
 from lc_assets.text.rules import sweeps
 
 SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)

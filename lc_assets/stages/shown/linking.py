@@ -4,18 +4,21 @@ what they link to, what is packed of them.
 
 from typing import Any
 
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
+from lc_assets.build import showing
+from lc_assets.build.showing import Passages, Plot, Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import FILTERED
 from lc_assets.stages.links import html_index as indexing
 from lc_assets.stages.links import page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpack import link_claims as claiming
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.longpack.growing import Lengths, beside_the_paper, lengths_of, roots_tried
-from lc_assets.stages.showing import Passages, Plot, Shown, Table
 from lc_assets.stages.shown import origins
 from lc_assets.stages.shown.documents import HEAD, TAIL
-from lc_assets.stages.tables import FILTERED
 
 SHOWN = 10
 SHOWN_DOCUMENTS = 4

@@ -4,8 +4,8 @@ to asset.
 
 from collections.abc import Sequence
 
-from lc_assets.stages.showing import Origins
-from lc_assets.stages.tables import IDENTITY
+from lc_assets.build.showing import Origins
+from lc_assets.build.tables import IDENTITY
 
 WHO = tuple(name for name, _ in IDENTITY)
 

@@ -4,14 +4,17 @@ rows of a fixed one.
 
 import numpy as np
 
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.claims import documents_files
+from lc_assets.build import showing
+from lc_assets.build.checks import documents_files
+from lc_assets.build.showing import Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import TOKENIZED, read_all
 from lc_assets.stages.packing import packed_rows as packed
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
-from lc_assets.stages.showing import Shown, Table
 from lc_assets.stages.shown import origins
-from lc_assets.stages.tables import TOKENIZED, read_all
 from lc_assets.vocabulary import SPLITS
 
 SHOWN_ROWS = 2

@@ -6,9 +6,14 @@ from collections import Counter
 
 import pyarrow.compute as pc
 
+from lc_assets.build import showing
+from lc_assets.build.showing import Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import WITHDRAWN, read_table
 from lc_assets.formats.redpajama.minhash import SCHEMA
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.decontamination import contaminated_documents as contamination
 from lc_assets.stages.decontamination.evidence import EVIDENCE
 from lc_assets.stages.deduplication import document_signatures as signing
@@ -17,9 +22,7 @@ from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.banded_documents import BANDED
 from lc_assets.stages.documents.clean_shards import CLEAN
-from lc_assets.stages.showing import Shown, Table
 from lc_assets.stages.shown import origins
-from lc_assets.stages.tables import WITHDRAWN, read_table
 from lc_assets.stages.withdrawal import affected
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing

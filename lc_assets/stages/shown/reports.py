@@ -5,15 +5,18 @@ densely they refer to what they said before.
 from collections.abc import Sequence
 from typing import Any
 
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
+from lc_assets.build import showing
+from lc_assets.build.showing import Plot, Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import read_table
 from lc_assets.stages.reports import length_report as lengths
 from lc_assets.stages.reports.length_claims import SHARES_FILE
 from lc_assets.stages.reports.referral_claims import DENSITIES_FILE
 from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
-from lc_assets.stages.showing import Plot, Shown, Table
 from lc_assets.stages.shown import origins
-from lc_assets.stages.tables import read_table
 
 
 def length_report(_context: BuildContext, built: Built) -> Shown:

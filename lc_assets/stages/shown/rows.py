@@ -4,16 +4,19 @@ rows in one order.
 
 import numpy as np
 
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
-from lc_assets.stages.claims import documents_files
+from lc_assets.build import showing
+from lc_assets.build.checks import documents_files
+from lc_assets.build.showing import Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
+from lc_assets.build.tables import ROWS, TOKENIZED, read_all
 from lc_assets.stages.lineage import row_lineage as lineage
 from lc_assets.stages.rows import longcrawl as ordering
 from lc_assets.stages.rows import longcrawl_flat as flattening
 from lc_assets.stages.rows import token_grid as gridding
-from lc_assets.stages.showing import Shown, Table
 from lc_assets.stages.shown import origins
-from lc_assets.stages.tables import ROWS, TOKENIZED, read_all
 from lc_assets.vocabulary import SPLITS
 
 

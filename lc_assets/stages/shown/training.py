@@ -2,11 +2,14 @@
 and blends of snapshots.
 """
 
-from lc_assets.stages import showing
-from lc_assets.stages.building import BuildContext, Built
+from lc_assets.build import showing
+from lc_assets.build.showing import Shown, Table
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+)
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending
-from lc_assets.stages.showing import Shown, Table
 
 
 def megatron_rows(_context: BuildContext, built: Built) -> Shown:

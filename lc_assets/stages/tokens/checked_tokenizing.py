@@ -10,7 +10,7 @@ from typing import Final
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.randomness import rng_for
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement
 

@@ -19,21 +19,11 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.counts import Counts
-from lc_assets.lake.digests import digest_of
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    Stage,
-    StagingFolder,
+from lc_assets.build.building import (
     build,
-    later,
     run_shards,
 )
-from lc_assets.stages.claims import (
+from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
@@ -43,6 +33,22 @@ from lc_assets.stages.claims import (
     shard_counts_match,
     tables_fit,
 )
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import TOKENIZED, read_lines
+from lc_assets.counts import Counts
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
@@ -50,10 +56,6 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.rows.row_settings import TokenizingSettings
-from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
-from lc_assets.stages.tables import TOKENIZED, read_lines
 from lc_assets.stages.tokens.token_documents import (
     params_of,
     tasks_of,

@@ -16,26 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.named_tokenizers import end_of_text, vocabulary_of
-from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
-from lc_assets.stages.building import (
-    SAME_SNAPSHOT,
-    WORKERS,
-    BuildContext,
-    Built,
-    CheckInput,
-    CheckResult,
-    Stage,
-    StagingFolder,
+from lc_assets.build.building import (
     build,
-    later,
     run_shards,
 )
-from lc_assets.stages.claims import (
+from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
@@ -45,14 +30,22 @@ from lc_assets.stages.claims import (
     shard_counts_match,
     tables_fit,
 )
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
-from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.recipe import plain
-from lc_assets.stages.rows.row_settings import TokenizingSettings
-from lc_assets.stages.settings import PrivacySettings
-from lc_assets.stages.sharding import Sharding
-from lc_assets.stages.tables import (
+from lc_assets.build.recipe import plain
+from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.sharding import Sharding
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    later,
+)
+from lc_assets.build.tables import (
     DROPPED,
     IDENTITY,
     TOKENIZED,
@@ -60,6 +53,15 @@ from lc_assets.stages.tables import (
     read_lines,
     read_table,
 )
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.formats.tokenizers.named import end_of_text, vocabulary_of
+from lc_assets.lake.staging import once
+from lc_assets.publishing import publish
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
+from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
+from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.tokens.checked_tokenizing import (
     BY_REFERENCE,
     GAVE_UP,

@@ -34,13 +34,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.tables import read_table
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.releases.serving import GRIDS_OF, ROSTERS_OF, behind
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import read_table
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.build.tables import read_table
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.pruning import pinned_versions
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawal.holders import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.withdrawal.withdrawn_documents import LISTED, NEAR_DUPLICATE, SAME_DIGEST
 

@@ -12,10 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.counts import Counts
-from lc_assets.lake.lake import GLOBAL
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     UNPARTITIONED,
     BuildContext,
@@ -24,12 +23,13 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
+from lc_assets.build.tables import WITHDRAWN, read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import WITHDRAWN, read_table, write_table
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_DOCUMENTS
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
 from lc_assets.vocabulary import SnapshotId

@@ -22,13 +22,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch
-from lc_assets.formats.withdrawal_lists import Withdrawal, read_withdrawals
-from lc_assets.lake.digests import digest_of
-from lc_assets.lake.lake import GLOBAL
-from lc_assets.lake.versions import Published
-from lc_assets.stages.building import (
+from lc_assets.build.building import build
+from lc_assets.build.checks import evenly_spaced
+from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     Built,
@@ -36,18 +35,19 @@ from lc_assets.stages.building import (
     CheckResult,
     Stage,
     StagingFolder,
-    build,
     later,
 )
-from lc_assets.stages.claims import evenly_spaced
+from lc_assets.build.tables import WITHDRAWN, opened_table, read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.errors import Mismatch
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal, read_withdrawals
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
 from lc_assets.stages.documents.document_keys import documents_of
-from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.stages.tables import WITHDRAWN, opened_table, read_table, write_table
 from lc_assets.text.links.addresses import Kind, values_of
 
 TABLE: Final = "withdrawn.parquet"

@@ -19,7 +19,7 @@ column                    needs      is
 Models see a text before its lines are edited. A language model sees the first 2,000 characters,
 with each newline as a space and lone surrogates as U+FFFD; a document without a word has no
 language and probability 0. FineWeb's "English at 0.65" is two rules: ``language_is`` at least 1 and
-``language_probability`` at least 0.65. `lc_assets.formats.models` opens models.
+``language_probability`` at least 0.65. `lc_assets.formats.lists.models` opens models.
 
 Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
 """

@@ -3,7 +3,7 @@
 A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
 a bound. A missing value fails. A measure of words names their kind; its column is then
 ``signal:words``. A set of rules may say that a text's lines are edited first; its rules then apply
-to what is left. Thresholds are in ``lc_assets/presets``; `lc_assets.formats.rule_files` reads them.
+to what is left. Thresholds are in ``lc_assets/presets``; `lc_assets.formats.lists.rule_files` reads them.
 
 `band` makes a rule of a corpus's own values: bounds that leave out a share of the lowest and of the
 highest. Bounds are values that occur, and documents that share a bound's value are all kept: so

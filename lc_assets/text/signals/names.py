@@ -17,7 +17,7 @@ rps_doc_ut1_blacklist        number of the domain's set of categories; None for 
 ===========================  =======================================================================
 
 Source: sections 2.2 and 2.5 of the data set's card, and ``app/src/core/quality_signals`` of
-togethercomputer/RedPajama-Data. `lc_assets.formats.word_lists` reads lists.
+togethercomputer/RedPajama-Data. `lc_assets.formats.lists.word_lists` reads lists.
 """
 
 from collections.abc import Mapping, Sequence

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.deduplication.settings import BANDS, ROWS
-from lc_assets.stages.documents.document_settings import (
+from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
     NearDuplicateSettings,
     RemovalSettings,
     SignatureSettings,
 )
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, signature
 from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes

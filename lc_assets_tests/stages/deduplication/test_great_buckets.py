@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.formats.npy import npy_bytes
+from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.stages.deduplication import candidates
 from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.execution.exchange import BucketWriter, by_range
-from lc_assets.formats.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.stages.deduplication.candidates import CANDIDATES
 from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet

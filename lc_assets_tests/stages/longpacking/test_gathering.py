@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.execution.local import LocalExecutor
@@ -17,8 +19,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import Part, Placed, written
 from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, Packing, pack_documents
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
-from lc_assets.stages.tables import FILTERED
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
 
 WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repetitions=3, depth=2)

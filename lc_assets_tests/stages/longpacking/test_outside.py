@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import read_lines
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.packing.longpack import ROOT_LINE
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.outside import Crawl, pack_crawl
-from lc_assets.stages.tables import read_lines
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference import longpack_paper

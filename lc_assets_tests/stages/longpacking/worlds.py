@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import Draws
-from lc_assets.stages.tables import FILTERED
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference.link_claims import World

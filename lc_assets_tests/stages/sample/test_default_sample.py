@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
-from lc_assets.formats.rule_files import read_rules
 from lc_assets.sample.prose import (
     MAX_TEXT_BYTES,
     PAGE_CHARS,

@@ -1,0 +1,1 @@
+"""Building a partition of a stage: declaration, recipe, shards, checks, tables, publication."""

@@ -1,0 +1,229 @@
+"""Building one partition of one stage: write into a staging folder, check, write the receipt,
+publish.
+
+Until the last step readers see the previous version. A rerun after a kill reuses the finished
+shards of the same version.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lc_assets.build.metering import measured_by
+from lc_assets.build.shard_runs import ShardRun
+from lc_assets.build.sharding import shards_of
+from lc_assets.build.stage import (
+    BuildContext,
+    Built,
+    Check,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+)
+from lc_assets.counts import Counts
+from lc_assets.errors import CheckFailed, LcError
+from lc_assets.execution.environment import versions_of
+from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.partition import Partition
+from lc_assets.lake.receipts import Fingerprint, receipt_of, version_files
+from lc_assets.lake.staging import Publication, publication
+from lc_assets.lake.versions import Published
+
+LIBRARIES = (
+    "duckdb",
+    "gigatoken",
+    "isal",
+    "msgspec",
+    "numba",
+    "numcodecs",
+    "numpy",
+    "pyarrow",
+    "sentencepiece",
+    "tiktoken",
+    "tokenizers",
+)
+
+
+"""Libraries whose versions shape published bytes; receipts state them."""
+
+
+def build(
+    context: BuildContext,
+    stage: Stage,
+    key: str,
+    fill: Callable[[StagingFolder], Counts],
+    *,
+    inputs: Mapping[str, Published] | None = None,
+    foreign_inputs: Mapping[str, str] | None = None,
+    randomness: Mapping[str, str] | None = None,
+) -> Built:
+    """Build partition ``key`` of ``stage``, or find that it stands already.
+
+    Args:
+        context: where to work.
+        stage: what is built.
+        key: the partition.
+        fill: writes the version's files into the staging folder and returns the counts. It must
+            publish each file whole, and may find files of an earlier, killed attempt at the very
+            same version.
+        inputs: published versions that are read; by default what the stage says.
+        foreign_inputs: digests of inputs that are not in the lake.
+        randomness: what is drawn and how, for the receipt.
+
+    Raises:
+        CheckFailed: when a claim does not hold; nothing is published, the folder is kept as
+            ``rejected-…``.
+        StorageFull: when the disk is full; nothing is published and a rerun goes on.
+        NotWritable: when the lake may not be written to.
+        Busy: when another run has been building this partition for longer than
+            `lc_assets.lake.staging.BUSY_SECONDS`.
+    """
+    read = stage.inputs(context.lake, context.recipe, key) if inputs is None else inputs
+    digests = {name: published.digest for name, published in read.items()} | dict(
+        foreign_inputs or {}
+    )
+    fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
+    partition = context.lake.partition(stage.name, key)
+    with publication(partition, fingerprint.version) as publishing:
+        if publishing.finished is not None:
+            return Built(published=publishing.republish(publishing.finished), reused=True)
+        staging = _staging_folder(stage, partition, fingerprint, read)
+        with (
+            os_errors_as_lc_errors(staging.folder),
+            measured_by(staging.meter) as measured,
+            publishing.writing(),
+        ):
+            counts = fill(staging)
+        started = time.perf_counter()
+        findings = audit(stage, CheckInput.of(staging, counts, context.lake))
+        _require_passed(findings, publishing)
+        files = version_files(staging.folder, staging.facts)
+        measured["audit_seconds"] = round(time.perf_counter() - started, 3)
+        more = {
+            "randomness": dict(randomness or {}),
+            "libraries": dict(versions_of(LIBRARIES)),
+            "measured": measured,
+        }
+        measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
+        receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
+        published = publishing.publish(receipt)
+        return Built(published=published, reused=False, findings=tuple(findings))
+
+
+def _staging_folder(
+    stage: Stage, partition: Partition, fingerprint: Fingerprint, inputs: Mapping[str, Published]
+) -> StagingFolder:
+    shards = shards_of(stage.sharding, fingerprint, inputs, partition) if stage.sharding else None
+    staging = StagingFolder(
+        folder=partition.folder / fingerprint.version,
+        fingerprint=fingerprint,
+        inputs=inputs,
+        shards=shards,
+    )
+    if shards is None:
+        staging.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
+    return staging
+
+
+def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
+    """Put every claim of a stage to the test, on a draft or on what is published."""
+    return [run_check(claim, check_input) for claim in stage.checks]
+
+
+def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
+    """Test one claim; where what it reads is too damaged to be read, the claim does not hold."""
+    try:
+        return claim(check_input)
+    except LcError as error:
+        return CheckResult(
+            check=claim.__name__,
+            passed=False,
+            message=f"cannot be tested: {type(error).__name__}: {error}",
+        )
+
+
+def check_input_of(
+    lake: Lake, published: Published, *, by_summary: Sequence[str] = ()
+) -> CheckInput:
+    """The evidence for re-testing a published version: its inputs are the very versions it was made
+    from.
+
+    Args:
+        lake: where they are.
+        published: the version.
+        by_summary: see `Partitions.by_summary`.
+    """
+    fingerprint = published.receipt.fingerprint
+    heads = tuple(f"{stage}/" for stage in by_summary)
+    names = {
+        name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}")
+        for name in fingerprint.inputs
+    }
+    found = {
+        name: _input(lake, name, digest, by_summary=names[name])
+        for name, digest in fingerprint.inputs.items()
+    }
+    inputs = {name: version for name, version in found.items() if version is not None}
+    return CheckInput(
+        folder=published.folder,
+        fingerprint=fingerprint,
+        counts=published.receipt.counts,
+        lake=lake,
+        inputs=inputs,
+    )
+
+
+def run_shards(
+    context: BuildContext,
+    staging: StagingFolder,
+    function: Callable[[Any], Counts],
+    tasks: Sequence[Any],
+    *,
+    what: str,
+) -> Counts:
+    """Run a shard function over tasks, and add up what it counted; see
+    `lc_assets.build.shard_runs`.
+
+    Args:
+        context: whose executor runs them.
+        staging: whose shards they are; one that older versions hold is taken over.
+        function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
+        tasks: one per shard.
+        what: says in a few words what is being done.
+    """
+    run = ShardRun(
+        executor=context.executor,
+        folder=staging.folder,
+        fingerprint=staging.fingerprint,
+        meter=staging.meter,
+        shards=staging.shards,
+        say=context.say,
+        facts=staging.facts,
+    )
+    return run.run(function, tasks, what=what)
+
+
+def _input(lake: Lake, name: str, digest: str, *, by_summary: bool) -> Published | None:
+    stage, _, key = name.partition("/")
+    if not key:
+        return None
+    if by_summary:
+        with contextlib.suppress(LcError):
+            summary = lake.partition(stage, key).current_summary()
+            if summary is not None and summary.digest == digest:
+                return summary
+    return lake.partition(stage, key).with_digest(digest)
+
+
+def _require_passed(findings: Sequence[CheckResult], publishing: Publication) -> None:
+    wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
+    if not wrong:
+        return
+    said = "; ".join(f"{finding.check}: {finding.message}" for finding in wrong)
+    raise CheckFailed(
+        f"{publishing.partition.name} is not published, its checks failed: {said}. What was "
+        f"written is kept in {publishing.reject()}"
+    )

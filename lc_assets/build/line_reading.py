@@ -1,0 +1,111 @@
+"""Single lines out of large tables, in a millisecond: Parquet in small row groups, of which only
+those wanted are read.
+
+A footer of 80 row groups is decoded in 0.2 ms and a group of 1,024 lines of `tables.ROWS` in 1.2;
+as one group, 79,000 lines take 30. On the disk small groups cost nothing: the table is 1 % larger.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.build.tables import COMPRESSION, mapped_table
+from lc_assets.errors import CorruptFile
+from lc_assets.publishing import publish
+
+GROUP_LINES = 1024
+
+
+def write_in_groups(path: Path, table: pa.Table) -> None:
+    """Publish a table whose lines can be read one at a time."""
+    with publish(path) as draft:
+        pq.write_table(
+            table,
+            draft,
+            compression=COMPRESSION,
+            row_group_size=GROUP_LINES,
+            write_statistics=False,
+        )
+
+
+def write_parts_in_groups(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
+    """The same bytes, of a table that comes in parts; of which some row groups are held at a time.
+    Return its number of lines.
+    """
+    n_lines = 0
+    with (
+        publish(path) as draft,
+        pq.ParquetWriter(draft, schema, compression=COMPRESSION, write_statistics=False) as writer,
+    ):
+        for table in regrouped(parts, GROUP_LINES):
+            writer.write_table(table, row_group_size=GROUP_LINES)
+            n_lines += table.num_rows
+        if not n_lines:
+            writer.write_table(schema.empty_table())
+    return n_lines
+
+
+def regrouped(parts: Iterable[pa.Table], n_lines: int) -> Iterator[pa.Table]:
+    """The same lines in tables of ``n_lines`` each, but for the last.
+
+    >>> [table["a"].to_pylist() for table in regrouped([pa.table({"a": [1, 2, 3]}), pa.table({"a": [4, 5]})], 2)]
+    [[1, 2], [3, 4], [5]]
+    """
+    waiting, n_waiting = list[pa.Table](), 0
+    for part in parts:
+        waiting.append(part)
+        n_waiting += part.num_rows
+        if n_waiting >= n_lines:
+            table = pa.concat_tables(waiting)
+            whole = n_waiting - n_waiting % n_lines
+            yield from (
+                table.slice(start, n_lines).combine_chunks() for start in range(0, whole, n_lines)
+            )
+            waiting, n_waiting = [table.slice(whole)], n_waiting - whole
+    if n_waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def read_some(
+    path: Path, lines: Iterable[int], columns: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Some lines of a table, by their numbers from 0, in the order they are asked for; any row
+    groups will do.
+
+    Raises:
+        CorruptFile: when it is not Parquet, or has no such line or column; names the file.
+    """
+    wanted = list(lines)
+    if not wanted:
+        return []
+    with mapped_table(path) as file:
+        missing = set(columns or ()) - set(file.schema_arrow.names)
+        if missing or not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
+            asked = (
+                f"line {max(wanted):,}" if not missing else f"column {', '.join(sorted(missing))}"
+            )
+            raise CorruptFile(
+                f"{path}: {file.metadata.num_rows:,} lines of "
+                f"{', '.join(file.schema_arrow.names)[:200]}; asked was {asked}"
+            )
+        begins = [
+            0,
+            *accumulate(
+                file.metadata.row_group(group).num_rows
+                for group in range(file.metadata.num_row_groups)
+            ),
+        ]
+        found: dict[int, dict[str, Any]] = {}
+        for group in sorted({bisect_right(begins, line) - 1 for line in wanted}):
+            table = file.read_row_group(
+                group, columns=None if columns is None else list(columns), use_threads=False
+            )
+            ours = sorted({line for line in wanted if begins[group] <= line < begins[group + 1]})
+            picked = table.take(pa.array([line - begins[group] for line in ours]))
+            found |= dict(zip(ours, picked.to_pylist(), strict=True))
+    return [found[line] for line in wanted]

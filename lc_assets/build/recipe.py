@@ -1,0 +1,286 @@
+"""The recipe: every setting of every stage, in one value, from one TOML file.
+
+Assets, planner, command line and tests read the same recipe, so what the planner calls current is
+what an asset would build. A file needs only what differs from the defaults below::
+
+    [filtered_documents]
+    min_words = 12000
+    [filtered_documents.thresholds]
+    no_alphabetic_words = { at_most = 0.4 }
+
+Unknown names, wrong types and impossible sizes are refused, with the place in the file and what
+could stand there.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lc_assets.build.settings.card import CardSettings
+from lc_assets.build.settings.common import (
+    DecontaminationSettings,
+    Settings,
+    WithdrawalSettings,
+)
+from lc_assets.build.settings.documents import (
+    CleanDocumentsSettings,
+    FilteringSettings,
+    NearDuplicateSettings,
+    RawSettings,
+    RemovalSettings,
+    SignatureSettings,
+)
+from lc_assets.build.settings.longpack import (
+    HtmlIndexSettings,
+    LengthReportSettings,
+    LongPackSettings,
+    PackingSettings,
+    PageLinkSettings,
+    ReferralReportSettings,
+)
+from lc_assets.build.settings.rows import (
+    FlatteningSettings,
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    TokenizingSettings,
+)
+from lc_assets.errors import BadInput
+from lc_assets.publishing import make_folder, publish_bytes
+from lc_assets.sources.settings import SourceSettings, require_sources
+from lc_assets.vocabulary import parse_snapshot
+
+RECIPE_FILE: Final = "recipe.toml"
+"""Of a lake: the recipe it was last built by."""
+
+PACKED: Final = "packed_rows"
+WHOLE_ROWS: Final = "rows"
+"""What packed rows are called in a mix, and what their Megatron files must hold there."""
+
+
+class Recipe(Settings, frozen=True, kw_only=True):
+    """All settings of all stages: a section per stage that has some, named like the stage.
+
+    A setting that several stages read has one section, that of the stage it belongs to.
+
+    Attributes:
+        sources: of documents, by name; none means RedPajama-V2 at ``LC_UPSTREAM``.
+        blended_mix: by the name of the mix, which is the name of a folder too.
+    """
+
+    sources: dict[str, SourceSettings] = msgspec.field(default_factory=dict)
+    raw_snapshot: RawSettings = RawSettings()
+    filtered_documents: FilteringSettings = FilteringSettings()
+    document_signatures: SignatureSettings = SignatureSettings()
+    near_duplicate_pairs: NearDuplicateSettings = NearDuplicateSettings()
+    contaminated_documents: DecontaminationSettings = DecontaminationSettings()
+    withdrawn_documents: WithdrawalSettings = WithdrawalSettings()
+    removed_documents: RemovalSettings = RemovalSettings()
+    clean_documents: CleanDocumentsSettings = CleanDocumentsSettings()
+    html_index: HtmlIndexSettings = HtmlIndexSettings()
+    page_links: PageLinkSettings = PageLinkSettings()
+    longpack_documents: LongPackSettings = LongPackSettings()
+    token_documents: TokenizingSettings = TokenizingSettings()
+    token_grid: GriddingSettings = GriddingSettings()
+    longcrawl_flat: FlatteningSettings = FlatteningSettings()
+    megatron_rows: MegatronSettings = MegatronSettings()
+    packed_rows: PackingSettings = PackingSettings()
+    length_report: LengthReportSettings = LengthReportSettings()
+    referral_report: ReferralReportSettings = ReferralReportSettings()
+    blended_mix: dict[str, MixSettings] = msgspec.field(
+        default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
+    )
+    data_set_card: CardSettings = CardSettings()
+
+    def __post_init__(self) -> None:
+        require_sources(self.sources)
+        if self.contaminated_documents.action == "cut" and not self.clean_documents.wanted:
+            raise BadInput(
+                'contaminated_documents.action = "cut" edits the texts that clean_documents '
+                "publishes: set clean_documents.wanted = true"
+            )
+        self._require_rows_that_documents_fill()
+        self._require_pairs_that_are_written_down()
+        if self.html_index.links_from == "wat" and self.page_links.extractor == "paper":
+            raise BadInput(
+                "html_index.links_from = wat with page_links.extractor = paper: the crawl's lists "
+                "of links were not made by the paper's expressions"
+            )
+        for name, mix in self.blended_mix.items():
+            _require_name(name)
+            if PACKED in mix.kinds:
+                require_whole_rows(name, self.packed_rows.megatron)
+
+    def require_uncut_texts(self) -> None:
+        """Refuse to tokenize the filtered documents where evaluation items are cut out later.
+
+        Raises:
+            BadInput: says which documents to tokenize instead.
+        """
+        if self.contaminated_documents.action == "cut":
+            raise BadInput(
+                'contaminated_documents.action = "cut" edits the texts of clean_documents alone: '
+                "tokenize these, as a source of files"
+            )
+
+    def _require_rows_that_documents_fill(self) -> None:
+        tokens, grid = self.token_documents, self.token_grid
+        if tokens.min_tokens < grid.row_tokens:
+            raise BadInput(
+                f"token_documents.min_tokens ({tokens.min_tokens:,}) is below "
+                f"token_grid.row_tokens ({grid.row_tokens:,}): shorter documents would not fill a "
+                "row"
+            )
+        kept, wanted = tokens.first_tokens, grid.row_tokens * grid.rows_per_document
+        if kept is not None and kept < wanted:
+            raise BadInput(
+                f"token_documents.first_tokens ({kept:,}) is below what token_grid may take of a "
+                f"document: {grid.rows_per_document:,} rows of {grid.row_tokens:,} tokens"
+            )
+
+    def _require_pairs_that_are_written_down(self) -> None:
+        floor = self.near_duplicate_pairs.evidence_floor
+        for name in ("threshold", "heldout_floor"):
+            if (value := getattr(self.removed_documents, name)) < floor:
+                raise BadInput(
+                    f"removed_documents.{name} ({value}) is below "
+                    f"near_duplicate_pairs.evidence_floor ({floor}): such pairs would not be "
+                    "written down"
+                )
+
+
+def require_whole_rows(mix: str, megatron: str) -> None:
+    """Refuse a mix over packed rows whose documents of Megatron's are spans: its samples would cut
+    across rows.
+
+    Raises:
+        BadInput: when ``megatron``, as `PackingSettings` has it, is not ``rows``.
+    """
+    if megatron != WHOLE_ROWS:
+        raise BadInput(
+            f"the mix {mix!r} takes packed rows, whose Megatron files hold {megatron}: its "
+            "samples would join and cut these anew; "
+            'set packed_rows.megatron = "rows" and make the rows again'
+        )
+
+
+def _require_name(mix: str) -> None:
+    try:
+        parse_snapshot(mix)
+    except BadInput as error:
+        raise BadInput(
+            f"a mix cannot be called {mix!r}: wanted at most 40 letters, digits, '-' and '_', "
+            "such as 'by-tokens'"
+        ) from error
+
+
+def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
+    r"""Read a recipe from TOML; ``where`` names it in errors.
+
+    >>> parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml").filtered_documents.min_words
+    12000
+
+    Raises:
+        BadInput: for anything that is not a recipe: says which name or value, and where.
+    """
+    try:
+        return msgspec.toml.decode(content, type=Recipe)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise BadInput(f"{where}: not a recipe: {error}{_hint(str(error))}") from error
+
+
+def _hint(complaint: str) -> str:
+    """What could stand at the place where msgspec found an unknown name or value; empty for other
+    complaints.
+
+    >>> _hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
+    '; there are head, middle'
+    """
+    if not complaint.startswith(("Object contains unknown field", "Invalid enum value")):
+        return ""
+    *_, place = complaint.rpartition("at `$")
+    steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in complaint else []
+    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(Recipe), steps))}"
+
+
+def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
+    """Names of the settings, or values, that a type allows ``steps`` further down; an empty step is
+    an item or an entry.
+    """
+    if isinstance(kind, msgspec.inspect.UnionType):
+        for choice in kind.types:
+            yield from _possible(choice, steps)
+    elif isinstance(kind, msgspec.inspect.LiteralType) and not steps:
+        yield from map(str, kind.values)
+    elif isinstance(kind, msgspec.inspect.StructType):
+        if not steps:
+            yield from (field.name for field in kind.fields)
+        for field in kind.fields:
+            if steps and field.name == steps[0]:
+                yield from _possible(field.type, steps[1:])
+    elif isinstance(kind, msgspec.inspect.VarTupleType) and steps:
+        yield from _possible(kind.item_type, steps[1:])
+    elif isinstance(kind, msgspec.inspect.DictType) and steps:
+        yield from _possible(kind.value_type, steps[1:])
+
+
+def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
+    """The recipe of a file, or the default recipe when there is none.
+
+    Args:
+        path: the file.
+        withdrawn: further lists of withdrawals, as `lists_named` has them.
+    """
+    if path is not None and not path.is_file():
+        raise BadInput(f"{path}: no such recipe file")
+    recipe = Recipe() if path is None else parse_recipe(path.read_bytes(), where=str(path))
+    named = recipe.withdrawn_documents.lists + tuple(
+        name for name in lists_named(withdrawn) if name not in recipe.withdrawn_documents.lists
+    )
+    return msgspec.structs.replace(
+        recipe, withdrawn_documents=msgspec.structs.replace(recipe.withdrawn_documents, lists=named)
+    )
+
+
+def recorded_recipe(lake: Path | str) -> Path | None:
+    """The recipe that a lake in a folder was last built by; None when none is recorded.
+
+    A lake in a bucket records none.
+    """
+    path = Path(lake) / RECIPE_FILE
+    return path if "://" not in str(lake) and path.is_file() else None
+
+
+def record_recipe(lake: Path | str, recipe: Path | None) -> None:
+    """Record the recipe that a lake in a folder is built by, when one is named.
+
+    Raises:
+        BadInput: when there is no such file.
+    """
+    if recipe is None or "://" in str(lake):
+        return
+    if not recipe.is_file():
+        raise BadInput(f"{recipe}: no such recipe file")
+    path, content = Path(lake) / RECIPE_FILE, recipe.read_bytes()
+    if not path.is_file() or path.read_bytes() != content:
+        make_folder(path.parent)
+        publish_bytes(path, content)
+
+
+def lists_named(words: str) -> tuple[str, ...]:
+    """The paths that ``LC_WITHDRAWN`` names, separated as in ``PATH``.
+
+    >>> lists_named("a.csv:b.csv"), lists_named("")
+    (('a.csv', 'b.csv'), ())
+    """
+    return tuple(name for name in words.split(os.pathsep) if name)
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """Settings as JSON-like values, for a fingerprint."""
+    values: dict[str, Any] = msgspec.to_builtins(settings)
+    return values

@@ -1,0 +1,1 @@
+"""Settings of the stages: the sections of a recipe."""

@@ -1,0 +1,114 @@
+"""What every stage's settings are, and those of the stages that take something out of documents.
+
+Here: the base, evaluation items, personal data, withdrawals, models. Not here: the other stages'
+    settings and the recipe that
+holds them all (`lc_assets.build.recipe`).
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One stage's settings."""
+
+
+class DecontaminationSettings(Settings, frozen=True, kw_only=True):
+    """Which documents hold too much of evaluation items; see docs/contamination.md.
+
+    Attributes:
+        against: files and folders of evaluation sets, or of a held-out corpus; with none, no
+            document is contaminated.
+        fields: of a record that are searched; with none, the usual ones.
+        ngram: words of an n-gram.
+        min_words: items with fewer words are left out.
+        sample: keep one n-gram in this many.
+        mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
+        threshold: a document with at least this share is contaminated.
+        ignore_common: n-grams in more documents of the corpus than this are ignored; none ignores
+            none.
+        max_items: n-grams in more items than this are ignored.
+        action: ``drop`` a contaminated document; or ``cut`` what was found out of the texts that
+            `clean_documents` publishes.
+        margin: characters on either side that are cut too.
+    """
+
+    against: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
+    min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    sample: Annotated[int, msgspec.Meta(ge=1, le=10**6)] = 1
+    mode: Literal["coverage", "any", "overlap"] = "coverage"
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    ignore_common: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
+    action: Literal["drop", "cut"] = "drop"
+    margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+
+
+class PrivacySettings(Settings, frozen=True, kw_only=True):
+    """Which personal data are replaced before a text is tokenized; see docs/privacy.md.
+
+    Attributes:
+        replace: kinds; none means that texts stay as they are.
+        style: ``tag``, such as ``<EMAIL>``; or ``surrogate``: a made-up value from a reserved
+            range, the same for the same value.
+        seed: of the surrogates.
+        phone_region: two letters of the country whose national numbers are looked for; none means
+            by the document's language.
+    """
+
+    replace: tuple[Literal["email", "ip", "phone", "card", "iban"], ...] = ()
+    style: Literal["tag", "surrogate"] = "tag"
+    seed: Seed = 0
+    phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
+
+
+class WithdrawalSettings(Settings, frozen=True, kw_only=True):
+    """What must no longer be served; see docs/withdrawal.md.
+
+    Attributes:
+        lists: files as `lc_assets.formats.lists.withdrawal_lists` has them; ``LC_WITHDRAWN`` names
+            further ones.
+        same_content: whether what is the same content as a listed document goes too, wherever it
+            was crawled: documents of the same digest, and near duplicates from
+            ``removed_documents.threshold`` on. With ``stays`` only what is listed goes. In both
+            cases what was removed in the stead of a listed document does not come back.
+    """
+
+    lists: tuple[str, ...] = ()
+    same_content: Literal["goes", "stays"] = "goes"
+
+
+class QualityModelSettings(Settings, frozen=True, kw_only=True):
+    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.lists.models`; nothing:
+    there is none.
+    """
+
+    palm: str = ""
+    wikiref: str = ""
+    wikipedia: str = ""
+
+
+class ModelSettings(Settings, frozen=True, kw_only=True):
+    """What rules on languages, addresses, perplexity and quality need, by path; opened only where a
+    rule needs it.
+
+    Attributes:
+        language: a fastText model of languages; nothing means the packaged ``lid.176.ftz``.
+        blocklist: a file of domains and addresses, or a folder in UT1's layout; nothing: there is
+            none.
+        perplexity: a KenLM model; nothing means the published perplexity.
+        quality: models of quality.
+    """
+
+    language: str = ""
+    blocklist: str = ""
+    perplexity: str = ""
+    quality: QualityModelSettings = QualityModelSettings()
+
+
+NO_MODEL_SETTINGS = ModelSettings()

@@ -1,0 +1,174 @@
+"""Settings of the stages that judge documents: what is taken, what is kept, what counts as a
+duplicate.
+
+Here: a snapshot's files, rules and policies, duplicates. Not here: what is taken out of a
+    document's text or because of it
+(`lc_assets.build.settings.common`), rows and what is made of them (`lc_assets.build.settings.rows`).
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from lc_assets.build.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
+from lc_assets.text.duplicates.keys import Preference
+from lc_assets.vocabulary import LANGUAGES
+
+Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+LineBytes = Annotated[int, msgspec.Meta(gt=0, le=2**30)]
+"""A column of Arrow's strings holds 2 GiB."""
+Bound = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+
+Missing = Literal["fail", "skip_shard"]
+"""What to do with a shard that lacks a file: stop, or leave the shard out and count it."""
+
+
+class RawSettings(Settings, frozen=True, kw_only=True):
+    """Which shards of a snapshot are taken, as listed upstream.
+
+    Attributes:
+        languages: RedPajama-V2's five by default: LongCrawl64's article names no language filter.
+        buckets: of perplexity; LongCrawl64 used head and middle. (Tail has neither signals nor
+            duplicates.)
+        shards: numbers of the shards to take, such as ``[0, 1, 2]``; none means all 5,000.
+        minhash: whether the manifest states the MinHash files too.
+        trust_file_times: whether a local file of the same size and modification time is taken to be
+            the same, instead of reading its content twice (for the manifest, and before it is
+            filtered). A copy of the folder elsewhere then counts as changed.
+    """
+
+    languages: Annotated[
+        tuple[Literal["en", "de", "fr", "es", "it"], ...], msgspec.Meta(min_length=1)
+    ] = LANGUAGES
+    buckets: Annotated[tuple[Literal["head", "middle"], ...], msgspec.Meta(min_length=1)] = (
+        "head",
+        "middle",
+    )
+    shards: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
+    minhash: bool = False
+    trust_file_times: bool = False
+
+
+class Bounds(Settings, frozen=True, kw_only=True):
+    """New bounds for one rule; a bound that is left out stays as it is."""
+
+    at_least: Bound | None = None
+    at_most: Bound | None = None
+
+
+class ListSettings(Settings, frozen=True, kw_only=True):
+    """Files or folders of the lists that some signals need, see `lc_assets.formats.lists.word_lists`;
+    nothing: there is none.
+    """
+
+    stop_words: str = ""
+    bad_words: str = ""
+    domains: str = ""
+
+
+NO_LIST_SETTINGS = ListSettings()
+
+
+class FilteringSettings(Settings, frozen=True, kw_only=True):
+    """Which documents are kept.
+
+    Attributes:
+        rules: name of a preset, or path of a rule file. Lucie's is the best public set for
+            RedPajama-V2's signals; LongCrawl64 says "the same criteria as Gopher" and published
+            neither thresholds nor code.
+        thresholds: bounds that differ from the rule file's, by rule.
+        min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not
+            known.
+        missing_signals: policy for a shard whose quality signals are missing or broken (about 80
+            files upstream); ``compute`` computes from the documents' text what the rules judge, and
+            counts the shard.
+        missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350
+            files upstream); ``treat_as_unique`` keeps the shard as if no document in it were a
+            duplicate, and counts the shard. A list that cannot be read to its end is no list: what
+            could be read of it is not used.
+        corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred"
+            upstream). Broken means the file: a single line that cannot be read is one dropped
+            document.
+        max_line_bytes: a longer line is not read but counted as ``line too long``.
+        lists: for signals that are computed and need one; the receipt holds what they are, not
+            where.
+        models: for rules on languages, addresses, perplexity and quality; as well, of those that
+            the rules need.
+    """
+
+    rules: str = "redpajama-lucie"
+    thresholds: dict[str, Bounds] = msgspec.field(default_factory=dict)
+    min_words: Words = 16_000
+    missing_signals: Literal["fail", "skip_shard", "compute"] = "skip_shard"
+    missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
+    corrupt_documents: Missing = "skip_shard"
+    max_line_bytes: LineBytes = 256 << 20
+    lists: ListSettings = NO_LIST_SETTINGS
+    models: ModelSettings = NO_MODEL_SETTINGS
+
+
+class SignatureSettings(Settings, frozen=True, kw_only=True):
+    """How documents are signed.
+
+    Attributes:
+        signatures: ``published_or_computed`` reads RedPajama-V2's MinHash files where the manifest
+            has them (it does with ``raw_snapshot.minhash``), and computes the same bit for bit for
+            every document that they lack; ``computed`` reads none; ``fast`` computes this package's
+            own, eight times as fast.
+    """
+
+    signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
+
+
+class NearDuplicateSettings(Settings, frozen=True, kw_only=True):
+    """Which pairs of near duplicates are looked for.
+
+    Attributes:
+        near: whether near duplicates are looked for among filtered documents, of a snapshot and of
+            older ones.
+        evidence_floor: pairs with a lower Jaccard index of 13-grams are not written down.
+    """
+
+    near: bool = True
+    evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+
+
+class RemovalSettings(Settings, frozen=True, kw_only=True):
+    """Which of several near duplicates are removed.
+
+    Attributes:
+        threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is
+            what RedPajama-V2's ablations used.
+        heldout_floor: of two documents at least this much alike, one held out and the other to be
+            trained on, one is removed; LongCrawl64 did not do this.
+        prefer: which of several is kept, as in `lc_assets.text.duplicates.keys.Preference`; a
+            source is a snapshot. With the oldest a newer snapshot changes nothing of the older
+            ones; with any other order it may, and they are decided again.
+        exact: what else makes two documents duplicates: the same published ``digest``, the same
+            words of their ``text``, the same ``url``. All partitions are then read, and dates
+            decide which is newest.
+    """
+
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    prefer: tuple[str, ...] = ("oldest",)
+    exact: tuple[Literal["digest", "text", "url"], ...] = ()
+
+    def __post_init__(self) -> None:
+        Preference(self.prefer)
+
+
+class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):
+    """The documents that no stage removed, as a corpus of their own.
+
+    Attributes:
+        wanted: whether they are written; they are as large as the filtered documents.
+        file_format: ``jsonl``, compressed by gzip, or ``parquet``.
+        paragraphs: lines of at least so many characters that another document of the partition
+            has are removed from all but the one that `removed_documents.prefer` prefers; none
+            means that texts stay whole.
+    """
+
+    wanted: bool = False
+    paragraphs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    file_format: Literal["jsonl", "parquet"] = "jsonl"

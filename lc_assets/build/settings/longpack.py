@@ -1,0 +1,184 @@
+"""Settings of the second branch: pages of a crawl, LongPack, what is packed into rows, what is
+reported of lengths and referrals.
+
+All of it is off by default: a recipe that names nothing here builds the chain of whole documents
+alone.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from lc_assets.build.settings.common import Seed, Settings
+from lc_assets.errors import BadInput
+from lc_assets.text.referrals.referrals import require_edges
+from lc_assets.vocabulary import KIBI
+
+Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
+    """How a snapshot's pages are found in the crawl's own archives (``LC_CRAWL`` says where).
+
+    Attributes:
+        index: ``scan`` reads the archives themselves once; ``cdxj`` and ``columnar`` look pages up
+            in the crawl's index.
+        links_from: ``warc``, the pages as fetched; or ``wat``, the crawl's own lists of links,
+            without any HTML.
+    """
+
+    index: Literal["scan", "cdxj", "columnar"] = "scan"
+    links_from: Literal["warc", "wat"] = "warc"
+
+    def __post_init__(self) -> None:
+        if self.links_from == "wat" and self.index != "scan":
+            raise BadInput(
+                f"html_index.links_from = wat with html_index.index = {self.index}: an index names "
+                "records of pages, not lists of links; set index = scan"
+            )
+
+
+class PageLinkSettings(Settings, frozen=True, kw_only=True):
+    """How links are read from pages.
+
+    Attributes:
+        extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the
+            LongPack paper.
+    """
+
+    extractor: Literal["html5", "paper"] = "html5"
+
+
+class LongPackSettings(Settings, frozen=True, kw_only=True):
+    """How pages are packed along their links.
+
+    Attributes:
+        wanted: whether LongPack is made at all.
+        roots: share of a snapshot's documents that are roots, by a keyed hash of the page; the
+            paper took 0.005.
+        seed: of that hash; a smaller hash comes first when several roots point at one page.
+        mode: ``allow``: a root may be another root's child, as in the paper; ``consume``: a child
+            is no root any more, so each page occurs once.
+        repetitions: how many roots may hold the same content; the paper's is 1, and it names 4 as
+            harmless.
+        max_tokens: of a packed document. Children are taken whole or not at all, the root is never
+            cut.
+        depth: 1 packs what the root points at; 2 also what these point at, and so on.
+        paper_exact: the pseudo-code byte for byte: no separators between parts.
+        portals: whether links to portals (home pages, menus, what a whole site points at) are left
+            out.
+        hub_share: a page that more than this share of its host's pages point at is a portal.
+        nofollow: whether links that their authors do not vouch for (rel of nofollow, sponsored,
+            ugc) are left out.
+        anchors: ``any``; or ``in_text``: only links whose anchor text stands in the page's cleaned
+            text.
+        same_language: whether a child must be in its root's language.
+    """
+
+    wanted: bool = False
+    roots: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    seed: Seed = 64
+    mode: Literal["allow", "consume"] = "consume"
+    repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    max_tokens: Tokens = 128 * KIBI
+    depth: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    paper_exact: bool = False
+    portals: Literal["drop", "keep"] = "drop"
+    hub_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    nofollow: Literal["drop", "keep"] = "keep"
+    anchors: Literal["any", "in_text"] = "any"
+    same_language: bool = True
+
+
+class UpsamplingSettings(Settings, frozen=True, kw_only=True):
+    """How long documents are taken more often; see `lc_assets.packing.upsampling`.
+
+    Attributes:
+        threshold: tokens from which a document is long; LongPack's paper took 8,192, Fu et al.
+            4,096.
+        keep_short: share of the shorter documents that are kept, by a keyed hash.
+        by: what makes two documents of one source, each of which keeps its share of the tokens; or
+            ``nothing``: all are of one.
+        budget: tokens that are taken, in multiples of those that came in.
+    """
+
+    threshold: Tokens = 8 * KIBI
+    keep_short: Fraction = 0.1
+    by: Literal["nothing", "language", "bucket", "source_domain"] = "language"
+    budget: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+
+
+class PackingSettings(Settings, frozen=True, kw_only=True):
+    """How documents of any length are packed into rows.
+
+    Attributes:
+        wanted: whether packed rows are made at all.
+        documents: ``natural``: filtered documents that go on; ``longpack``: packed ones; ``both``:
+            packed ones, and the natural ones that no packed one consumed.
+        method: how a row is filled; see docs/packing.md.
+        row_tokens: length of a row.
+        min_tokens: shorter documents are left out.
+        append_eod: whether end of text stands behind every document, as its last token.
+        segment_tokens: of what ``segment`` and ``reorder`` cut documents into, at most.
+        cut_at: where they had better cut: at the end of a sentence or line, if one lies in the
+            segment's second half; or anywhere.
+        upsampling: what ``upsample`` takes how often, before it does as ``concat``; of held-out
+            documents each is taken once.
+        megatron: what Megatron's documents are: ``spans``, the pieces; or whole ``rows``, padding
+            and all, which its GPT data set and mixes keep as they are when their samples are as
+            long (docs/packing.md).
+        heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the
+            grid's.
+        seed: of the order.
+    """
+
+    wanted: bool = False
+    documents: Literal["natural", "longpack", "both"] = "natural"
+    method: Literal["bestfit", "concat", "segment", "reorder", "upsample"] = "bestfit"
+    row_tokens: Tokens = 64 * KIBI
+    min_tokens: Tokens = 1
+    append_eod: bool = True
+    segment_tokens: Tokens = 4 * KIBI
+    cut_at: Literal["ends", "anywhere"] = "ends"
+    upsampling: UpsamplingSettings = UpsamplingSettings()
+    megatron: Literal["spans", "rows"] = "spans"
+    heldout_fraction: Fraction = 1 / 128
+    seed: Seed = 64
+
+
+class LengthReportSettings(Settings, frozen=True, kw_only=True):
+    """Whether lengths of documents are reported.
+
+    Attributes:
+        wanted: whether there is a report of lengths; a report of referrals needs one and brings it
+            along.
+    """
+
+    wanted: bool = False
+
+
+class ReferralReportSettings(Settings, frozen=True, kw_only=True):
+    """What is reported of referrals.
+
+    Attributes:
+        wanted: whether there is a report of referrals.
+        buckets: lower ends of the distances, in sentences, after the first, which begins at 1.
+        scope: what a concept is the same in: a whole ``text``, or one ``document`` within it, where
+            its spans are known.
+        sample: documents that referrals are measured in, per set and length group; chosen by a
+            keyed hash.
+        max_df: share of the pieces of natural documents that makes a word common, so that it is no
+            concept; 1 makes none common.
+        words: file of words that concepts are not made of; empty: the English ones of the package.
+    """
+
+    wanted: bool = False
+    buckets: tuple[Annotated[int, msgspec.Meta(gt=1)], ...] = (32, 128, 512)
+    scope: Literal["document", "text"] = "text"
+    sample: Annotated[int, msgspec.Meta(ge=1)] = 200
+    max_df: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        require_edges(self.buckets)

@@ -1,0 +1,196 @@
+"""Settings of the stages that make rows and of those that read rows: tokens, grids, Megatron files,
+mixes.
+
+Not here: documents (`lc_assets.build.settings.documents`).
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from lc_assets.build.settings.common import PrivacySettings, Seed, Settings
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.grid_layout import (
+    INNER_ROWS,
+    INNER_TOKENS,
+    SHARD_ROWS,
+    SHARD_TOKENS,
+    ZSTD_LEVEL,
+    GridLayout,
+)
+from lc_assets.vocabulary import ROW_TOKENS
+
+Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
+"""Megatron states a document's length as an int32."""
+Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
+"""A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then
+are 10 GB.
+"""
+Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Part = Literal["megatron_rows", "packed_rows"]
+"""Kinds of rows that a mix takes from: one document each, or packed with several."""
+
+
+class TokenizingSettings(Settings, frozen=True, kw_only=True):
+    """How text becomes ids.
+
+    Attributes:
+        tokenizer: ``gpt2``, another of tiktoken's vocabularies, or the path of a Hugging Face
+            ``tokenizer.json``: see `lc_assets.formats.tokenizers.named`. Of more than 65,535 ids,
+                rows take four bytes a token.
+        text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was by its users' report.
+        min_tokens: shorter documents are dropped.
+        first_tokens: only so many tokens of a document are kept, and little more of it is
+            tokenized; none keeps whole documents. LongCrawl64's rows need 65,536.
+        privacy: which personal data are replaced before a text is tokenized.
+    """
+
+    tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
+    text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
+    min_tokens: Tokens = ROW_TOKENS
+    first_tokens: Tokens | None = None
+    privacy: PrivacySettings = PrivacySettings()
+
+    def __post_init__(self) -> None:
+        if self.first_tokens is not None and self.first_tokens < self.min_tokens:
+            raise BadInput(
+                f"token_documents.first_tokens ({self.first_tokens:,}) is below min_tokens "
+                f"({self.min_tokens:,}): "
+                "what is kept could not show that a document is long enough"
+            )
+
+
+class GriddingSettings(Settings, frozen=True, kw_only=True):
+    """How documents become rows.
+
+    Attributes:
+        row_tokens: length of a row, in tokens.
+        rows_per_document: the most rows cut from a document, one after the other; tokens after the
+            last are counted. LongCrawl64 took one.
+        heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard
+            of 128.
+        seed: of order, shifts and split.
+        chunk_rows: rows of a chunk, the unit of decoding; divides 2,048. docs/chunking.md measures
+            the effect.
+        chunk_tokens: tokens of a chunk's rows; divides 65,536.
+        zstd_level: compression level.
+    """
+
+    row_tokens: Tokens = ROW_TOKENS
+    rows_per_document: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
+    heldout_fraction: Fraction = 1 / 128
+    seed: Seed = 64
+    chunk_rows: Annotated[int, msgspec.Meta(ge=1, le=SHARD_ROWS)] = INNER_ROWS
+    chunk_tokens: Annotated[int, msgspec.Meta(ge=1, le=SHARD_TOKENS)] = INNER_TOKENS
+    zstd_level: Annotated[int, msgspec.Meta(ge=1, le=22)] = ZSTD_LEVEL
+
+    def __post_init__(self) -> None:
+        self.layout(SHARD_ROWS, vocab_size=2)
+
+    def layout(self, n_rows: int, vocab_size: int) -> GridLayout:
+        """Of a grid of so many rows, with ids below ``vocab_size``.
+
+        Raises:
+            BadInput: when the chunks cannot be meant.
+        """
+        return GridLayout(
+            n_rows,
+            self.row_tokens,
+            vocab_size,
+            inner_rows=self.chunk_rows,
+            inner_tokens=self.chunk_tokens,
+            zstd_level=self.zstd_level,
+        )
+
+
+class FlatteningSettings(Settings, frozen=True, kw_only=True):
+    """The flat layout.
+
+    Attributes:
+        codec: ``blosc-lz4`` with byte shuffle, as LongCrawl64 was published; or ``zstd``, which
+            takes 0.6 of the room and which readers of Zarr v2 know as well.
+    """
+
+    codec: Literal["blosc-lz4", "zstd"] = "blosc-lz4"
+
+
+class MegatronSettings(Settings, frozen=True, kw_only=True):
+    """Megatron's GPT index of one snapshot's rows.
+
+    Attributes:
+        sequence_length: tokens of a sample, without the one that is the last target.
+        seed: Megatron's ``--seed``.
+        samples: how many samples the index serves, over as many epochs as needed; none means one
+            epoch.
+    """
+
+    sequence_length: Tokens = 8192
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] = 1234
+    samples: Samples | None = None
+
+
+class ContinuationSettings(Settings, frozen=True, kw_only=True):
+    """The mix that a mix continues.
+
+    Attributes:
+        mix: another mix of the recipe, which names its sources.
+        after: number of its samples that were consumed and stay unchanged.
+    """
+
+    mix: str
+    after: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+
+
+class MixSettings(Settings, frozen=True, kw_only=True):
+    """One blend of snapshots: by weights, tokens or epochs.
+
+    Attributes:
+        weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
+        temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get
+            more than their share.
+        tokens: instead of weights: tokens of each snapshot, to the nearest sample.
+        epochs: instead of weights: epochs of each snapshot, to the nearest sample.
+        samples: size of the blend; none means the most that repeats no sample of any source.
+        parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows =
+            0.66}``; within each part the weights apply. None means `megatron_rows` alone.
+        seed: of the indices; none means ``megatron_rows.seed``.
+        continues: the mix whose first samples this one keeps.
+    """
+
+    weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
+    temperature: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
+    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(
+        default_factory=dict
+    )
+    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(
+        default_factory=dict
+    )
+    samples: Samples | None = None
+    parts: dict[Part, Weight] = msgspec.field(default_factory=dict)
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
+    continues: ContinuationSettings | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature != 1 and (self.weights != "tokens" or self.tokens or self.epochs):
+            raise BadInput('a temperature belongs to weights = "tokens", and to nothing else')
+        if (self.tokens or self.epochs) and (
+            self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)
+        ):
+            raise BadInput(
+                "a mix is by weights and samples, or by tokens, or by epochs: only one of them"
+            )
+        if self.parts and (self.tokens or self.epochs):
+            raise BadInput("shares of parts go with weights; leave tokens and epochs out, or parts")
+
+    @property
+    def kinds(self) -> tuple[Part, ...]:
+        """The kinds of rows it takes from, sorted."""
+        return tuple(sorted(self.parts)) or ("megatron_rows",)
+
+    @property
+    def named(self) -> frozenset[str] | None:
+        """The snapshots it names; none means every published one."""
+        if self.tokens or self.epochs:
+            return frozenset(self.tokens or self.epochs)
+        return frozenset(self.weights) if isinstance(self.weights, dict) else None

@@ -1,0 +1,368 @@
+"""The declaration of a stage: all that the planner, Dagster, the command line and the documentation
+know of it.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import msgspec
+
+from lc_assets.build.metering import Meter
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import Sharding, Shards
+from lc_assets.build.showing import Shown
+from lc_assets.counts import Counts
+from lc_assets.errors import NotPublished
+from lc_assets.execution.executor import Executor
+from lc_assets.lake.digests import FileFact
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.receipts import Fingerprint
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import Published
+from lc_assets.vocabulary import SnapshotId, parse_snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildContext:
+    """Where a stage works: what it reads, where it publishes, by which settings, on which executor.
+
+    ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a
+    sentence what a stage did, when that is not what one would expect.
+    """
+
+    lake: Lake
+    upstream: Upstream
+    recipe: Recipe
+    executor: Executor
+    crawl: Upstream | None = None
+    say: Callable[[str], object] = lambda _words: None
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check found.
+
+    Attributes:
+        check: the check's name, as in the Dagster UI.
+        passed: whether it holds.
+        message: one sentence with the values in it.
+        values: the same values, for plots.
+        severity: an error blocks publication and everything downstream; a warning is shown.
+    """
+
+    check: str
+    passed: bool
+    message: str
+    values: dict[str, float] = {}
+    severity: Literal["error", "warning"] = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingFolder:
+    """A version's folder while it is being filled.
+
+    Attributes:
+        folder: where.
+        fingerprint: what determines its bytes.
+        inputs: what it is made from.
+        shards: how it falls into shards, when its stage says so.
+        meter: what its tasks took.
+        facts: of its files, by path, where somebody has read them since they were written.
+    """
+
+    folder: Path
+    fingerprint: Fingerprint
+    inputs: Mapping[str, Published]
+    shards: Shards | None = None
+    meter: Meter = field(default_factory=Meter)
+    facts: dict[str, FileFact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckInput:
+    """What a claim may look at: the version's folder, its counts and what it was made from."""
+
+    folder: Path
+    fingerprint: Fingerprint
+    counts: Counts
+    lake: Lake
+    inputs: Mapping[str, Published]
+
+    @classmethod
+    def of(cls, staging: StagingFolder, counts: Counts, lake: Lake) -> Self:
+        """The evidence of what has just been written."""
+        return cls(
+            folder=staging.folder,
+            fingerprint=staging.fingerprint,
+            counts=counts,
+            lake=lake,
+            inputs=staging.inputs,
+        )
+
+    def only_input(self, stage: str) -> Published:
+        """The input that came from ``stage``.
+
+        Raises:
+            NotPublished: when that version is gone.
+        """
+        for name, published in self.inputs.items():
+            if name.startswith(f"{stage}/"):
+                return published
+        raise NotPublished(
+            f"{self.folder}: the {stage} version it was made from is gone from the lake"
+        )
+
+
+Check = Callable[[CheckInput], CheckResult]
+
+
+"""A test of what a stage wrote. Its name and docstring are what the Dagster UI shows."""
+
+
+Pool = Literal["workers", "upstream"]
+
+
+WORKERS: Final[Pool] = "workers"
+
+
+"""Stages that use all worker processes."""
+
+
+UPSTREAM: Final[Pool] = "upstream"
+
+
+"""Stages that query a server about many files and compute next to nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """Which partitions of an upstream stage a partition reads.
+
+    Use `SAME_SNAPSHOT`, `THIS_AND_OLDER`, `ALL_SNAPSHOTS` or `UNPARTITIONED`, and narrow it down
+    with the methods.
+
+    Attributes:
+        words: for the documentation.
+        selects: whether a partition reads another: of recipe, its key, and the other's key.
+        only: the key of the only partition that is ever read, of the own key; None for many.
+        is_needed: whether a recipe needs the upstream stage at all.
+        by_summary: whether of other partitions only the receipt's summary is read. It does not list
+            files, which for all partitions together would grow in memory with the lake; files are
+            then fetched by name (`Published.only`).
+    """
+
+    words: str
+    selects: Callable[[Recipe, str, str], bool]
+    only: Callable[[str], str] | None = None
+    is_needed: Callable[[Recipe], bool] = lambda _recipe: True
+    by_summary: bool = False
+
+    def only_if(self, is_needed: Callable[[Recipe], bool]) -> Self:
+        """The same, for recipes that fulfil a condition; other recipes read nothing."""
+        return replace(self, is_needed=is_needed)
+
+    def where(self, selects: Callable[[Recipe, str, str], bool]) -> Self:
+        """The same, but only those partitions for which this holds too."""
+        before = self.selects
+        return replace(
+            self,
+            selects=lambda recipe, key, other: (
+                before(recipe, key, other) and selects(recipe, key, other)
+            ),
+        )
+
+    def summarized(self) -> Self:
+        """The same, reading of other partitions only the receipt's summary."""
+        return replace(self, by_summary=True)
+
+
+SAME_SNAPSHOT: Final = Partitions(
+    words="same snapshot", selects=lambda _recipe, key, other: other == key, only=lambda key: key
+)
+
+
+THIS_AND_OLDER: Final = Partitions(
+    words="this and older snapshots", selects=lambda _recipe, key, other: other <= key
+)
+
+
+ALL_SNAPSHOTS: Final = Partitions(
+    words="all partitions", selects=lambda _recipe, _key, _other: True
+)
+
+
+UNPARTITIONED: Final = Partitions(
+    words="unpartitioned",
+    selects=lambda _recipe, _key, other: other == GLOBAL,
+    only=lambda _key: GLOBAL,
+)
+
+
+def later(name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called, from ``module:function``."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        module, _, function = name.partition(":")
+        return getattr(importlib.import_module(module), function)(*args, **kwargs)
+
+    return call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """What makes one artefact: everything that the planner, the command line, Dagster and the
+    documentation know of it.
+
+    Attributes:
+        name: of the module, the asset, the folder in the lake, the section in the recipe, the plan.
+        description: one sentence for the UI and the README.
+        code_version: raised by hand whenever the same inputs and settings would give other bytes.
+        reads: the upstream stages, and which of their partitions.
+        params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
+        checks: what must hold of what it wrote.
+        write: writes and publishes one partition.
+        show: plots, tables and numbers of a published version, for the UI and ``lc show``.
+        state: of a stage that reads from outside the lake: what changes when that has changed.
+            Computed before the build, so that a later change is seen.
+        wanted: whether a recipe asks for it at all; the planner passes over those that are not.
+        partitioned_by: what its keys are.
+        group: of assets in the UI.
+        job: that builds it together with others; empty for none.
+        pool: of runs that share a limit; None for stages that compute for a moment only.
+        kinds: of files, for the UI.
+        counted: what its counts count.
+        sharding: how its versions fall into shards that a newer version may take over; None when
+            they do not.
+        sieve: whether its partitions, made anew, mostly come out as they were; what reads one is
+            then not built along with it.
+    """
+
+    name: str
+    description: str = ""
+    code_version: str
+    reads: Mapping["Stage", Partitions]
+    params: Callable[[Recipe, str], dict[str, Any]]
+    checks: tuple[Check, ...]
+    write: Callable[["BuildContext", SnapshotId], "Built"]
+    show: Callable[["BuildContext", "Built"], Shown] = lambda _context, _built: Shown()
+    state: Callable[["BuildContext", SnapshotId], str] | None = None
+    wanted: Callable[[Recipe], bool] = lambda _recipe: True
+    partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
+    group: str = "documents"
+    job: str = ""
+    pool: Pool | None = None
+    kinds: tuple[str, ...] = ()
+    counted: str = "documents"
+    sharding: Sharding | None = None
+    sieve: bool = False
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """Names of the stages it reads."""
+        return tuple(stage.name for stage in self.reads)
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether it reads other partitions than its own."""
+        return any(partitions.only is None for partitions in self.reads.values())
+
+    @property
+    def by_summary(self) -> tuple[str, ...]:
+        """Names of the stages of which only summaries are read."""
+        return tuple(stage.name for stage, found in self.reads.items() if found.by_summary)
+
+    def build(self, context: "BuildContext", key: str) -> "Built":
+        """Write and publish partition ``key``.
+
+        Raises:
+            BadInput: when the key is no name of a partition.
+            LcError: see `write`.
+        """
+        return self.write(context, parse_snapshot(key))
+
+    def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
+        """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
+        return any(
+            found.is_needed(recipe) and found.selects(recipe, key, upstream_key)
+            for upstream, found in self.reads.items()
+            if upstream.name == stage
+        )
+
+    def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
+        """The published versions this stage would read now, by name.
+
+        A stage that reads partitions of others reads those that are published.
+
+        Raises:
+            NotPublished: when a stage reads its own partition only, and an input is not published.
+        """
+        read: list[Published] = []
+        for stage, found in self.reads.items():
+            if not found.is_needed(recipe):
+                continue
+            if self.reads_others:
+                read += self._published(lake, recipe, key, stage)
+            elif found.only is not None:
+                read.append(lake.partition(stage.name, found.only(key)).require())
+        return {published.name: published for published in read}
+
+    def _published(
+        self, lake: Lake, recipe: Recipe, key: str, stage: "Stage"
+    ) -> Iterator[Published]:
+        """The published partitions of one stage that are read."""
+        found = self.reads[stage]
+        for other in lake.keys(stage.name) if found.only is None else [found.only(key)]:
+            if not found.selects(recipe, key, other):
+                continue
+            partition = lake.partition(stage.name, other)
+            published = (
+                partition.current_summary()
+                if found.by_summary and other != key
+                else partition.current()
+            )
+            if published is not None:
+                yield published
+
+    def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
+        """The settings of partition ``key`` as receipts hold them; may read the files that settings
+        name.
+        """
+        # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
+        params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
+        return params
+
+    def fingerprint(
+        self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]
+    ) -> Fingerprint:
+        """Everything that determines the bytes of partition ``key``: settings as `resolved`, and
+        ``inputs``, digests by name.
+        """
+        return Fingerprint(
+            stage=self.name,
+            key=key,
+            code_version=self.code_version,
+            params=dict(params),
+            inputs=dict(inputs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A partition that now stands published.
+
+    Attributes:
+        published: the version.
+        reused: True when it had been finished before and nothing was computed.
+        findings: what the audit found; empty when reused.
+    """
+
+    published: Published
+    reused: bool
+    findings: tuple[CheckResult, ...] = ()
+
+    @property
+    def counts(self) -> Counts:
+        """What was seen, kept and dropped."""
+        return self.published.receipt.counts

@@ -1,0 +1,1 @@
+"""Commands that run stages over files of documents."""

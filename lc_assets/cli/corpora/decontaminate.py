@@ -1,0 +1,181 @@
+"""``lc decontaminate``: remove documents that contain evaluation items."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lc_assets.build.stage import Built
+
+SHOWN_ITEMS = 10
+SHOWN_CHARS = 60
+
+
+def decontaminate(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
+        ),
+    ],
+    against: Annotated[
+        list[Path],
+        typer.Option(
+            "--against",
+            help="Evaluation set or held-out corpus: a file or a folder; may be repeated.",
+        ),
+    ],
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field", help="Field of an evaluation record to take; by default the usual ones."
+        ),
+    ] = None,
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Field that holds a document's text.")
+    ] = None,
+    ngram: Annotated[int, typer.Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13,
+    min_words: Annotated[
+        int,
+        typer.Option(
+            "--min-words", min=1, max=64, help="Fewest words of an item shorter than that."
+        ),
+    ] = 8,
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample", min=1, help="Keep one n-gram in so many: for a large held-out corpus."
+        ),
+    ] = 1,
+    mode: Annotated[
+        str,
+        typer.Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
+    ] = "coverage",
+    threshold: Annotated[
+        float, typer.Option("--threshold", help="Least share that makes a document contaminated.")
+    ] = 0.5,
+    ignore_common: Annotated[
+        int | None,
+        typer.Option("--ignore-common", min=0, help="Ignore n-grams in more documents than this."),
+    ] = None,
+    max_items: Annotated[
+        int, typer.Option("--max-items", min=1, help="Ignore n-grams in more items than this.")
+    ] = 100,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="Cut out what was found instead of dropping the document.")
+    ] = False,
+    margin: Annotated[
+        int, typer.Option("--margin", min=0, help="Characters cut on either side as well.")
+    ] = 0,
+    workers: options.Workers = None,
+) -> None:
+    """Remove the documents that contain evaluation items, found by their 13-grams.
+
+    OUT is a lake: `clean_documents` holds the documents that are left, `contaminated_documents` the
+    evidence (document × item) and a line per item. IN may be the OUT of another command.
+
+    Example: lc decontaminate corpus cleaned --against evals --mode any
+    """
+    from lc_assets.build.settings.common import DecontaminationSettings
+    from lc_assets.errors import BadInput
+    from lc_assets.execution.local import executor_of
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput(
+            "name what to read and where to write: lc decontaminate IN OUT --against EVALS"
+        )
+    settings = replaced(
+        DecontaminationSettings(),
+        against=[str(path) for path in against],
+        fields=field or [],
+        ngram=ngram,
+        min_words=min(min_words, ngram),
+        sample=sample,
+        mode=mode,
+        threshold=threshold,
+        ignore_common=ignore_common,
+        max_items=max_items,
+        action="cut" if cut else "drop",
+        margin=margin,
+    )
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings={"contaminated_documents": settings},
+        text_field=text_field,
+    )
+    _show(build_for(context, "clean_documents"), out)
+
+
+def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
+    """Print the balance, the items by verdict, and those of which most was found."""
+    from lc_assets.build.tables import read_table
+    from lc_assets.formats.arrays.npy import read_npy
+    from lc_assets.formats.gram_index_files import open_index
+    from lc_assets.stages.decontamination.contaminated_documents import (
+        IGNORED,
+        INDEX,
+        ITEMS_FILE,
+    )
+    from lc_assets.stages.file_lakes import counts_of
+
+    counts = counts_of(built)
+    folders = [found.published.folder for found in built["contaminated_documents"].values()]
+    items = [line for folder in folders for line in read_table(folder / ITEMS_FILE).to_pylist()]
+    verdicts = sorted({line["verdict"] for line in items})
+    by_verdict = ", ".join(
+        f"{sum(line['verdict'] == verdict for line in items):,} {verdict}" for verdict in verdicts
+    )
+    index = open_index(folders[0] / INDEX)
+    n_ignored = sum(len(read_npy(folder / INDEX / IGNORED)) for folder in folders)
+    facts(
+        [
+            ("documents", counts.seen),
+            ("kept", counts.kept),
+            *((f"dropped: {reason}", n) for reason, n in counts.dropped.items()),
+            *counts.extra.items(),
+            ("evaluation items", f"{len(items):,}: {by_verdict}"),
+            (
+                "n-grams looked for",
+                f"{index.n_grams:,} in {sized(index.n_bytes)}; {n_ignored:,} too common to count",
+            ),
+        ]
+    )
+    worst = sorted(
+        (line for line in items if line["documents"]),
+        key=lambda line: (-line["best_coverage"], -line["longest_words"]),
+    )
+    if worst:
+        heading("Items of which most was found")
+        table(
+            ("item", "coverage", "longest, words", "documents", "condemned", "most of it in"),
+            map(_line, worst[:SHOWN_ITEMS]),
+        )
+    say(
+        f"{counts.seen:,} = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped; the "
+        f"documents are in {out}/clean_documents, every item in {out}/contaminated_documents"
+    )
+
+
+def _line(item: dict[str, Any]) -> tuple[Any, ...]:
+    numbers = (
+        item["best_coverage"],
+        item["longest_words"],
+        item["documents"],
+        item["condemned_documents"],
+    )
+    return (
+        shortened(item["item_id"], SHOWN_CHARS),
+        *numbers,
+        shortened(item["best_document"], SHOWN_CHARS),
+    )

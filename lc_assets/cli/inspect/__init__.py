@@ -1,0 +1,1 @@
+"""Commands that show, verify, trace and compare what was published."""

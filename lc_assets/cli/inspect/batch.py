@@ -1,0 +1,122 @@
+"""``lc batch``: the first rows of a training batch, decoded, with the document of each row."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import say, shortened, table, visible
+
+if TYPE_CHECKING:
+    from lc_assets.formats.arrays.riffled import RiffledReader
+    from lc_assets.loaders.arrays import ZarrRows
+    from lc_assets.stages.lineage.tracing import Row
+
+SHOWN_TOKENS = 8
+SHOWN_CHARS = 60
+
+
+def batch(
+    path: Annotated[
+        str,
+        typer.Argument(
+            envvar="LC_ROOT",
+            help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.",
+        ),
+    ],
+    step: Annotated[int, typer.Option("--step", min=0, help="Which batch.")] = 0,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a batch.")] = 4,
+    context: Annotated[
+        int,
+        typer.Option(
+            "--context",
+            min=1,
+            help="Tokens of a row of the batch; must divide the rows of the data.",
+        ),
+    ] = 64,
+    split: options.Split = "train",
+) -> None:
+    """Show the first rows of a training batch: ids, decoded text, and the document of each row.
+
+    Text is escaped as in Python, so control characters are visible and have no effect.
+
+    Example: lc batch lake --step 3 --rows 8 --context 4096
+    """
+    from lc_assets.errors import BadInput
+    from lc_assets.loaders.grid import GridLoader
+    from lc_assets.loaders.rows import open_rows
+
+    source = open_rows(path, split)
+    loader = GridLoader(source, batch_rows=rows, context_tokens=context)
+    if step >= len(loader):
+        raise BadInput(
+            f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}"
+        )
+    text = loader[step].text
+    say(
+        f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} "
+        f"{text.dtype}; targets are one token further"
+    )
+    tokenizer = tokenizer_of_rows(source)
+    lines = [
+        _line(ids, position, origin_of(source, position), tokenizer)
+        for ids, position in zip(text, loader.rows_of(step), strict=True)
+    ]
+    table(("row", "first tokens", "decoded", "document", "url"), lines)
+
+
+def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tuple[Any, ...]:
+    where = ("", "") if origin is None else (origin.id, shortened(origin.url, SHOWN_CHARS))
+    return (
+        f"{position:,}",
+        " ".join(map(str, ids[:SHOWN_TOKENS].tolist())),
+        read_summary(ids, tokenizer=tokenizer),
+        *where,
+    )
+
+
+def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
+    """Name of the rows' tokenizer; GPT-2's if they do not state one."""
+    from lc_assets.formats.arrays.riffled import RiffledReader
+
+    array = source.sources[0] if isinstance(source, RiffledReader) else source
+    return getattr(array, "tokenizer", "") or "gpt2"
+
+
+def read_summary(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
+    """The beginning of the text of some ids, escaped, shortened to about ``n_chars``; a truncated
+    character shows as �.
+    """
+    return visible(shortened(decode(ids[:n_chars], tokenizer), n_chars))
+
+
+def decode(ids: Any, tokenizer: str = "gpt2") -> str:
+    """Text of some ids; end-of-text by its name, invalid UTF-8 as �; empty if the tokenizer is a
+    file.
+    """
+    from lc_assets.errors import LcError
+    from lc_assets.formats.tokenizers.named import text_of
+
+    try:
+        return text_of(tokenizer, ids.tolist())
+    except LcError:  # an array names a tokenizer.json by its digest, and does not say where it lies
+        return ""
+
+
+def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
+    """The document of a row that a loader reads; None if the array's origin is unknown."""
+    from lc_assets.formats.arrays.riffled import RiffledReader
+    from lc_assets.loaders.arrays import ZarrRows
+    from lc_assets.stages.lineage.tracing import row_of_array
+
+    if isinstance(source, RiffledReader):
+        origin = source.origin(position)
+        number = next(
+            number
+            for number, named in enumerate(source.order.sources)
+            if named.snapshot == origin.snapshot
+        )
+        array, row = source.sources[number], origin.row
+    else:
+        array, row = source, position
+    return row_of_array(array.where, row) if isinstance(array, ZarrRows) else None

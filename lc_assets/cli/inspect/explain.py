@@ -1,0 +1,153 @@
+"""``lc explain``: every value, rule and verdict of one document, and why it is kept or dropped."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.corpora.judge import Thresholds, rules_from, show_digests
+from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
+from lc_assets.errors import BadInput
+
+if TYPE_CHECKING:
+    from lc_assets.stages.documents.explaining import Explained, RuleVerdict
+
+EXCERPT = 240
+"""Characters of a text's head and of its tail that are shown."""
+MOST_REMOVED = 20
+LINE = 120
+
+
+def explain(
+    source: Annotated[str, typer.Argument(help="Documents, stored signals, or a lake.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules",
+            help="A preset's name, or a file of rules; in a lake, those it was filtered by.",
+        ),
+    ] = None,
+    threshold: Thresholds = None,
+    lang: Annotated[
+        str, typer.Option("--lang", help="Language of a document that does not say its own.")
+    ] = "en",
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Where a record's text is.")
+    ] = None,
+    stop_words: options.StopWords = None,
+    bad_words: options.BadWords = None,
+    domains: options.Domains = None,
+    language_model: options.LanguageModel = None,
+    blocklist: options.Blocklist = None,
+    perplexity_model: options.PerplexityModel = None,
+    quality_model: options.QualityModels = None,
+    upstream: Annotated[
+        str | None, typer.Option("--upstream", help="With a lake: where its published signals are.")
+    ] = None,
+) -> None:
+    """Print every signal and measure of one document, every rule with its bounds, and the verdict.
+
+    Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
+    """
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.located import is_in_bucket
+    from lc_assets.lake.upstream import Upstream
+    from lc_assets.stages.documents import explaining
+    from lc_assets.stages.documents.measuring import lists_of, models_of
+    from lc_assets.text.rules.models import MODELLED
+
+    if is_in_bucket(source) or explaining.is_lake(Path(source)):
+        if threshold and rules is None:
+            raise BadInput(
+                "--threshold wants --rules too: in a lake the rules are those that it was "
+                "filtered by"
+            )
+        asked = None if rules is None else rules_from(rules, threshold)
+        found = explaining.explain_in_lake(
+            open_lake(source),
+            identity,
+            asked,
+            upstream=None if upstream is None else Upstream(upstream),
+        )
+    else:
+        asked = rules_from(rules or "redpajama-lucie", threshold)
+        lists = lists_of(options.list_settings(stop_words, bad_words, domains))
+        models = models_of(
+            options.model_settings(language_model, blocklist, perplexity_model, quality_model),
+            MODELLED,
+        )
+        files = [Path(source)]
+        found = explaining.explain_in_files(
+            files, identity, asked, text_field=text_field, language=lang, lists=lists, models=models
+        )
+    show_explained(found)
+
+
+def show_explained(found: "Explained") -> None:
+    """Print all of it, the verdict last."""
+    facts(
+        [
+            ("document", found.id),
+            ("url", shortened(found.url, 200)),
+            ("found in", found.where),
+            ("rules", found.rules),
+        ]
+    )
+    heading("What is known of it")
+    table(("column", "value"), [(name, _digits(value)) for name, value in found.values.items()])
+    show_digests(found.digests)
+    heading("Rules, in the order in which they are asked")
+    table(
+        ("rule", "judges", "value", "wanted", "verdict", "source"),
+        [_line(verdict) for verdict in found.verdicts],
+    )
+    if found.removed:
+        heading(f"Left out before it was judged: {len(found.removed):,}")
+        table(
+            ("reason", "text"),
+            [(reason, shortened(text, LINE)) for text, reason in found.removed[:MOST_REMOVED]],
+        )
+    if found.text is not None:
+        heading(f"Its text, {len(found.text):,} characters")
+        say(excerpt(found.text))
+    say()
+    say(found.verdict, style="bold")
+
+
+def excerpt(text: str) -> str:
+    r"""Head and tail of a text, harmless, on one line each.
+
+    >>> excerpt("a\n\x1b[31mb")
+    'a\\n\\x1b[31mb'
+    """
+    if len(text) <= 2 * EXCERPT:
+        return visible(text)
+    return (
+        f"{visible(text[:EXCERPT])}\n… {len(text) - 2 * EXCERPT:,} characters "
+        f"…\n{visible(text[-EXCERPT:])}"
+    )
+
+
+def _line(verdict: "RuleVerdict") -> tuple[str, str, str, str, str, str]:
+    rule = verdict.rule
+    says = (
+        "not known"
+        if not verdict.known
+        else "speaks against it"
+        if verdict.complaint is not None
+        else "passes"
+    )
+    return (
+        rule.name,
+        rule.column,
+        _digits(verdict.value) if verdict.known else "",
+        rule.wanted,
+        says,
+        rule.source,
+    )
+
+
+def _digits(value: float | None) -> str:
+    return "missing" if value is None else f"{value:,.10g}"

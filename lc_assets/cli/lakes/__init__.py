@@ -1,0 +1,1 @@
+"""Commands that build, plan, release, withdraw from and prune a lake."""

@@ -1,0 +1,1 @@
+"""``lc megatron``: token files, indices, blends and caches for Megatron."""

@@ -1,0 +1,269 @@
+"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache built
+before the start.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import facts, say, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lc_assets.mixing.launch import Launch
+    from lc_assets.stages.megatron.caching import Entry
+
+app = typer.Typer(
+    name="megatron",
+    help="Indices, blends and caches for Megatron. Example: lc megatron index data/web --help",
+    no_args_is_help=True,
+)
+
+EPOCHS_SUGGESTED = 4
+SHOWN = 20
+"""Wanting entries of a cache that are named one by one."""
+
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder for the .npy files; they replace those that lie there."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Megatron's --seed.")]
+
+
+@app.command()
+def index(
+    prefix: Annotated[
+        Path, typer.Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
+    ],
+    sequence_length: Annotated[
+        int, typer.Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
+    ],
+    out: Out,
+    seed: Seed = 1234,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", help="Samples that are needed; by default those of one epoch."),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split", help="Megatron's --split, such as 98,2,0; by default all documents."
+        ),
+    ] = None,
+    part: Annotated[
+        str, typer.Option("--part", help="Which part of the split: train, valid or test.")
+    ] = "train",
+) -> None:
+    """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy,
+    shuffle_index.npy.
+
+    Prints tokens and samples of an epoch, and the numbers of samples that are whole epochs.
+
+    Example: lc megatron index data/web --seq-length 4096 --out web-index
+    """
+    from lc_assets.stages.megatron.megatron_files import index_prefix
+
+    made = index_prefix(
+        prefix,
+        out,
+        sequence_length=sequence_length,
+        seed=seed,
+        n_samples=samples,
+        split=split,
+        part=part,
+    )
+    facts(
+        [
+            ("documents", made.n_documents),
+            ("tokens of one epoch", made.epoch_tokens),
+            ("epochs", made.n_epochs),
+            ("last epoch apart", made.last_apart),
+            ("samples", made.n_samples),
+            (
+                "--train-samples for whole epochs",
+                ", ".join(f"{made.samples_of(n):,}" for n in range(1, EPOCHS_SUGGESTED + 1)),
+            ),
+            ("written to", str(out)),
+        ]
+    )
+
+
+@app.command()
+def blend(
+    out: Out,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="...", help="The rest of the weights or sizes.")
+    ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1"),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200"),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", help="Samples of the blend; only with --weights.")
+    ] = None,
+    uint8: Annotated[
+        bool,
+        typer.Option(
+            "--uint8", help="Number the sources in one byte, as Megatron's older forks do."
+        ),
+    ] = False,
+) -> None:
+    """Write a blend as Megatron draws it up: dataset_index.npy and dataset_sample_index.npy.
+
+    With --weights it has --size samples; with --sizes every sample of every source once.
+
+    Example: lc megatron blend --weights 0.7 0.2 0.1 --size 100000 --out blend
+    """
+    from lc_assets.stages.megatron.megatron_files import write_blend
+
+    made = write_blend(
+        out, weights=_words(weights, more), sizes=_words(sizes, more), size=size, uint8=uint8
+    )
+    columns = ["source", "asked", "samples", "share"]
+    table(
+        columns,
+        [
+            [number, asked, taken, taken / max(made.size, 1)]
+            for number, (asked, taken) in enumerate(made.lines)
+        ],
+    )
+    say(
+        f"{made.size:,} samples = "
+        f"{' + '.join(f'{taken:,}' for _, taken in made.lines[:SHOWN])}{' + …' if len(made.lines) > SHOWN else ''}"
+    )
+    facts([("written to", str(out))])
+
+
+@app.command()
+def cache(
+    launch: Annotated[
+        Path,
+        typer.Option(
+            "--launch", help="File of Megatron's launch arguments, as on its command line."
+        ),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+    ] = None,
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer-identity",
+            help="JSON: tokenizer.unique_identifiers, or several of them by name.",
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--hf-tokenizer",
+            help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Only say what a launch would find; exits with 1 when something is missing.",
+        ),
+    ] = False,
+    versioned: Annotated[
+        Path | None,
+        typer.Option(
+            "--versioned",
+            help="Folder for links that name their content; launch over those instead.",
+        ),
+    ] = None,
+    workers: options.Workers = None,
+) -> None:
+    """Build the cache that a launch of Megatron looks for, so that it starts at once.
+
+    Writes indices and blends under the very names, and per_dataset_sequences.json for
+    --per-dataset-sequences-path. Paths are those of the launch, letter for letter. A tokenizer's identity is printed by
+    json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
+
+    Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
+    """
+    from lc_assets.errors import BadInput
+    from lc_assets.execution.local import executor_of
+    from lc_assets.formats.megatron.launch_arguments import read_launch
+    from lc_assets.stages.megatron import caching
+
+    asked, stated = read_launch(launch)
+    place = folder or (Path(stated) if stated else None)
+    if place is None:
+        raise BadInput(
+            "where the cache shall be is said neither by --cache nor by --data-cache-path in the "
+            "launch arguments"
+        )
+    if versioned is not None:
+        asked = caching.with_versions(asked, versioned)
+        say(f"launch with {caching.write_data_arguments(asked, versioned)}")
+    identities = _identities(identity, tokenizer)
+    if check:
+        entries = caching.look_at_cache(asked, identities, place)
+        _show(asked, entries, place, wanting="not found")
+        raise typer.Exit(1 if any(entry.status != "found" for entry in entries) else 0)
+    _show(
+        asked,
+        caching.build_cache(asked, identities, place, executor=executor_of(workers)),
+        place,
+        wanting="built",
+    )
+
+
+def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mapping[str, object]]":
+    from lc_assets.errors import BadInput
+    from lc_assets.formats.megatron.launch_arguments import read_identities
+    from lc_assets.mixing.cache_names import hugging_face_identities
+
+    if (path is None) == (tokenizer is None):
+        raise BadInput(
+            "wanted either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
+            "part of every name"
+        )
+    return read_identities(path) if path is not None else hugging_face_identities(tokenizer or "")
+
+
+def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting: str) -> None:
+    from lc_assets.mixing.cache_names import GptRequest
+
+    wrong = [entry for entry in entries if entry.status != "found"]
+    columns = ["version", "split", "of", "samples", "name", "status"]
+    table(
+        columns,
+        [
+            [
+                entry.version,
+                entry.request.split,
+                entry.request.prefix
+                if isinstance(entry.request, GptRequest)
+                else f"blend of {len(entry.request.sources):,}",
+                entry.request.n_samples
+                if isinstance(entry.request, GptRequest)
+                else entry.request.size,
+                entry.stem,
+                entry.status,
+            ]
+            for entry in entries[:SHOWN]
+        ],
+    )
+    for entry in wrong[:SHOWN]:
+        say(f"{entry.status}: {entry.words}")
+    say(
+        f"{len(entries):,} indices = {len(entries) - len(wrong):,} found + {len(wrong):,} {wanting}"
+    )
+    facts(
+        [("sequence length", launch.sequence_length), ("seed", launch.seed), ("cache", str(place))]
+    )
+
+
+def _words(first: "Sequence[str] | None", more: "Sequence[str] | None") -> list[str] | None:
+    return None if not first else [*first, *(more or ())]

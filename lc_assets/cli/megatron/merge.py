@@ -1,0 +1,109 @@
+"""``lc megatron merge`` and ``lc megatron export``: data sets into fewer ones, and into other
+formats.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lc_assets.cli.printing import say, sized, table
+from lc_assets.errors import BadInput
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def merge(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PREFIX...", help="Data sets, or folders of them, in their names' order."
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.",
+        ),
+    ],
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", help="Most bytes of a .bin, such as 30GB; no document is cut."),
+    ] = None,
+) -> None:
+    """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
+
+    Example: lc megatron merge parts --output data/mine --max-size 30GB
+    """
+    from lc_assets.formats.megatron.idx import bin_path
+    from lc_assets.stages.megatron.megatron_merging import data_sets_of
+    from lc_assets.stages.megatron.megatron_merging import merge as merge_data_sets
+
+    found = data_sets_of(sources)
+    receipts = merge_data_sets(
+        found, output, max_bytes=None if max_size is None else bytes_of(max_size)
+    )
+    lines = [
+        (str(prefix), r.documents, r.tokens, sized(bin_path(prefix).stat().st_size))
+        for prefix, r in receipts.items()
+    ]
+    say(f"{len(found):,} data sets into {len(lines):,}")
+    table(("data set", "documents", "tokens", "size of the .bin"), lines)
+
+
+def export(
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set.")],
+    output: Annotated[
+        Path, typer.Option("--output", help="The file (nanogpt) or the new folder (datasets, mds).")
+    ],
+    kind: Annotated[
+        str,
+        typer.Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
+    ],
+    over_last: Annotated[
+        int | None,
+        typer.Option(
+            "--over-last",
+            help="nanogpt: put this id over the last of each document; LongCrawl64's script: 50256.",
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", help="datasets: the split in the files' names.")
+    ] = "train",
+) -> None:
+    """Write a data set in another loader's format.
+
+    Example: lc megatron export data/mine --to nanogpt --output train.bin --over-last 50256
+    """
+    from lc_assets.stages.megatron import megatron_exporting
+    from lc_assets.stages.megatron.megatron_merging import prefix_of
+
+    if over_last is not None and kind != "nanogpt":
+        raise BadInput("--over-last is nanoGPT's; leave it out, or take --to nanogpt")
+    source = prefix_of(prefix)
+    if kind == "nanogpt":
+        n, what = megatron_exporting.export_nanogpt(source, output, over_last=over_last), "tokens"
+    elif kind == "datasets":
+        n, what = megatron_exporting.export_datasets(source, output, split=split), "files"
+    elif kind == "mds":
+        n, what = megatron_exporting.export_mds(source, output), "documents"
+    else:
+        raise BadInput(f"no format {kind!r}; there are {', '.join(megatron_exporting.KINDS)}")
+    say(f"{n:,} {what} in {output}")
+
+
+def bytes_of(size: str) -> int:
+    """A number of bytes, as people write it, in powers of 1,000.
+
+    >>> bytes_of("30GB"), bytes_of("1.5 kB"), bytes_of("512")
+    (30000000000, 1500, 512)
+
+    Raises:
+        BadInput: when it is none.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
+    if found is None:
+        raise BadInput(f"{size!r} is no size; write it as 30GB or 500 MB")
+    return int(float(found[1]) * UNITS[found[2].upper()])

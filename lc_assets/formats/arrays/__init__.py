@@ -1,0 +1,1 @@
+"""Token arrays: Zarr shards, grids, the flat layout, global orders, NumPy files."""

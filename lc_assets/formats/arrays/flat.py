@@ -1,0 +1,349 @@
+"""LongCrawl64's published layout: one split, all rows, as one flat Zarr v2 array.
+
+Use it for programs that expect that layout. The project's own (`formats.grid`) is smaller, carries
+checksums and can be read in smaller pieces.
+
+Source: the ``.zarray`` of LongCrawl64's surviving copy; Zarr v2 specification; c-blosc's header;
+RFC 8878; numcodecs.
+
+==================  ================================================================================
+path                what
+==================  ================================================================================
+``.zarray``         ``zarr_format`` 2, ``shape`` [rows, 65536], ``chunks`` [2048, 2048], ``dtype``
+                    "<u2", ``order`` "C", ``fill_value`` 0, ``filters`` null, ``compressor``
+                    {id blosc, cname lz4, clevel 5, shuffle 1, blocksize 0}; no
+                    ``dimension_separator``, which means ".". Optionally, here, {id zstd, level 3}
+``.zattrs``         ``{}``; here ``{"vocab_size": …}`` where ids are not GPT-2's
+``{i}.{j}``         chunk: rows 2,048 i and up, tokens 2,048 j and up, always of full size; beyond
+                    the array's edge it holds 0
+==================  ================================================================================
+
+A chunk is one Blosc buffer: four bytes (Blosc version, codec version, flags, item size), then three
+uint32 little-endian (bytes before compression, block size, bytes of the file), then the blocks. Or
+it is one zstd frame that states the size of its content, without a checksum, as the numcodecs of
+Zarr v2 writes it.
+
+The format says neither which vocabulary the ids belong to nor whether a chunk is whole. Zarr
+readers return the fill value for a missing chunk, and 0 is a GPT-2 token ("!"); here a missing
+chunk is `CorruptFile`. There is no checksum: a damaged chunk is found when it does not decompress
+or gives ids outside the vocabulary, and otherwise only by the digests of a receipt.
+"""
+
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import zstandard
+from numcodecs import Blosc, blosc
+from numcodecs.zstd import Zstd
+from numpy.typing import NDArray
+
+from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
+from lc_assets.formats.arrays.chunks import (
+    ALL,
+    ChunkedArray,
+    RowBlock,
+    TokenArray,
+    missing_files,
+    n_chunks,
+    padded,
+    require_band,
+    require_tokens,
+    require_vocabulary,
+    span,
+    unnamed_rest,
+)
+from lc_assets.formats.arrays.files import (
+    MOST_METADATA_BYTES,
+    Files,
+    Piece,
+    numbered,
+    read_metadata,
+    require_no_other,
+    require_published,
+)
+from lc_assets.publishing import publish_bytes
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+
+METADATA: Final = ".zarray"
+ATTRIBUTES: Final = ".zattrs"
+VOCAB_SIZE: Final = "vocab_size"
+FILL: Final = 0
+DTYPE: Final = np.dtype("<u2")
+CHUNK: Final = (2048, 2048)
+"""Rows × tokens of a chunk: 8 MiB before compression."""
+
+_MAX_CHUNK_BYTES: Final = 256 * 2**20
+_BLOSC_HEADER: Final = struct.Struct("<4BIII")
+
+
+class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
+    """Blosc, by default as LongCrawl64 used it; shuffling the bytes of ids gains nothing."""
+
+    blocksize: int = 0
+    clevel: int = 5
+    cname: str = "lz4"
+    shuffle: int = 1
+
+    def encode(self, ids: TokenArray) -> bytes:
+        """Compress a whole chunk; the same ids give the same bytes."""
+        _use_one_thread()
+        codec = Blosc(
+            cname=self.cname, clevel=self.clevel, shuffle=self.shuffle, blocksize=self.blocksize
+        )
+        return bytes(codec.encode(ids))
+
+    def decode(self, content: bytes, out: TokenArray) -> None:
+        """Decompress a chunk after comparing its header with the file and the chunk.
+
+        Blosc itself trusts the header and reads beyond the end of a truncated chunk (seen: the
+        process crashed).
+        """
+        if len(content) < _BLOSC_HEADER.size:
+            raise ValueError(f"{len(content):,} bytes are fewer than a Blosc header's")
+        *_, n_bytes, _, n_stored = _BLOSC_HEADER.unpack_from(content)
+        if n_stored != len(content) or n_bytes != out.nbytes:
+            raise ValueError(
+                f"its header states {n_stored:,} bytes giving {n_bytes:,}; wanted the file's "
+                f"{len(content):,}, giving {out.nbytes:,}"
+            )
+        _use_one_thread()
+        Blosc().decode(content, out)
+
+
+class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
+    """Zstd, which takes about 0.6 of Blosc's space."""
+
+    level: int = 3
+
+    def encode(self, ids: TokenArray) -> bytes:
+        """Compress a whole chunk; the same ids give the same bytes."""
+        return bytes(Zstd(level=self.level).encode(np.ascontiguousarray(ids)))
+
+    def decode(self, content: bytes, out: TokenArray) -> None:
+        """Decompress a chunk after comparing the size that the frame states with the chunk's."""
+        stated = zstandard.frame_content_size(content)
+        if stated != out.nbytes:
+            raise ValueError(f"it gives {stated:,} bytes, wanted {out.nbytes:,}")
+        Zstd().decode(content, out)
+
+
+FlatCodec = BloscCodec | ZstdCodec
+BLOSC: Final = BloscCodec()
+ZSTD: Final = ZstdCodec()
+
+
+class _ZArray(msgspec.Struct):
+    chunks: tuple[int, int]
+    compressor: FlatCodec
+    dtype: str
+    fill_value: int
+    filters: None
+    order: str
+    shape: tuple[int, int]
+    zarr_format: int
+    dimension_separator: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def create_flat(
+    path: Path,
+    n_rows: int,
+    row_tokens: int,
+    *,
+    chunk: tuple[int, int] = CHUNK,
+    codec: FlatCodec = BLOSC,
+    vocab_size: int = GPT2_VOCAB_SIZE,
+) -> None:
+    """Write the metadata of a flat array; its rows are then written by `write_flat_band`.
+
+    Args:
+        path: the array's folder, such as ``train.zarr``.
+        n_rows: rows of the array; may be zero.
+        row_tokens: tokens of a row.
+        chunk: rows × tokens of a chunk; LongCrawl64's are 2048 × 2048, also where the array is
+            smaller.
+        codec: LongCrawl64's, or zstd, which is smaller and which Zarr v2 readers know too.
+        vocab_size: ids are below it; stated among the attributes when it is not GPT-2's.
+
+    Raises:
+        BadInput: when a size is not possible, or ``path`` holds another array.
+    """
+    if n_rows < 0 or row_tokens < 1 or min(chunk) < 1:
+        raise BadInput(
+            f"cannot lay out {n_rows:,} rows × {row_tokens:,} tokens in chunks of {chunk}"
+        )
+    if not 0 < vocab_size <= 1 << 16:
+        raise BadInput(
+            f"LongCrawl64's layout holds ids of two bytes; the vocabulary has {vocab_size:,} ids"
+        )
+    document = msgspec.json.encode(_document((n_rows, row_tokens), chunk, codec))
+    content = msgspec.json.format(document, indent=4)
+    attributes = {} if vocab_size == GPT2_VOCAB_SIZE else {VOCAB_SIZE: vocab_size}
+    require_no_other(path / METADATA, content)
+    publish_bytes(path / ATTRIBUTES, msgspec.json.encode(attributes))
+    publish_bytes(path / METADATA, content)
+
+
+def write_flat_band(
+    path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: slice = ALL
+) -> None:
+    """Write the chunks of one band, or of some of its columns, replacing what is there. The same
+    rows give the same bytes.
+
+    Args:
+        path: the array's folder, with its metadata.
+        block: which rows; begins and ends where a chunk does.
+        rows: (row, token) ids of any integer dtype.
+        tokens: which columns; begins and ends where a chunk does. Column by column takes far less
+            memory.
+
+    Raises:
+        BadInput: when ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit
+            them or hold ids outside the vocabulary.
+    """
+    reader = FlatReader(path)
+    down, across = reader.chunk_shape
+    require_band(block, n_rows=reader.n_rows, shard_rows=down)
+    columns = span(tokens, reader.row_tokens, "tokens")
+    require_band(columns, n_rows=reader.row_tokens, shard_rows=across, what="tokens")
+    ids = require_tokens(
+        rows, block, row_tokens=len(columns), dtype=DTYPE, vocab_size=reader.vocab_size
+    )
+    for row, column in np.ndindex(n_chunks(ids.shape, reader.chunk_shape)):
+        part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
+        name = f"{block.start // down + row}.{columns.start // across + column}"
+        chunk = padded(part, reader.chunk_shape, FILL)
+        publish_bytes(path / name, reader.codec.encode(chunk))
+
+
+class FlatReader(ChunkedArray):
+    """Reads rectangles of a flat array, without a cache; every id it returns is a token.
+
+    Attributes:
+        codec: of its chunks.
+    """
+
+    def __init__(
+        self, path: Path, *, vocab_size: int | None = None, files: Files | None = None
+    ) -> None:
+        """Read the metadata and nothing else; ``vocab_size`` overrides what it says.
+
+        Raises:
+            NotPublished: when there is no such array.
+            CorruptFile: when the metadata is not this layout's; says which field, what it is and
+                what was expected.
+        """
+        super().__init__(path, files)
+        self.metadata = read_metadata(self._files, METADATA, "flat array")
+        document = _parsed(self.metadata, self._files.where(METADATA))
+        self.vocab_size = vocab_size or _vocab_size(self._files)
+        self.dtype = np.dtype(np.uint16)
+        self.n_rows, self.row_tokens = document.shape
+        self.chunk_shape = document.chunks
+        self.codec = document.compressor
+
+    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
+        """Decode adjacent chunks; see `ChunkedArray.read_chunks`."""
+        for column, chunk in zip(columns, out, strict=True):
+            name = f"{row}.{column}"
+            try:
+                self._decode(name, chunk)
+            except CorruptFile as error:
+                require_published(self._files, METADATA, error)
+                raise
+            inside = self._inside(chunk, row, column)
+            require_vocabulary(inside, self.vocab_size, self._named, name)
+
+    def _named(self, name: str) -> str:
+        return f"{self._files.where(name)}: the chunk"
+
+    def missing(self) -> list[str]:
+        """Say which chunks are missing; empty for a whole array.
+
+        Looks at file names only, and names the first thousand: the time is proportional to the
+        files there are, whatever the metadata claims.
+        """
+        found = [
+            (int(row), int(column))
+            for row, dot, column in (name.partition(".") for name in numbered(self.path))
+            if dot
+        ]
+        shape = n_chunks((self.n_rows, self.row_tokens), self.chunk_shape)
+        lost, n_lost = missing_files(shape, found)
+        lines = [f"{self.path}/{row}.{column}: the chunk is missing" for row, column in lost]
+        return [*lines, *unnamed_rest(lost, n_lost, self.path)]
+
+    def _decode(self, name: str, out: TokenArray) -> None:
+        # No codec's output exceeds the chunk by as much, so a longer file is not read to its end.
+        most_bytes = out.nbytes + out.nbytes // 128 + 1024
+        try:
+            (content,) = self._files.read([Piece(name, 0, most_bytes)])
+        except FileNotFoundError as error:
+            raise CorruptFile(
+                f"{self._files.where(name)}: the chunk is missing: its rows were never written, or "
+                "were lost; download or write it again"
+            ) from error
+        try:
+            self.codec.decode(content, out)
+        except (RuntimeError, ValueError, zstandard.ZstdError) as error:
+            raise CorruptFile(
+                f"{self._files.where(name)}: the chunk does not decompress: {error}"
+            ) from error
+        if sys.byteorder == "big":
+            out.byteswap(inplace=True)
+
+
+def _use_one_thread() -> None:
+    # Blosc's threads append blocks in the order they finish: 30 encodings of one chunk gave 18
+    # different files. Nor do they survive a fork, which is how most training loops start readers.
+    blosc.use_threads = False
+
+
+def _document(shape: tuple[int, int], chunks: tuple[int, int], codec: FlatCodec) -> _ZArray:
+    return _ZArray(
+        chunks=chunks,
+        compressor=codec,
+        dtype=DTYPE.str,
+        fill_value=FILL,
+        filters=None,
+        order="C",
+        shape=shape,
+        zarr_format=2,
+    )
+
+
+def _vocab_size(files: Files) -> int:
+    try:
+        (content,) = files.read([Piece(ATTRIBUTES, 0, MOST_METADATA_BYTES)])
+        attributes = msgspec.json.decode(content, type=dict[str, Any])
+        return msgspec.convert(attributes.get(VOCAB_SIZE, GPT2_VOCAB_SIZE), int)
+    except FileNotFoundError:
+        return GPT2_VOCAB_SIZE
+    except UNDECODABLE as error:
+        raise CorruptFile(
+            f"{files.where(ATTRIBUTES)}: not the attributes of LongCrawl64's layout: {error}"
+        ) from error
+
+
+def _parsed(content: bytes, path: str) -> _ZArray:
+    try:
+        document = msgspec.json.decode(content, type=_ZArray)
+    except UNDECODABLE as error:
+        raise CorruptFile(f"{path}: not the metadata of LongCrawl64's layout: {error}") from error
+    shape, chunk = document.shape, document.chunks
+    if shape[0] < 0 or shape[1] < 1 or min(chunk) < 1:
+        raise CorruptFile(f"{path}: shape {shape} in chunks of {chunk} is impossible")
+    if chunk[0] * chunk[1] * DTYPE.itemsize > _MAX_CHUNK_BYTES:
+        raise CorruptFile(f"{path}: chunks of {chunk} are above {_MAX_CHUNK_BYTES:,} bytes")
+    expected = _document(shape, chunk, document.compressor)
+    expected.dimension_separator = "." if document.dimension_separator == "." else msgspec.UNSET
+    for field in _ZArray.__struct_fields__:
+        if getattr(document, field) != getattr(expected, field):
+            raise CorruptFile(
+                f"{path}: {field} is {getattr(document, field)!r}, LongCrawl64's layout has "
+                f"{getattr(expected, field)!r}"
+            )
+    return document

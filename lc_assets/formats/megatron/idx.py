@@ -1,0 +1,299 @@
+r"""Megatron's ``.idx``: where each sequence lies in the ``.bin``, and which sequences make a
+document.
+
+Little-endian, without padding; ``S`` sequences, ``D`` document boundaries:
+
+=============  ======  ==========================================================================
+offset         bytes   content
+=============  ======  ==========================================================================
+0              9       ``MMIDIDX\x00\x00``
+9              8       uint64 version: 1
+17             1       uint8 dtype code: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 8 uint16
+                       (6 float64 and 7 float32 exist, but are no token ids)
+18             8       uint64 ``S``
+26             8       uint64 ``D``, which is the number of documents **plus one**
+34             4 S     int32 length of each sequence, in tokens
+34 + 4 S       8 S     int64 byte offset of each sequence in the ``.bin``
+34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
+=============  ======  ==========================================================================
+
+Here: its bytes to arrays and back, with every promise checked; in blocks, so that an index of
+    millions of sequences takes
+no more memory than its lengths. Not here: files (`lc_assets.formats.megatron.indexed`).
+Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``,
+    ``_IndexReader``), unchanged in this
+from core 0.5 to 0.19.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile
+
+MAGIC: Final = b"MMIDIDX\x00\x00"
+VERSION: Final = 1
+HEADER: Final = struct.Struct("<9sQBQQ")
+DTYPES: Final = {
+    code: np.dtype(name)
+    for code, name in ((1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"))
+}
+"""Dtype of the ids by its code in the header."""
+CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
+MOST_TOKENS: Final = 2**31 - 1
+"""Longest sequence that an int32 length can state."""
+BLOCK: Final = 1 << 17
+"""Sequences that are looked at, or written, at once: 1 MiB of offsets."""
+
+Array = NDArray[Any]
+
+
+def bin_path(prefix: Path) -> Path:
+    """``{prefix}.bin``; a prefix may contain dots."""
+    return prefix.with_name(f"{prefix.name}.bin")
+
+
+def idx_path(prefix: Path) -> Path:
+    """``{prefix}.idx``; a prefix may contain dots."""
+    return prefix.with_name(f"{prefix.name}.idx")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MegatronIndex:
+    """Content of an ``.idx``.
+
+    Attributes:
+        dtype: of the ids in the ``.bin``.
+        lengths: int32, tokens of each sequence.
+        document_boundaries: int64, first sequence of each document, then the number of sequences.
+        stated_offsets: int64, byte offsets as they are in the file, found correct; None when no
+            file was read.
+    """
+
+    dtype: np.dtype[Any]
+    lengths: Array
+    document_boundaries: Array
+    stated_offsets: Array | None = None
+
+    @property
+    def n_tokens(self) -> int:
+        """Ids in the ``.bin``."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @property
+    def byte_offsets(self) -> Array:
+        """int64, first byte of each sequence in the ``.bin``."""
+        if self.stated_offsets is not None:
+            return self.stated_offsets
+        return np.concatenate(
+            [np.empty(0, "<i8"), *(block for _, block in _offset_blocks(self.lengths, self.dtype))]
+        )
+
+
+def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) -> bytes:
+    """Return the content of an ``.idx``.
+
+    Args:
+        lengths: integers, tokens of each sequence.
+        document_boundaries: integers, first sequence of each document, then the number of
+            sequences.
+        dtype: of the ids.
+
+    >>> len(idx_bytes(np.array([3, 5]), np.arange(3), np.dtype("u2")))
+    82
+
+    Raises:
+        BadInput: when the dtype has no code, or lengths or boundaries are invalid.
+    """
+    return b"".join(idx_blocks(lengths, document_boundaries, dtype))
+
+
+def idx_blocks(
+    lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]
+) -> Iterator[bytes]:
+    """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it is invalid.
+
+    Args:
+        lengths: integers, tokens of each sequence.
+        document_boundaries: as in `idx_bytes`; None when every sequence is a document.
+        dtype: of the ids.
+
+    Raises:
+        BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
+    """
+    code, n_boundaries = (
+        code_of(dtype),
+        len(lengths) + 1 if document_boundaries is None else len(document_boundaries),
+    )
+    if complaint := _complaint(lengths, document_boundaries):
+        raise BadInput(f"not a Megatron index: {complaint}")
+    yield HEADER.pack(MAGIC, VERSION, code, len(lengths), n_boundaries)
+    for start in range(0, len(lengths), BLOCK):
+        yield lengths[start : start + BLOCK].astype("<i4", copy=False).tobytes()
+    for _, offsets in _offset_blocks(lengths, dtype):
+        yield offsets.tobytes()
+    for start in range(0, n_boundaries, BLOCK):
+        stop = min(start + BLOCK, n_boundaries)
+        yield (
+            (
+                np.arange(start, stop)
+                if document_boundaries is None
+                else document_boundaries[start:stop]
+            )
+            .astype("<i8", copy=False)
+            .tobytes()
+        )
+
+
+def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
+    """Read the content of an ``.idx``; the arrays are views of it.
+
+    Args:
+        content: all of the file.
+        where: names the file in errors.
+
+    Raises:
+        CorruptFile: when it is not a sound index; says what was found and what was expected.
+    """
+    dtype, n_sequences, n_boundaries = _parse_header(content, where)
+    start = HEADER.size
+    lengths = np.frombuffer(content, "<i4", n_sequences, start)
+    offsets = np.frombuffer(content, "<i8", n_sequences, start + 4 * n_sequences)
+    boundaries = np.frombuffer(content, "<i8", n_boundaries, start + 12 * n_sequences)
+    if complaint := _complaint(lengths, boundaries):
+        raise CorruptFile(f"{where}: {complaint}")
+    for start, right in _offset_blocks(lengths, dtype):
+        found = offsets[start : start + len(right)]
+        if not np.array_equal(found, right):
+            at = start + int(np.argmax(found != right))
+            raise CorruptFile(
+                f"{where}: {_wrong_offset(at, int(offsets[at]), int(right[at - start]))}"
+            )
+    return MegatronIndex(dtype, lengths, boundaries, offsets)
+
+
+def is_plain(boundaries: Array) -> bool:
+    """Whether every document is one sequence.
+
+    >>> is_plain(np.array([5, 6, 7])), is_plain(np.array([0, 1, 1])), is_plain(np.array([0, 2]))
+    (True, False, False)
+    """
+    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
+    return all(bool((block[1:] - block[:-1] == 1).all()) for block in blocks)
+
+
+def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
+    if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
+        raise CorruptFile(
+            f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, "
+            f"expected {MAGIC!r} and a header"
+        )
+    _, version, code, n_sequences, n_boundaries = HEADER.unpack(content[: HEADER.size])
+    if version != VERSION:
+        raise CorruptFile(f"{where}: version {version:,}, expected {VERSION}")
+    if code not in DTYPES:
+        raise CorruptFile(
+            f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token "
+            "ids"
+        )
+    n_bytes = HEADER.size + 12 * n_sequences + 8 * n_boundaries
+    if len(content) != n_bytes:
+        hint = (
+            "; this is a multimodal index, which is not read here"
+            if len(content) == n_bytes + n_sequences
+            else ""
+        )
+        promised = (
+            f"header promises {n_bytes:,} bytes ({n_sequences:,} sequences, "
+            f"{n_boundaries:,} boundaries)"
+        )
+        raise CorruptFile(f"{where}: {promised}, file has {len(content):,}{hint}")
+    return DTYPES[code], n_sequences, n_boundaries
+
+
+def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
+    """Say what is invalid, or None."""
+    if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
+        return (
+            f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
+            f"{MOST_TOKENS:,}"
+        )
+    if boundaries is None:
+        return None
+    if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
+        ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
+        return (
+            f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of "
+            "sequences"
+        )
+    for start in range(0, len(boundaries), BLOCK):
+        block = boundaries[start : start + BLOCK + 1]
+        if (block[1:] < block[:-1]).any():
+            return "document boundaries fall, expected them in order"
+    return None
+
+
+def _wrong_offset(sequence: int, found: int, right: int) -> str:
+    said = (
+        f"sequence {sequence:,} is said to begin at byte {found:,}, its predecessors end at "
+        f"{right:,}"
+    )
+    if found < 0:  # Megatron-LM #1672
+        return (
+            f"{said}: negative, as Megatron before core 0.15 merged with NumPy 2; merge the "
+            "sources again with `lc megatron merge`"
+        )
+    return said
+
+
+def _offset_blocks(lengths: Array, dtype: np.dtype[Any]) -> Iterator[tuple[int, Array]]:
+    """First sequence of a block, int64 byte offsets of the block's sequences."""
+    begin = 0
+    for start in range(0, len(lengths), BLOCK):
+        ends = np.cumsum(lengths[start : start + BLOCK], dtype="<i8")
+        offsets = np.empty_like(ends)
+        offsets[0], offsets[1:] = 0, ends[:-1]
+        yield start, offsets * dtype.itemsize + begin
+        begin += int(ends[-1]) * dtype.itemsize
+
+
+def code_of(dtype: np.dtype[Any]) -> int:
+    """Code of ``dtype`` in the header.
+
+    Raises:
+        BadInput: when there is none.
+    """
+    if dtype not in CODES:
+        raise BadInput(
+            f"Megatron has no token dtype {dtype}; it has "
+            f"{', '.join(known.name for known in CODES)}"
+        )
+    return CODES[dtype]
+
+
+def read_index(prefix: Path) -> MegatronIndex:
+    """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
+
+    Raises:
+        CorruptFile: when it is missing or not what its format promises.
+    """
+    return parse_idx(map_bytes(idx_path(prefix)).data, str(idx_path(prefix)))
+
+
+def map_bytes(path: Path) -> Array:
+    """The bytes of a file, mapped into memory.
+
+    Raises:
+        CorruptFile: when the file is missing or empty.
+    """
+    try:
+        if not path.stat().st_size:
+            raise CorruptFile(f"{path}: is empty, which Megatron never writes")
+        return np.asarray(np.memmap(path, np.uint8, mode="r"))
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path}: is missing") from error

@@ -1,0 +1,344 @@
+r"""Megatron's indexed data set: token ids in ``{prefix}.bin``, where each sequence lies in
+``{prefix}.idx``.
+
+``.bin`` is the ids of all sequences one after another, little-endian, and nothing else;
+`lc_assets.formats.megatron.idx` is the specification of the ``.idx``. In short, for ``S`` sequences
+and ``D`` boundaries: a header of 34 bytes, then int32 lengths[S], int64 byte offsets[S], int64
+document boundaries[D].
+
+Megatron's GPT data set never looks at the boundaries: what it calls documents are the sequences. So
+this package writes one sequence per document. Megatron itself checks neither the size of the
+``.bin`` nor the offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``;
+here the first three are checked, and the fourth is never written.
+
+Here: writing, reading and checking both files. Not here: the rules for dtypes
+    (`lc_assets.tokens.dtypes`), Megatron's sample order (`lc_assets.mixing.gpt_index`).
+Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py``;
+    ``lc_assets_tests/golden/megatron`` holds files that
+megatron-core 0.16.1 wrote.
+"""
+
+import array
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, overload
+
+import numpy as np
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.formats.megatron.idx import (
+    MOST_TOKENS,
+    Array,
+    MegatronIndex,
+    bin_path,
+    code_of,
+    idx_blocks,
+    idx_path,
+    is_plain,
+    map_bytes,
+    read_index,
+)
+from lc_assets.publishing import flush, make_folder, staging_path
+from lc_assets.tokens.dtypes import as_dtype
+
+COPIED_BYTES: Final = 4 << 20
+"""How much of a ``.bin`` is copied at once."""
+
+
+class MegatronWriter:
+    """Writes a data set, one sequence per document, without holding its ids in memory.
+
+    Args:
+        path: of the ``.bin``, which is created or overwritten.
+        dtype: of the ids, as `lc_assets.tokens.dtypes.megatron_dtype` says.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        code_of(dtype)
+        self._dtype, self._path = dtype, path
+        self._lengths = array.array("i")
+        self._boundaries: array.array[int] | None = (
+            None  # None: so far every sequence is a document
+        )
+        self._n_tokens = 0
+        self._stream = path.open("wb")
+
+    @classmethod
+    @contextlib.contextmanager
+    def publishing(cls, prefix: Path, dtype: np.dtype[Any]) -> Iterator["MegatronWriter"]:
+        """Yield a writer; when the block succeeds, publish both files, the ``.idx`` last.
+
+        When no document was added, no file is left or replaced: Megatron could not open an empty
+        data set. When the block fails, nothing is left behind, and earlier files are untouched.
+
+        Raises:
+            StorageFull: when the disk is full.
+            NotWritable: when nothing may be written there.
+        """
+        draft = staging_path(prefix)
+        with os_errors_as_lc_errors(prefix):
+            make_folder(prefix.parent)
+            writer = cls(bin_path(draft), dtype)
+            try:
+                yield writer
+                if writer.n_tokens:
+                    writer.finish(idx_path(draft))
+                    put_in_place(draft, prefix)
+            finally:
+                bin_path(draft).unlink(missing_ok=True)
+                idx_path(draft).unlink(missing_ok=True)
+                writer.close()  # last, because on a full disk this fails once more
+
+    @property
+    def n_documents(self) -> int:
+        """Documents added so far; of copied documents with several sequences, the sequences."""
+        return len(self._lengths)
+
+    @property
+    def n_tokens(self) -> int:
+        """Ids added so far."""
+        return self._n_tokens
+
+    def add(self, ids: Array) -> None:
+        """Append one document.
+
+        Raises:
+            BadInput: when it is empty, too long, or not a row of integers; nothing is written then.
+            Mismatch: when an id does not fit the dtype.
+        """
+        if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
+            raise BadInput(
+                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; wanted 1 to "
+                f"{MOST_TOKENS:,} ids"
+            )
+        self.add_documents([ids], [len(ids)])
+
+    def add_documents(self, parts: Sequence[Array], lengths: Sequence[int]) -> None:
+        """Append several documents whose ids are ``parts``, one after the other.
+
+        Args:
+            parts: rows of integers; their boundaries have no meaning.
+            lengths: ids of each document, at least 1; their sum is that of the parts.
+
+        Raises:
+            BadInput: when a document is empty or too long, or the sums differ; nothing is written
+                then.
+            Mismatch: when an id does not fit the dtype; nothing is written then.
+        """
+        n_ids = sum(map(len, parts))
+        if (
+            sum(lengths) != n_ids
+            or min(lengths, default=1) < 1
+            or max(lengths, default=1) > MOST_TOKENS
+        ):
+            raise BadInput(
+                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, "
+                f"{sum(lengths):,} together, in {n_ids:,} ids"
+            )
+        if parts:
+            ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
+        if self._boundaries is not None:
+            self._boundaries.extend(
+                range(self.n_documents + 1, self.n_documents + len(lengths) + 1)
+            )
+        self._lengths.extend(lengths)
+        self._n_tokens += n_ids
+
+    def copy(self, data: "MegatronReader", start: int, stop: int) -> None:
+        """Append documents ``start`` to ``stop`` (exclusive) of another data set, with all their
+        sequences, in blocks.
+
+        Raises:
+            BadInput: when the other has no such documents, or another dtype.
+        """
+        if data.dtype != self._dtype:
+            raise BadInput(
+                f"{data.prefix}: its ids are {data.dtype.name}, those of {self._path} are "
+                f"{self._dtype.name}"
+            )
+        boundaries = data.index.document_boundaries
+        if not 0 <= start <= stop < len(boundaries):
+            raise BadInput(
+                f"{data.prefix}: has {len(boundaries) - 1:,} documents; requested {start:,} to "
+                f"{stop:,}"
+            )
+        first, last = int(boundaries[start]), int(boundaries[stop])
+        self._note_boundaries(boundaries[start : stop + 1])
+        self._lengths.frombytes(
+            np.ascontiguousarray(data.lengths[first:last], np.dtype("i4")).tobytes()
+        )
+        ids = data.ids[slice(*data.places(first, last))]
+        step = COPIED_BYTES // self._dtype.itemsize
+        for place in range(0, len(ids), step):
+            self._stream.write(ids[place : place + step].data)
+        self._n_tokens += len(ids)
+
+    def _note_boundaries(self, boundaries: Array) -> None:
+        """Record the ends of documents that are appended, before their lengths are."""
+        if self._boundaries is None and is_plain(boundaries):
+            return
+        if self._boundaries is None:
+            self._boundaries = array.array("q", range(self.n_documents + 1))
+        self._boundaries.frombytes(
+            (boundaries[1:] - boundaries[0] + self.n_documents).astype("i8").tobytes()
+        )
+
+    def finish(self, idx: Path) -> MegatronIndex:
+        """Close the ``.bin`` and write the ``.idx``.
+
+        Raises:
+            BadInput: when no document was added: Megatron cannot open an empty data set.
+        """
+        self.close()
+        if not self._n_tokens:
+            raise BadInput(
+                f"{self._path}: no document was added, and Megatron cannot map an empty file: "
+                "leave the data set out"
+            )
+        lengths = np.frombuffer(self._lengths, "i4")
+        boundaries = None if self._boundaries is None else np.frombuffer(self._boundaries, "i8")
+        with idx.open("wb") as stream:
+            stream.writelines(idx_blocks(lengths, boundaries, self._dtype))
+        return MegatronIndex(
+            self._dtype,
+            lengths,
+            np.arange(len(lengths) + 1, dtype="<i8") if boundaries is None else boundaries,
+        )
+
+    def close(self) -> None:
+        """Close the ``.bin``; does nothing when it is closed."""
+        self._stream.close()
+
+
+class MegatronReader:
+    """Reads a data set by mapping it into memory; the arrays it returns are read-only views and
+    stay valid.
+
+    It returns what Megatron's ``IndexedDataset`` returns: ``data[3]``, ``data[2:5]``, `get`,
+    `sequence_lengths`, `document_indices`, and its length. Where Megatron would read into the next
+    document, or crash, this raises.
+
+    Args:
+        prefix: path of both files without ``.bin`` and ``.idx``.
+
+    Raises:
+        CorruptFile: when a file is missing or the two do not fit; says what was found and what was
+            expected.
+    """
+
+    def __init__(self, prefix: Path) -> None:
+        self.prefix = prefix
+        self.index = read_index(prefix)
+        self._ids = _mapped_ids(bin_path(prefix), self.index)
+        self._offsets = self.index.byte_offsets
+
+    def __len__(self) -> int:
+        return len(self.index.lengths)
+
+    @overload
+    def __getitem__(self, document: int) -> Array: ...
+
+    @overload
+    def __getitem__(self, document: slice) -> list[Array]: ...
+
+    def __getitem__(self, document: int | slice) -> Array | list[Array]:
+        if isinstance(document, slice):
+            return [self[place] for place in range(*document.indices(len(self)))]
+        return self.get(document)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[document] for document in range(len(self)))
+
+    @property
+    def lengths(self) -> Array:
+        """int32, tokens of each document."""
+        return self.index.lengths
+
+    @property
+    def sequence_lengths(self) -> Array:
+        """The same, by Megatron's name."""
+        return self.index.lengths
+
+    @property
+    def document_indices(self) -> Array:
+        """int64, first sequence of each document, then the number of sequences."""
+        return self.index.document_boundaries
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the ids."""
+        return self.index.dtype
+
+    @property
+    def ids(self) -> Array:
+        """Ids of all documents, one after another: a read-only view of the mapped file."""
+        return self._ids
+
+    @property
+    def n_tokens(self) -> int:
+        """Ids of all documents together."""
+        return len(self.ids)
+
+    def get(self, document: int, offset: int = 0, length: int | None = None) -> Array:
+        """Ids of one document from ``offset`` on, ``length`` of them or all that are left;
+        Megatron's ``get``; raises as `read`.
+        """
+        n_tokens = int(self.lengths[self._known(document)])
+        return self.read(document, offset, n_tokens if length is None else offset + length)
+
+    def read(self, document: int, start: int, stop: int) -> Array:
+        """Ids ``start`` to ``stop`` (exclusive) of one document.
+
+        Raises:
+            BadInput: when there is no such document, or it has no such ids.
+        """
+        n_tokens = int(self.lengths[self._known(document)])
+        if not 0 <= start <= stop <= n_tokens:
+            raise BadInput(
+                f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; requested "
+                f"{start:,} to {stop:,}"
+            )
+        first = int(self._offsets[document]) // self.dtype.itemsize
+        return self.ids[first + start : first + stop]
+
+    def places(self, start: int, stop: int) -> tuple[int, int]:
+        """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""
+        first, end = (
+            int(self._offsets[at]) // self.dtype.itemsize if at < len(self) else self.n_tokens
+            for at in (start, stop)
+        )
+        return first, end
+
+    def _known(self, document: int) -> int:
+        if not 0 <= document < len(self):
+            raise BadInput(
+                f"{self.prefix}: there is no document {document:,}; it has {len(self):,}, counted "
+                "from 0"
+            )
+        return document
+
+
+def _mapped_ids(path: Path, index: MegatronIndex) -> Array:
+    promised = index.n_tokens * index.dtype.itemsize
+    ids = map_bytes(path)
+    if len(ids) != promised:
+        raise CorruptFile(
+            f"{path}: {len(ids):,} bytes, its .idx promises {promised:,} ({index.n_tokens:,} ids "
+            f"of {index.dtype.name})"
+        )
+    return ids.view(index.dtype)
+
+
+def put_in_place(draft: Path, prefix: Path) -> None:
+    """Rename a whole data set within a file system, replacing what is there."""
+    for path in (bin_path, idx_path):
+        flush(path(draft))
+    idx_path(prefix).unlink(
+        missing_ok=True
+    )  # between the two renames there is no data set, rather than halves of two
+    for path in (bin_path, idx_path):
+        path(draft).replace(path(prefix))
+    flush(prefix.parent)
