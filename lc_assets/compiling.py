@@ -79,8 +79,8 @@ def _numba() -> Any:
 
     awkward, which gigatoken brings along, takes 0.4 s to import, and no kernel uses its types.
     """
-    import numba  # noqa: PLC0415 - takes half a second to import
-    from numba.core import entrypoints  # noqa: PLC0415 - as above
+    import numba
+    from numba.core import entrypoints
 
     entrypoints._already_initialized = True
     return numba

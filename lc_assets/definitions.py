@@ -43,8 +43,8 @@ from lc_assets.orchestration.planner import Asker
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.orchestration.schedules import nightly_schedules
 from lc_assets.orchestration.sensors import sensors_of
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.snapshots import known_snapshots
 
 LOOK_EVERY_SECONDS = 300
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
@@ -158,7 +158,7 @@ def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
     if not lake.startswith(SCHEME):
         return {"build_context": BuildContextResource(lake=lake, **settings)}
     # A second that a folder need not pay.
-    from lc_assets.orchestration.bucket_resources import BucketBuildContextResource, gcs_resource  # noqa: PLC0415
+    from lc_assets.orchestration.bucket_resources import BucketBuildContextResource, gcs_resource
 
     gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
     return {"gcs": gcs, "build_context": BucketBuildContextResource(lake=lake, gcs=gcs, **settings)}

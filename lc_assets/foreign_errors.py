@@ -96,7 +96,7 @@ def duckdb_errors_as_lc_errors(scratch: Path) -> Iterator[None]:
     """Raise `StorageFull`, `BadInput` or `CorruptFile` where DuckDB has no disk, no memory, or
     cannot read a table.
     """
-    import duckdb  # noqa: PLC0415 - see above
+    import duckdb
 
     try:
         yield
@@ -121,10 +121,10 @@ def google_errors_as_lc_errors(where: str) -> Iterator[None]:
     """Raise `Busy`, `CorruptFile`, `NotWritable` or `Unreachable` where Google Cloud Storage
     refuses something.
     """
-    from google.api_core import exceptions as api  # noqa: PLC0415 - see above
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-    from google.cloud.storage.exceptions import DataCorruption  # noqa: PLC0415
-    from requests.exceptions import RequestException  # noqa: PLC0415
+    from google.api_core import exceptions as api
+    from google.auth.exceptions import GoogleAuthError
+    from google.cloud.storage.exceptions import DataCorruption
+    from requests.exceptions import RequestException
 
     try:
         yield
@@ -177,8 +177,8 @@ def transport_errors_as_unreachable(where: str, *, midway: bool = False) -> Iter
 
 
 def _damage_errors() -> tuple[type[Exception], ...]:
-    import pyarrow as pa  # noqa: PLC0415 - see above
-    from isal import igzip_lib  # noqa: PLC0415
+    import pyarrow as pa
+    from isal import igzip_lib
 
     isal_error = cast("type[Exception]", igzip_lib.IsalError)
     return (pa.ArrowException, UnicodeDecodeError, EOFError, gzip.BadGzipFile, isal_error)
@@ -219,7 +219,7 @@ def _is_gone(error: BaseException) -> bool:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    import aiohttp  # noqa: PLC0415 - half a second that a local folder need not wait
+    import aiohttp
 
     return (OSError, aiohttp.ClientError, TimeoutError, *_gcsfs_errors())
 

@@ -8,7 +8,9 @@ shards of the same version.
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
 
 from lc_assets.build.metering import measured_by
 from lc_assets.build.shard_runs import ShardRun
@@ -25,11 +27,15 @@ from lc_assets.build.stage import (
 from lc_assets.counts import Counts
 from lc_assets.errors import CheckFailed, LcError
 from lc_assets.execution.environment import versions_of
+from lc_assets.execution.executor import CONTAINING_POLICY, Executor
+from lc_assets.execution.on_ray import executor_at
+from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint, receipt_of, version_files
 from lc_assets.lake.staging import Publication, publication
+from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 
 LIBRARIES = (
@@ -226,4 +232,47 @@ def _require_passed(findings: Sequence[CheckResult], publishing: Publication) ->
     raise CheckFailed(
         f"{publishing.partition.name} is not published, its checks failed: {said}. What was "
         f"written is kept in {publishing.reject()}"
+    )
+
+
+WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
+"""What is imported before a worker starts."""
+
+
+def executor_for(
+    address: str,
+    *,
+    lake: Lake,
+    reads: Sequence[Upstream | None],
+    workers: int,
+    watch: Watch,
+    task_seconds: float = 0.0,
+) -> Executor:
+    """The executor at an address (`lc_assets.execution.on_ray`), for work on a lake.
+
+    Args:
+        address: empty for this machine.
+        lake: where the work publishes; what is in a bucket is made in this machine's copy of it
+            (``LC_CACHE``), which a cluster's workers must see too.
+        reads: where it reads from; folders must be seen by workers as well, servers and buckets
+            they ask themselves.
+        workers: processes on this machine.
+        watch: what shows progress.
+        task_seconds: how long a task may take; 0 is for ever.
+
+    Raises:
+        BadInput: when the address means no executor.
+    """
+    sees = [
+        Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root
+    ]
+    return executor_at(
+        address,
+        workers=workers,
+        watch=watch,
+        preload=WORKERS_IMPORT,
+        policy=replace(CONTAINING_POLICY, seconds=task_seconds),
+        folders=(lake.root.resolve(),),
+        sees=tuple(sees),
+        libraries=LIBRARIES,
     )

@@ -10,17 +10,18 @@ Here: one version's shards on an executor. Not here: which shards are the same
     (`lc_assets.build.sharding`).
 """
 
+import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
 from lc_assets.build import shard_log as fates
 from lc_assets.build.metering import Meter, Spent, metered
-from lc_assets.build.shard_log import Became, Fate
 from lc_assets.build.sharding import Older, ShardRecord, Shards, write_records
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
@@ -212,3 +213,100 @@ def _files(task: Any, suffixes: Sequence[str]) -> tuple[FileFact, ...]:
 def _is_as_published(folder: Path, fact: FileFact) -> bool:
     path = folder / fact.path
     return path.is_file() and fact_of(folder, fact.path) == fact
+
+
+LOGGER: Final = logging.getLogger("lc_assets.shards")
+
+Became = Literal["computed", "taken over", "remembered"]
+"""``taken over`` from an older version; ``remembered`` from an attempt at this version that was
+killed.
+"""
+
+
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished shard.
+
+    Attributes:
+        stage: the stage's name.
+        key: the partition.
+        version: the version that is being made.
+        shard: the shard's name.
+        fate: whether it was computed.
+        of: the older version that it was taken from; empty otherwise.
+        seen: what was looked at in it, in the stage's own unit.
+        kept: what went on.
+        dropped: what did not, by first reason.
+        bytes_read: size of what it is made of; 0 when nobody knows.
+        seconds: what it took, by the clock of the process that did it.
+        cpu_seconds: the same, of its processor.
+    """
+
+    stage: str
+    key: str
+    version: str
+    shard: str
+    fate: Became
+    of: str = ""
+    seen: int
+    kept: int
+    dropped: dict[str, int]
+    bytes_read: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def mb_per_second(self) -> float | None:
+        """What was read a second, in 10⁶ bytes; None when that is not known."""
+        return (
+            round(self.bytes_read / self.seconds / 1e6, 3)
+            if self.bytes_read and self.seconds > 0
+            else None
+        )
+
+
+def tell(fate: Fate) -> None:
+    """Hand a fate to whoever listens."""
+    if LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.info(
+            "%s/%s/%s %s in %.3f s",
+            fate.stage,
+            fate.key,
+            fate.shard,
+            fate.fate,
+            fate.seconds,
+            extra={"fate": fate},
+        )
+
+
+class _JsonLines(logging.FileHandler):
+    """Appends each record's fate as a line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A line; a record without a fate is somebody else's, and gives its message."""
+        fate = getattr(record, "fate", None)
+        said = (
+            {"said": record.getMessage()}
+            if fate is None
+            else msgspec.to_builtins(fate) | {"mb_per_second": fate.mb_per_second}
+        )
+        return msgspec.json.encode({"time": record.created} | said).decode()
+
+
+@contextlib.contextmanager
+def fates_into(path: Path | None) -> Iterator[None]:
+    """Append the fate of every shard that is finished within the block to a file of JSON lines;
+    None means nowhere.
+    """
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler, level = _JsonLines(path, encoding="utf-8", delay=True), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+        handler.close()

@@ -191,7 +191,7 @@ def connected(address: str) -> Any:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        import ray  # noqa: PLC0415 - takes a second, and only clusters need it
+        import ray
     except ImportError as error:
         raise BadInput(
             f"an executor at {address} needs Ray: pip install 'lc_assets[ray]'"

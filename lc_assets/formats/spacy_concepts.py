@@ -40,7 +40,7 @@ def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "
             entities.
     """
     try:
-        import spacy  # noqa: PLC0415 - optional, and takes seconds
+        import spacy
     except ImportError as error:
         raise BadInput(
             "concepts by spaCy need spaCy, which is not installed: pip install 'lc-assets[spacy]'"

@@ -154,7 +154,7 @@ class Bucket:
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects; some may not exist. One request for every hundred."""
-        from google.api_core.exceptions import NotFound  # noqa: PLC0415 - as below
+        from google.api_core.exceptions import NotFound
 
         for start in range(0, len(paths), REMOVED_AT_ONCE):
             with (
@@ -170,7 +170,7 @@ class Bucket:
         checksums.
         """
         # 0.4 s that a lake in a folder need not pay.
-        from google.cloud.storage import transfer_manager  # noqa: PLC0415
+        from google.cloud.storage import transfer_manager
 
         pairs = [(str(folder / path), self._blob(f"{prefix}/{path}", PART_BYTES)) for path in paths]
         with google_errors_as_lc_errors(self.where(prefix)):
@@ -190,7 +190,7 @@ class Bucket:
             CorruptFile: when one is missing or has other content.
             StorageFull: when the disk is full.
         """
-        from google.cloud.storage import transfer_manager  # noqa: PLC0415 - as above
+        from google.cloud.storage import transfer_manager
 
         drafts = {fact: staging_path(folder / fact.path) for fact in facts}
         try:
@@ -243,6 +243,6 @@ def _client() -> Any:
     """A client for the emulator in the environment, or for the service with the application's
     credentials.
     """
-    from google.cloud import storage  # noqa: PLC0415 - as above
+    from google.cloud import storage
 
     return storage.Client()

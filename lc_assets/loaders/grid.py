@@ -158,7 +158,7 @@ class GridLoader(WalkingLoader[Batch]):
             BadInput, NotPublished, Mismatch: as `lc_assets.loaders.provenance.documents_of`.
         """
         # Few training runs ask for this.
-        from lc_assets.loaders.provenance import documents_of  # noqa: PLC0415
+        from lc_assets.loaders.provenance import documents_of
 
         return documents_of(self.rows, self.rows_of(step))
 

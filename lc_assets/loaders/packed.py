@@ -228,7 +228,7 @@ class PackedLoader(WalkingLoader[PackedBatch]):
             NotPublished, Mismatch: as `lc_assets.loaders.provenance.pieces_of`.
         """
         # Few training runs ask for this.
-        from lc_assets.loaders.provenance import pieces_of  # noqa: PLC0415
+        from lc_assets.loaders.provenance import pieces_of
 
         rows = self.packed.rows
         if not isinstance(rows, ZarrRows):

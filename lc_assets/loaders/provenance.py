@@ -160,7 +160,7 @@ def _lines(path: Path, split: str, wanted: Sequence[int], n_rows: int) -> dict[i
 
 def _table(path: Path, split: str, wanted: Sequence[int], columns: Sequence[str]) -> Any:
     """Lines of the wanted rows of one split; row groups without any of them are not read."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaders do not need Arrow otherwise
+    import pyarrow.compute as pc
 
     near = (pc.field("row") >= min(wanted)) & (
         pc.field("row") <= max(wanted)
@@ -170,13 +170,13 @@ def _table(path: Path, split: str, wanted: Sequence[int], columns: Sequence[str]
 
 
 def _count(path: Path, split: str) -> int:
-    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+    import pyarrow.compute as pc
 
     return int(_queried(path, lambda table: table.count_rows(filter=pc.field("split") == split)))
 
 
 def _queried(path: Path, query: Callable[[Any], Any]) -> Any:
-    import pyarrow.dataset  # noqa: PLC0415
+    import pyarrow.dataset
 
     if not path.is_file():
         raise NotPublished(

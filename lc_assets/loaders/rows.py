@@ -56,7 +56,7 @@ def open_rows(
     at = path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path)
     if release is not None:
         # Arrays need nothing of a lake.
-        from lc_assets.loaders.published import order_of_release  # noqa: PLC0415
+        from lc_assets.loaders.published import order_of_release
 
         at = order_of_release(at, release)
     return open_at(at, split, ChunkCache(cache_bytes))
@@ -67,7 +67,7 @@ def open_at(at: Path | str, split: str, cache: ChunkCache) -> ZarrRows | Interle
     for place in (at, at / f"{split}.zarr" if isinstance(at, Path) else f"{at}/{split}.zarr"):
         if (kind := _array_kind(place)) is not None:
             return open_array(place, kind, cache)
-    from lc_assets.loaders.published import open_published  # noqa: PLC0415 - as above
+    from lc_assets.loaders.published import open_published
 
     return open_published(at, split, cache)
 
@@ -98,12 +98,12 @@ class RemoteFiles:
     @cached_property
     def _upstream(self) -> "Upstream":
         # Local rows do not need fsspec.
-        from lc_assets.lake.upstream import Upstream  # noqa: PLC0415
+        from lc_assets.lake.upstream import Upstream
 
         return Upstream(self.root.rstrip("/"))
 
     def _retried(self, request: Callable[[Asked], Answer], asked: Asked) -> Answer:
-        from lc_assets.lake.upstream import with_retries  # noqa: PLC0415 - as above
+        from lc_assets.lake.upstream import with_retries
 
         return with_retries(request)(asked)
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import dagster as dg
 
+from lc_assets.build.building import executor_for
 from lc_assets.build.recipe import read_recipe, record_recipe
-from lc_assets.build.shard_log import fates_into
+from lc_assets.build.shard_runs import fates_into
 from lc_assets.build.stage import BuildContext
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.hiring import executor_for
 
 SHARD_LOG = "shards.jsonl"
 """Beside what a run printed, in Dagster's storage: what became of each shard."""

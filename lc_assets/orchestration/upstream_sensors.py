@@ -9,7 +9,7 @@ history is gone; what has been asked for in vain is asked for again after ten mi
 and so on up to a day.
 
 New names are not made partitions by themselves: a list under version control says which snapshots
-there are (`lc_assets.stages.snapshots`). What is listed upstream and stands in no list is named,
+there are (`lc_assets.sources.opening`). What is listed upstream and stands in no list is named,
 with what to do, in each tick's words.
 """
 

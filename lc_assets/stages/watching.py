@@ -29,10 +29,9 @@ from lc_assets.formats.archives.paths import LISTS
 from lc_assets.formats.redpajama import listings
 from lc_assets.lake.digests import digest_of, digest_of_set, short
 from lc_assets.lake.upstream import Upstream
-from lc_assets.sources.opening import file_source, has_redpajama
+from lc_assets.sources.opening import NO_SOURCES, file_source, has_redpajama
 from lc_assets.sources.settings import SourcesSettings
 from lc_assets.stages.links.crawl_files import places_of
-from lc_assets.stages.snapshots import NO_SOURCES
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 LISTINGS: Final = "listings"

@@ -26,7 +26,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext  # noqa: E40
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget  # noqa: E402
 from dagster_graphql.test.utils import execute_dagster_graphql  # noqa: E402
 
-from lc_assets.stages.snapshots import known_snapshots  # noqa: E402
+from lc_assets.sources.opening import known_snapshots  # noqa: E402
 from lc_assets_tests.memory import peak_mb  # noqa: E402
 
 GRAPH = """{assetNodes {

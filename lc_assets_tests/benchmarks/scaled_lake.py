@@ -37,7 +37,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import UpstreamFile
-from lc_assets.stages.snapshots import known_snapshots
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 
 Measured = Callable[[], int]

@@ -23,6 +23,7 @@ from lc_assets.lake.digests import FileFact
 from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, version_files
 from lc_assets.lake.versions import Published, write_receipt
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -30,7 +31,6 @@ from lc_assets.stages.documents import sweeping
 from lc_assets.stages.documents.filtered_documents import rules_of
 from lc_assets.stages.documents.shard_filtering import schema_of
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
-from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from lc_assets.build.building import WORKERS_IMPORT
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.processes import IDLE_POOL
-from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.builders import build_all, tiny_context, tiny_upstream
 
 TASKS = 4_000

@@ -21,7 +21,7 @@ import pytest
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.shard_log import fates_into
+from lc_assets.build.shard_runs import fates_into
 from lc_assets.build.stage import BuildContext
 from lc_assets.cli.demo.dagster_runs import Recorder, instance_at
 from lc_assets.definitions import build_defs

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.lookups import KeyedTable
 from lc_assets.build.tables import DROPPED, write_table
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.stages.lineage import (

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts

@@ -20,12 +20,12 @@ from dataclasses import replace
 import pytest
 from numpy.random import default_rng
 
+from lc_assets.build.building import WORKERS_IMPORT
 from lc_assets.errors import BadInput, LcError, Unreachable, WorkerUnfit
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.on_ray import RayExecutor, executor_at
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
 from lc_assets_tests.execution import clusters
 from lc_assets_tests.execution.contract import QUICK, ExecutorContract

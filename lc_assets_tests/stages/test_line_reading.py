@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.build.line_reading import (
+from lc_assets.build.lookups import (
     GROUP_LINES,
     read_some,
     write_in_groups,

@@ -16,9 +16,9 @@ from lc_assets.build.settings.rows import (
     TokenizingSettings,
 )
 from lc_assets.errors import BadInput, LcError, Mismatch
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import plan
-from lc_assets.stages.snapshots import known_snapshots
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_lake, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.snapshots import MOST, known_snapshots
+from lc_assets.sources.opening import MOST, known_snapshots
 
 
 def test_the_published_list_is_whole():

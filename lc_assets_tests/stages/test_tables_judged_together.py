@@ -4,8 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build import schemas
-from lc_assets.build.schemas import complaints_about
+from lc_assets.build.checks import complaints_about
 from lc_assets.build.tables import TOKENIZED
 
 WORDS = {

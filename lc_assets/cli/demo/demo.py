@@ -59,7 +59,7 @@ def demo(
     from lc_assets.cli.demo.demo_report import report
     from lc_assets.cli.demo.workplace import HELDOUT_FRACTION, recipe_text
     from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
-    from lc_assets.stages.snapshots import known_snapshots
+    from lc_assets.sources.opening import known_snapshots
 
     started = time.monotonic()
     place = Workplace(folder, lake)

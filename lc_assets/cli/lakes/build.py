@@ -82,9 +82,9 @@ def build(
     """
     from lc_assets.errors import NotPublished
     from lc_assets.lake.lake import Lake
+    from lc_assets.sources.opening import known_snapshots
     from lc_assets.stages import planning
     from lc_assets.stages.rebuilding import rebuild
-    from lc_assets.stages.snapshots import known_snapshots
 
     recipe = recipe_text(
         source,

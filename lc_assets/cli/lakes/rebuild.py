@@ -86,7 +86,7 @@ def rebuild(
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
     from lc_assets.build.recipe import record_recipe
-    from lc_assets.build.shard_log import fates_into
+    from lc_assets.build.shard_runs import fates_into
     from lc_assets.stages import costing, planning
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
@@ -137,12 +137,12 @@ def context_of(
     """A build context as the options name it, with progress on the terminal."""
     import os
 
+    from lc_assets.build.building import executor_for
     from lc_assets.build.recipe import read_recipe
     from lc_assets.build.stage import BuildContext
     from lc_assets.execution.progress import on_terminal
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.upstream import Upstream
-    from lc_assets.stages.hiring import executor_for
 
     opened, read, archives = open_lake(lake), Upstream(upstream), Upstream(crawl) if crawl else None
     return BuildContext(

@@ -74,7 +74,7 @@ def read_corpus(
         return read_plain_text(path, max_document_bytes=max_document_bytes)
     if path.name.endswith((*WET, *WARC)):
         # Slow imports that most corpora do not need.
-        from lc_assets.formats.corpora.crawls import read_warc, read_wet  # noqa: PLC0415
+        from lc_assets.formats.corpora.crawls import read_warc, read_wet
 
         if path.name.endswith(WET):
             return read_wet(path, max_document_bytes=max_document_bytes)

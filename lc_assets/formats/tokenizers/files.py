@@ -236,7 +236,7 @@ class _HuggingFace(TokenizerFile):
 
     @cached_property
     def _program(self) -> Any:
-        import tokenizers  # noqa: PLC0415 - only what reads such a file waits for it
+        import tokenizers
 
         program = tokenizers.Tokenizer.from_buffer(self._content)
         program.encode_special_tokens = True
@@ -275,7 +275,7 @@ class _SentencePiece(TokenizerFile):
 
     @cached_property
     def _program(self) -> Any:
-        import sentencepiece  # noqa: PLC0415 - only what reads such a file waits for it
+        import sentencepiece
 
         return sentencepiece.SentencePieceProcessor(model_proto=self._content)
 
@@ -291,7 +291,7 @@ class _SentencePiece(TokenizerFile):
         return gigatoken.Tokenizer.from_sentencepiece(model.SerializeToString())
 
     def _parsed(self) -> Any:
-        from google.protobuf.message import DecodeError  # noqa: PLC0415 - as above
+        from google.protobuf.message import DecodeError
 
         model = _model_message()()
         try:
@@ -311,7 +311,7 @@ def _model_message() -> Any:
     """The protocol buffer's class. The one that the package ``sentencepiece`` brings works with the
     newest protobuf only.
     """
-    from google.protobuf import (  # noqa: PLC0415 - as above
+    from google.protobuf import (
         descriptor_pb2,
         descriptor_pool,
         message_factory,

@@ -253,8 +253,8 @@ def located(named: str) -> str:
 
 
 def _fetched(model: str, revision: str | None) -> str:
-    import huggingface_hub  # noqa: PLC0415 - a quarter of a second that others need not wait
-    from huggingface_hub.errors import (  # noqa: PLC0415
+    import huggingface_hub
+    from huggingface_hub.errors import (
         EntryNotFoundError,
         HfHubHTTPError,
         LocalEntryNotFoundError,

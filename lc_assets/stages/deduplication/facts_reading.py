@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lc_assets.build.line_reading import regrouped
+from lc_assets.build.lookups import regrouped
 from lc_assets.build.tables import count_lines, opened_table
 from lc_assets.execution.exchange import BucketWriter, by_hash, read_bucket
 from lc_assets.publishing import publish

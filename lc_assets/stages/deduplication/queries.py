@@ -73,7 +73,7 @@ def queries(scratch: Path, memory: int) -> Iterator[Queries]:
     One thread: so the order of what is not sorted, and with it every byte, is the same each time.
     """
     # Takes a tenth of a second, which a reader of tables need not pay.
-    import duckdb  # noqa: PLC0415
+    import duckdb
 
     scratch.mkdir(parents=True, exist_ok=True)
     with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:

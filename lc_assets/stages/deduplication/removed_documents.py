@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from lc_assets.build.building import build
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.sharding import Read, Reads, documents_read
 from lc_assets.build.stage import (

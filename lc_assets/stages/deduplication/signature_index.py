@@ -26,7 +26,7 @@ from lc_assets.build.building import (
     run_shards,
 )
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
-from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,

@@ -34,8 +34,7 @@ from lc_assets.build.checks import (
     evenly_spaced,
     reads_all_upstream_documents,
 )
-from lc_assets.build.keyed_tables import KeyedTable
-from lc_assets.build.line_reading import read_some, regrouped, write_parts_in_groups
+from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
-from lc_assets.build.schemas import complaints_about
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, complaints_about, dropped_files
 from lc_assets.build.stage import (
     CheckInput,
     CheckResult,

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lc_assets.build.checks import DROPPED_SUFFIX
-from lc_assets.build.keyed_tables import KeyedTable
-from lc_assets.build.line_reading import read_some
+from lc_assets.build.lookups import KeyedTable, read_some
 from lc_assets.build.tables import KEYED
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published

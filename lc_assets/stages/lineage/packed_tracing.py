@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.build.line_reading import read_some
+from lc_assets.build.lookups import read_some
 from lc_assets.errors import BadInput
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published

@@ -27,8 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.building import build
-from lc_assets.build.keyed_tables import KeyedTable
-from lc_assets.build.line_reading import write_in_groups
+from lc_assets.build.lookups import KeyedTable, write_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,

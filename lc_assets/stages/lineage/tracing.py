@@ -359,7 +359,7 @@ def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
         CorruptFile: when it is not readable; names the file.
     """
     # Brings pandas along, a second that the code location need not pay.
-    import pyarrow.dataset  # noqa: PLC0415
+    import pyarrow.dataset
 
     with library_errors_as_corrupt_file(path, system_errors_too=True):
         lines: list[dict[str, Any]] = (

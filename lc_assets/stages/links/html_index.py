@@ -25,12 +25,12 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
+    complaints_about,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
 )
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.schemas import complaints_about
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,

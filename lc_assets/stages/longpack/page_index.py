@@ -10,7 +10,7 @@ file                 what
 ===================  =======================================================================================
 
 A column ``id`` of this table is the page's, as in all tables that are asked
-(`lc_assets.build.keyed_tables`); ``packed_id`` is of the document that holds it. Tables of spans
+(`lc_assets.build.lookups`); ``packed_id`` is of the document that holds it. Tables of spans
 are read one at a time, so memory is the keys': twelve bytes each.
 """
 
@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.keyed_tables import KeyedTable
-from lc_assets.build.line_reading import write_parts_in_groups
+from lc_assets.build.lookups import KeyedTable, write_parts_in_groups
 from lc_assets.build.tables import opened_table, read_table
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.versions import Published

@@ -105,7 +105,7 @@ def export_mds(prefix: Path, folder: Path) -> int:
         NotWritable, StorageFull: when the place cannot be written to.
     """
     try:
-        from streaming import MDSWriter  # noqa: PLC0415 - an extra
+        from streaming import MDSWriter
     except ImportError as error:
         raise BadInput(
             "MDS is written by the package streaming, which is not installed: pip install "

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.lookups import KeyedTable
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import CheckResult
 from lc_assets.build.tables import read_table

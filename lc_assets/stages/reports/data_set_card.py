@@ -150,7 +150,7 @@ def plots_of(sheet: Sheet) -> dict[str, bytes]:
 
 def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] = ()) -> str:
     """The card as Markdown with front matter."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a card needs it
+    from jinja2 import Environment, StrictUndefined
 
     # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no
     # HTML through.
@@ -186,9 +186,9 @@ def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] =
 
 def page_of(markdown: str, title: str, images: Mapping[str, bytes]) -> str:
     """The card as one page of HTML; the images are in it."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - as above
-    from markdown_it import MarkdownIt  # noqa: PLC0415
-    from markupsafe import Markup  # noqa: PLC0415
+    from jinja2 import Environment, StrictUndefined
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
 
     body = markdown.split("\n---\n", 1)[1]
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)

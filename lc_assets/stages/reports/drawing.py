@@ -248,7 +248,7 @@ def _figure(
     title: str, width: float, height: float, left: float, right: float = 0.97
 ) -> tuple[Any, Any]:
     # Half a second that loading the definitions need not pay.
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure
 
     # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
     figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor=PAPER)
@@ -286,7 +286,7 @@ def _counted(value: float) -> str:
 def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
     """Label an axis with whole numbers such as 50,000."""
     # As above.
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     axis.set_label_text(unit, fontsize=7)
     axis.set_major_locator(

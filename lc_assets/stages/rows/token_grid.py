@@ -22,12 +22,12 @@ from lc_assets.build.building import (
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     by_chunk,
+    complaints_about,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
 )
 from lc_assets.build.recipe import plain
-from lc_assets.build.schemas import complaints_about
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from lc_assets.build.building import build
 from lc_assets.build.checks import evenly_spaced
-from lc_assets.build.keyed_tables import KeyedTable
+from lc_assets.build.lookups import KeyedTable
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.stage import (

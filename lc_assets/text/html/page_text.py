@@ -52,7 +52,7 @@ def page_text(
 def _by_trafilatura(html: str) -> str:
     try:
         # An optional package that takes a second to import.
-        import trafilatura  # noqa: PLC0415
+        import trafilatura
     except ImportError as error:
         raise BadInput(
             "quality high needs the package trafilatura, which cannot be imported "

@@ -304,7 +304,7 @@ def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
 
 @lru_cache(4096)
 def _is_phone(number: str, region: str | None) -> bool:
-    import phonenumbers  # noqa: PLC0415 - 40 ms, which only they pay who look for telephone numbers
+    import phonenumbers
 
     international = re.sub(r"^00", "+", number)
     try:
