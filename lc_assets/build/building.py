@@ -66,24 +66,22 @@ def build(
     foreign_inputs: Mapping[str, str] | None = None,
     randomness: Mapping[str, str] | None = None,
 ) -> Built:
-    """Build partition ``key`` of ``stage``, or find that it stands already.
+    """Build partition ``key`` of ``stage``, unless that version is finished already.
 
     Args:
-        context: where to work.
+        context: lake, recipe, executor.
         stage: what is built.
         key: the partition.
         fill: writes the version's files into the staging folder and returns the counts. It must
-            publish each file whole, and may find files of an earlier, killed attempt at the very
-            same version.
-        inputs: published versions that are read; by default what the stage says.
+            publish each file whole, and may find files of a killed attempt at the same version.
+        inputs: published versions that are read; by default those the stage declares.
         foreign_inputs: digests of inputs that are not in the lake.
         randomness: what is drawn and how, for the receipt.
 
     Raises:
-        CheckFailed: when a claim does not hold; nothing is published, the folder is kept as
-            ``rejected-…``.
-        StorageFull: when the disk is full; nothing is published and a rerun goes on.
-        NotWritable: when the lake may not be written to.
+        CheckFailed: when a check fails; nothing is published, the folder is kept as ``rejected-…``.
+        StorageFull: when the disk is full; nothing is published, and a rerun continues.
+        NotWritable: when the lake cannot be written to.
         Busy: when another run has been building this partition for longer than
             `lc_assets.lake.staging.BUSY_SECONDS`.
     """
@@ -135,17 +133,17 @@ def _staging_folder(
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
-    """Put every claim of a stage to the test, on a draft or on what is published."""
-    return [run_check(claim, check_input) for claim in stage.checks]
+    """Run a stage's checks on a staged or a published version."""
+    return [run_check(check, check_input) for check in stage.checks]
 
 
-def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
-    """Test one claim; where what it reads is too damaged to be read, the claim does not hold."""
+def run_check(check: Check, check_input: CheckInput) -> CheckResult:
+    """Run one check; it fails when its input cannot be read."""
     try:
-        return claim(check_input)
+        return check(check_input)
     except LcError as error:
         return CheckResult(
-            check=claim.__name__,
+            check=check.__name__,
             passed=False,
             message=f"cannot be tested: {type(error).__name__}: {error}",
         )
@@ -154,8 +152,7 @@ def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
 def check_input_of(
     lake: Lake, published: Published, *, by_summary: Sequence[str] = ()
 ) -> CheckInput:
-    """The evidence for re-testing a published version: its inputs are the very versions it was made
-    from.
+    """The input for checks of a published version, with the versions it was made from.
 
     Args:
         lake: where they are.
@@ -190,15 +187,15 @@ def run_shards(
     *,
     what: str,
 ) -> Counts:
-    """Run a shard function over tasks, and add up what it counted; see
-    `lc_assets.build.shard_runs`.
+    """Run a function over the shards of a version, and add up its counts; shards that older
+    versions hold are reused (`lc_assets.build.shard_runs`).
 
     Args:
         context: whose executor runs them.
-        staging: whose shards they are; one that older versions hold is taken over.
+        staging: the version's folder.
         function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
         tasks: one per shard.
-        what: says in a few words what is being done.
+        what: a few words for the progress bar.
     """
     run = ShardRun(
         executor=context.executor,
@@ -228,15 +225,15 @@ def _require_passed(findings: Sequence[CheckResult], publishing: Publication) ->
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    said = "; ".join(f"{finding.check}: {finding.message}" for finding in wrong)
+    messages = "; ".join(f"{finding.check}: {finding.message}" for finding in wrong)
     raise CheckFailed(
-        f"{publishing.partition.name} is not published, its checks failed: {said}. What was "
+        f"{publishing.partition.name} is not published, its checks failed: {messages}. What was "
         f"written is kept in {publishing.reject()}"
     )
 
 
 WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
-"""What is imported before a worker starts."""
+"""Imported by each worker at its start."""
 
 
 def executor_for(
@@ -252,16 +249,15 @@ def executor_for(
 
     Args:
         address: empty for this machine.
-        lake: where the work publishes; what is in a bucket is made in this machine's copy of it
-            (``LC_CACHE``), which a cluster's workers must see too.
-        reads: where it reads from; folders must be seen by workers as well, servers and buckets
-            they ask themselves.
+        lake: its folder, or of a bucket this machine's copy (``LC_CACHE``), must be mounted on a
+            cluster's workers too.
+        reads: upstreams; those that are folders must be mounted on the workers too.
         workers: processes on this machine.
-        watch: what shows progress.
-        task_seconds: how long a task may take; 0 is for ever.
+        watch: shows progress.
+        task_seconds: time limit of a task; 0 for none.
 
     Raises:
-        BadInput: when the address means no executor.
+        BadInput: when the address is not one of an executor.
     """
     sees = [
         Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root

@@ -1,7 +1,5 @@
-"""What work takes: CPU seconds and memory, of this process and of the workers that did its tasks.
-
-Here: measuring. Not here: what is measured (`lc_assets.build.building`), showing it (receipts, `lc
-    plan`, the UI).
+"""Measuring what a build takes: CPU seconds and memory, in this process and in the workers that ran
+its tasks. Receipts publish it.
 """
 
 import contextlib
@@ -21,8 +19,8 @@ Answer = TypeVar("Answer")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a task took: CPU seconds, the highest memory its process (by number) has reached, in
-    MiB, and seconds by the clock.
+    """What a task took: CPU seconds, the peak memory of its process in MiB, and wall-clock seconds;
+    ``process`` is the process id.
     """
 
     process: int
@@ -33,55 +31,46 @@ class Spent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Meter:
-    """What the tasks of a build took, in whatever process they ran.
+    """What the tasks of a build took, in all processes.
 
     Attributes:
-        spent: by each task.
-        shards_computed: how many shards were done.
-        shards_taken_over: how many an older version held.
-        bytes_read: size of what was read for the shards that were done, or for the whole version
-            where there are no shards.
+        spent: of each task.
+        shards_computed: number of shards computed.
+        shards_reused: number of shards reused from an older version.
+        bytes_read: size of the inputs of the computed shards, or of all inputs where a stage has no
+            shards.
     """
 
     spent: list[Spent] = field(default_factory=list)
     shards_computed: int = 0
-    shards_taken_over: int = 0
+    shards_reused: int = 0
     bytes_read: int = 0
-
-    def add(self, spent: Spent) -> None:
-        """Note one task."""
-        self.spent.append(spent)
 
 
 def metered(function: Callable[[Task], Answer], task: Task) -> tuple[Answer, Spent]:
-    """Do a task and say what it took."""
+    """Run a task, and return what it took too."""
     wall, before = time.perf_counter(), usage().cpu_seconds
     answer = function(task)
-    after = usage()
-    return answer, Spent(
-        os.getpid(), after.cpu_seconds - before, after.peak_rss_mb, time.perf_counter() - wall
-    )
+    after, seconds = usage(), time.perf_counter() - wall
+    return answer, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb, seconds)
 
 
 @contextlib.contextmanager
 def measured_by(meter: Meter) -> Iterator[dict[str, float]]:
-    """Measure a block, and the tasks that its meter was told of in other processes; the mapping is
-    filled when the block ends.
-    """
+    """Measure a block together with the tasks of its meter; the mapping is filled at the end."""
     measured: dict[str, float] = {}
     wall, before = time.perf_counter(), usage()
     yield measured
     now = usage()
     others = [spent for spent in meter.spent if spent.process != os.getpid()]
+    cpu_seconds = now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others)
     measured["seconds"] = round(time.perf_counter() - wall, 3)
-    measured["cpu_seconds"] = round(
-        now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others), 3
-    )
+    measured["cpu_seconds"] = round(cpu_seconds, 3)
     measured["peak_rss_mb"] = round(max(spent.peak_rss_mb for spent in (now, *others)), 1)
     measured["bytes_read"] = float(meter.bytes_read)
-    if meter.shards_computed or meter.shards_taken_over:
+    if meter.shards_computed or meter.shards_reused:
         measured["shards_computed"] = float(meter.shards_computed)
-        measured["shards_taken_over"] = float(meter.shards_taken_over)
+        measured["shards_reused"] = float(meter.shards_reused)
 
 
 def usage() -> Spent:
@@ -93,8 +82,8 @@ def usage() -> Spent:
 
 
 def _peak_of_program() -> int:
-    """KiB that this program held at most, 0 where Linux does not say: getrusage goes on from what a
-    worker's parent had held.
+    """Peak memory of this program in KiB, 0 where Linux does not report it: getrusage of a worker
+    includes what its parent held.
     """
     found = None
     with contextlib.suppress(OSError):

@@ -1,13 +1,13 @@
-"""Running a version's shards: those that an older version holds are taken over, the others are
-done, all are noted.
+"""Running the shards of one version: unchanged ones are reused from an older version, the others
+computed, and all recorded.
 
-A shard is taken over by a hard link, after its bytes were read and held against the older version's
-receipt: damage does not spread, a shard that is damaged there is done again. Nothing ever writes
-    into a published file, so two versions may
-share one; where no link can be made it is copied.
+A shard is reused by a hard link, or by a copy where the file system has none, after its bytes were
+read and compared with the older version's receipt; a damaged shard is computed again. Published
+files are never written to, so versions can share them.
 
-Here: one version's shards on an executor. Not here: which shards are the same
-    (`lc_assets.build.sharding`).
+Every finished shard is logged on Python's logger ``lc_assets.shards``, with a `ShardOutcome` as
+``record.outcome``; `log_shards_to` writes these as JSON lines. Dagster's log is not used: a line
+there takes 5 ms, and a snapshot has thousands of shards.
 """
 
 import contextlib
@@ -20,9 +20,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from lc_assets.build import shard_log as fates
 from lc_assets.build.metering import Meter, Spent, metered
-from lc_assets.build.sharding import Older, ShardRecord, Shards, write_records
+from lc_assets.build.sharding import ShardRecord, Shards, write_records
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.lake.digests import FileFact, fact_of
@@ -30,9 +29,52 @@ from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.staging import is_remembered
 from lc_assets.publishing import flush, publish_linked
 
+LOGGER: Final = logging.getLogger("lc_assets.shards")
+
+How = Literal["computed", "reused", "resumed"]
+"""``reused`` from an older version; ``resumed``: computed by a killed attempt at this version."""
+
+
+class ShardOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished shard.
+
+    Attributes:
+        stage: the stage's name.
+        key: the partition.
+        version: the version being built.
+        shard: the shard's name.
+        outcome: where its files come from.
+        of: the older version it was reused from; empty otherwise.
+        seen: what it holds, in the stage's own unit.
+        kept: what was kept.
+        dropped: what was not, by first reason.
+        bytes_read: size of its inputs; 0 when unknown.
+        seconds: wall-clock time of its task.
+        cpu_seconds: processor time of its task.
+    """
+
+    stage: str
+    key: str
+    version: str
+    shard: str
+    outcome: How
+    of: str = ""
+    seen: int
+    kept: int
+    dropped: dict[str, int]
+    bytes_read: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def mb_per_second(self) -> float | None:
+        """Input per second in 10⁶ bytes; None when unknown."""
+        known = self.bytes_read and self.seconds > 0
+        return round(self.bytes_read / self.seconds / 1e6, 3) if known else None
+
 
 class Done(msgspec.Struct, frozen=True):
-    """What a worker answers: counts, the shard's files, what it took."""
+    """A worker's result: counts, the shard's files, resources used."""
 
     counts: Counts
     files: tuple[FileFact, ...]
@@ -40,8 +82,8 @@ class Done(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeTask:
-    """One shard of an older version, in ``source``, that is to stand in ``folder`` too."""
+class ReuseTask:
+    """A shard of an older version, in ``source``, to be linked into ``folder``."""
 
     source: Path
     folder: Path
@@ -53,16 +95,16 @@ class TakeTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRun:
-    """The shards of one version while they are run.
+    """The shards of one version while they run.
 
     Attributes:
-        executor: what runs them.
+        executor: runs the tasks.
         folder: the version's folder.
         fingerprint: of the version.
-        meter: is told what was spent.
-        shards: how the version falls into shards; None where the stage does not say.
-        say: is told in one sentence what was done.
-        facts: filled with the facts of files that need not be read again.
+        meter: adds up the resources used.
+        shards: how the version falls into shards; None where the stage declares none.
+        say: receives one sentence when shards were reused.
+        facts: receives the digests of files, so that they need not be read again.
     """
 
     executor: Executor
@@ -75,227 +117,149 @@ class ShardRun:
     records: list[ShardRecord] = field(default_factory=list)
 
     def run(self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str) -> Counts:
-        """Do the tasks, or find them done; return what was counted in all of them."""
+        """Run the tasks that cannot be reused; return the counts of all."""
         if self.shards is None:
-            return Counts.total([done.counts for _, done in self._done(function, tasks, what)])
-        left = self._take_over(tasks, what)
-        taken = len(tasks) - len(left)
-        for task, done in self._done(function, left, what):
-            self._note(task.name, done.counts, done.files)
-        self.meter.shards_taken_over += taken
-        self._conclude(taken, len(left))
+            return Counts.total([done.counts for _, done in self._computed(function, tasks, what)])
+        left = self._reuse(self.shards, tasks, what)
+        for task, done in self._computed(function, left, what):
+            self._record(self.shards, task.name, done)
+        write_records(self.folder, self.records)
+        n_reused = len(tasks) - len(left)
+        self.meter.shards_reused += n_reused
+        if n_reused:
+            self.say(
+                f"{self.fingerprint.stage}/{self.fingerprint.key}: {len(left):,} of "
+                f"{len(tasks):,} shards computed, {n_reused:,} reused unchanged"
+            )
         return Counts.total([record.counts for record in self.records])
 
-    def _done(
+    def _computed(
         self, function: Callable[[Any], Counts], tasks: Sequence[Any], what: str
     ) -> Iterator[tuple[Any, Done]]:
-        remembered = {name_of(task) for task in tasks if is_remembered(task)}
+        resumed = {name_of(task) for task in tasks if is_remembered(task)}
         suffixes = self.shards.suffixes if self.shards else ()
-        for task, done in self.executor.run(
-            functools.partial(do, function, suffixes), self._largest_first(tasks), what=what
-        ):
+        shards = self.shards
+        if shards:  # largest first: a large shard started last would leave the other workers idle
+            tasks = sorted(tasks, key=lambda task: -shards.n_bytes([name_of(task)]))
+        do = functools.partial(compute, function, suffixes)
+        for task, done in self.executor.run(do, tasks, what=what):
             name = name_of(task)
-            self.meter.add(done.spent)
-            self._tell(name, "remembered" if name in remembered else "computed", done)
-            self.meter.shards_computed += self.shards is not None and name not in remembered
+            self.meter.shards_computed += self.shards is not None and name not in resumed
+            self._log(name, "resumed" if name in resumed else "computed", done)
             yield task, done
 
-    def _largest_first(self, tasks: Sequence[Any]) -> Sequence[Any]:
-        """In which order they are begun: a large shard that is begun last keeps one worker busy
-        while all others wait.
-        """
-        shards = self.shards
-        return sorted(tasks, key=lambda task: -shards.n_bytes([name_of(task)])) if shards else tasks
-
-    def _take_over(self, tasks: Sequence[Any], what: str) -> list[Any]:
-        """Take over what can be; return the tasks that are left."""
-        older = self.shards.older if self.shards else {}
+    def _reuse(self, shards: Shards, tasks: Sequence[Any], what: str) -> list[Any]:
+        """Reuse what older versions hold; return the other tasks."""
         known = {
-            task.name: older[task.name]
+            task.name: shards.older[task.name]
             for task in tasks
-            if task.name in older and not is_remembered(task)
+            if task.name in shards.older and not is_remembered(task)
         }
         if not known:
             return list(tasks)
-        folders = {found.version.home: self._brought(found) for found in known.values()}
-        takes = [
-            TakeTask(folders[found.version.home], self.folder, found.record)
-            for found in known.values()
+        patterns = [f"*{suffix}" for suffix in shards.suffixes]
+        folders = {old.version.home: old.version.only(*patterns) for old in known.values()}
+        links = [
+            ReuseTask(folders[old.version.home], self.folder, old.record) for old in known.values()
         ]
-        taken = set()
-        for take, done in self.executor.run(take_over, takes, what=f"{what}, taken over"):
+        reused = set()
+        for link, done in self.executor.run(reuse, links, what=f"{what}, reused"):
             if done is None:
                 continue
-            name = take.record.shard
-            taken.add(name)
-            self.meter.add(done.spent)
-            self._tell(name, "taken over", done, of=known[name].version.version)
-            self._note(name, done.counts, done.files)
+            name = link.record.shard
+            reused.add(name)
+            self._log(name, "reused", done, of=known[name].version.version)
+            self._record(shards, name, done)
         flush(self.folder)
-        return [task for task in tasks if task.name not in taken]
+        return [task for task in tasks if task.name not in reused]
 
-    def _brought(self, found: Older) -> Path:
-        suffixes = self.shards.suffixes if self.shards else ()
-        return found.version.only(*(f"*{suffix}" for suffix in suffixes))
-
-    def _note(self, name: str, counts: Counts, files: tuple[FileFact, ...]) -> None:
-        made_of = self.shards.made_of.get(name, "") if self.shards else ""
-        self.records.append(ShardRecord(shard=name, made_of=made_of, counts=counts, files=files))
-        self.facts.update((fact.path, fact) for fact in files)
-
-    def _conclude(self, n_taken: int, n_left: int) -> None:
-        write_records(self.folder, self.records)
-        if n_taken:
-            name = f"{self.fingerprint.stage}/{self.fingerprint.key}"
-            self.say(
-                f"{name}: {n_left:,} of {n_left + n_taken:,} shards done, {n_taken:,} taken over "
-                "unchanged"
-            )
-
-    def _tell(self, name: str, became: Became, done: Done, of: str = "") -> None:
-        n_bytes = self.shards.n_bytes([name]) if self.shards else 0
-        self.meter.bytes_read += n_bytes if became == "computed" else 0
-        made = self.fingerprint
-        fates.tell(
-            Fate(
-                stage=made.stage,
-                key=made.key,
-                version=self.folder.name,
-                shard=name,
-                fate=became,
-                of=of,
-                seen=done.counts.seen,
-                kept=done.counts.kept,
-                dropped=dict(done.counts.dropped),
-                bytes_read=n_bytes,
-                seconds=round(done.spent.seconds, 6),
-                cpu_seconds=round(done.spent.cpu_seconds, 6),
-            )
+    def _record(self, shards: Shards, name: str, done: Done) -> None:
+        made_of = shards.made_of.get(name, "")
+        self.records.append(
+            ShardRecord(shard=name, made_of=made_of, counts=done.counts, files=done.files)
         )
+        self.facts.update((fact.path, fact) for fact in done.files)
+
+    def _log(self, name: str, how: How, done: Done, of: str = "") -> None:
+        self.meter.spent.append(done.spent)
+        n_bytes = self.shards.n_bytes([name]) if self.shards else 0
+        self.meter.bytes_read += n_bytes if how == "computed" else 0
+        if not LOGGER.isEnabledFor(logging.INFO):
+            return
+        outcome = ShardOutcome(
+            stage=self.fingerprint.stage,
+            key=self.fingerprint.key,
+            version=self.folder.name,
+            shard=name,
+            outcome=how,
+            of=of,
+            seen=done.counts.seen,
+            kept=done.counts.kept,
+            dropped=dict(done.counts.dropped),
+            bytes_read=n_bytes,
+            seconds=round(done.spent.seconds, 6),
+            cpu_seconds=round(done.spent.cpu_seconds, 6),
+        )
+        LOGGER.info("%s/%s %s", outcome.stage, name, how, extra={"outcome": outcome})
 
 
 def name_of(task: Any) -> str:
-    """What a task is called: its name, or how it says itself."""
+    """A task's name, or its text."""
     return str(getattr(task, "name", task))
 
 
-def do(function: Callable[[Any], Counts], suffixes: Sequence[str], task: Any) -> Done:
-    """Do one task in a worker, and read what it wrote once for its digests."""
+def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: Any) -> Done:
+    """In a worker: run one task, and digest the files that it wrote."""
 
-    def doing(task: Any) -> tuple[Counts, tuple[FileFact, ...]]:
-        return function(task), _files(task, suffixes)
+    def counts_and_files(task: Any) -> tuple[Counts, tuple[FileFact, ...]]:
+        counts = function(task)
+        names = [f"{task.name}{suffix}" for suffix in suffixes]
+        return counts, tuple(
+            fact_of(task.folder, name) for name in names if (task.folder / name).is_file()
+        )
 
-    (counts, files), spent = metered(doing, task)
+    (counts, files), spent = metered(counts_and_files, task)
     return Done(counts, files, spent)
 
 
-def take_over(task: TakeTask) -> Done | None:
-    """Let an older version's shard stand in another folder too; None when its files are not what
-    was published.
+def reuse(task: ReuseTask) -> Done | None:
+    """In a worker: link an older version's shard into another folder; None when its files are
+    missing or damaged.
     """
 
-    def taking(task: TakeTask) -> bool:
+    def link(task: ReuseTask) -> bool:
         if not all(_is_as_published(task.source, fact) for fact in task.record.files):
             return False
         for fact in task.record.files:
             publish_linked(task.source / fact.path, task.folder / fact.path)
         return True
 
-    taken, spent = metered(taking, task)
-    return Done(task.record.counts, task.record.files, spent) if taken else None
-
-
-def _files(task: Any, suffixes: Sequence[str]) -> tuple[FileFact, ...]:
-    names = [f"{task.name}{suffix}" for suffix in suffixes]
-    return tuple(fact_of(task.folder, name) for name in names if (task.folder / name).is_file())
+    linked, spent = metered(link, task)
+    return Done(task.record.counts, task.record.files, spent) if linked else None
 
 
 def _is_as_published(folder: Path, fact: FileFact) -> bool:
-    path = folder / fact.path
-    return path.is_file() and fact_of(folder, fact.path) == fact
-
-
-LOGGER: Final = logging.getLogger("lc_assets.shards")
-
-Became = Literal["computed", "taken over", "remembered"]
-"""``taken over`` from an older version; ``remembered`` from an attempt at this version that was
-killed.
-"""
-
-
-class Fate(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished shard.
-
-    Attributes:
-        stage: the stage's name.
-        key: the partition.
-        version: the version that is being made.
-        shard: the shard's name.
-        fate: whether it was computed.
-        of: the older version that it was taken from; empty otherwise.
-        seen: what was looked at in it, in the stage's own unit.
-        kept: what went on.
-        dropped: what did not, by first reason.
-        bytes_read: size of what it is made of; 0 when nobody knows.
-        seconds: what it took, by the clock of the process that did it.
-        cpu_seconds: the same, of its processor.
-    """
-
-    stage: str
-    key: str
-    version: str
-    shard: str
-    fate: Became
-    of: str = ""
-    seen: int
-    kept: int
-    dropped: dict[str, int]
-    bytes_read: int
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def mb_per_second(self) -> float | None:
-        """What was read a second, in 10⁶ bytes; None when that is not known."""
-        return (
-            round(self.bytes_read / self.seconds / 1e6, 3)
-            if self.bytes_read and self.seconds > 0
-            else None
-        )
-
-
-def tell(fate: Fate) -> None:
-    """Hand a fate to whoever listens."""
-    if LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.info(
-            "%s/%s/%s %s in %.3f s",
-            fate.stage,
-            fate.key,
-            fate.shard,
-            fate.fate,
-            fate.seconds,
-            extra={"fate": fate},
-        )
+    return (folder / fact.path).is_file() and fact_of(folder, fact.path) == fact
 
 
 class _JsonLines(logging.FileHandler):
-    """Appends each record's fate as a line of JSON."""
+    """Appends each record's outcome as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """A line; a record without a fate is somebody else's, and gives its message."""
-        fate = getattr(record, "fate", None)
-        said = (
-            {"said": record.getMessage()}
-            if fate is None
-            else msgspec.to_builtins(fate) | {"mb_per_second": fate.mb_per_second}
+        """A line; a record without an outcome gives its message."""
+        outcome = getattr(record, "outcome", None)
+        values = (
+            {"message": record.getMessage()}
+            if outcome is None
+            else msgspec.to_builtins(outcome) | {"mb_per_second": outcome.mb_per_second}
         )
-        return msgspec.json.encode({"time": record.created} | said).decode()
+        return msgspec.json.encode({"time": record.created} | values).decode()
 
 
 @contextlib.contextmanager
-def fates_into(path: Path | None) -> Iterator[None]:
-    """Append the fate of every shard that is finished within the block to a file of JSON lines;
-    None means nowhere.
+def log_shards_to(path: Path | None) -> Iterator[None]:
+    """Append the outcome of every shard that finishes within the block to a file of JSON lines;
+    None does nothing.
     """
     if path is None:
         yield

@@ -1,14 +1,9 @@
-"""Shards of a version: what each is made of, and which of them an older version holds already.
+"""Shards of a version: what each is made of, and which of them an older version holds.
 
-A version's name covers all of its inputs, so one file that changes upstream makes a new version of
-its whole snapshot. A shard has a fingerprint of its own: stage, code version, settings, and what it
-reads itself. A version says in ``shards.jsonl``, a line per shard, which fingerprint each was made
-by, what was counted, and which files it is; a new version takes those files over where the
-fingerprint is the same (docs/decisions/0009).
-
-Here: fingerprints, records, and finding older shards. Not here: taking them over and doing the
-    others
-(`lc_assets.build.shard_runs`).
+A version's fingerprint covers all of its inputs, so one changed file upstream makes a new version
+of the whole snapshot. A shard has its own fingerprint: stage, code version, settings, and its own
+inputs. ``shards.jsonl`` of a version lists each shard's fingerprint, counts and files; a newer
+version reuses the files where the fingerprint is the same (docs/decisions/0009).
 """
 
 import contextlib
@@ -31,13 +26,13 @@ SHARDS_FILE: Final = "shards.jsonl"
 
 
 class Read(msgspec.Struct, frozen=True):
-    """One thing that a shard is made of.
+    """One input of a shard.
 
     Attributes:
-        what: what it is to the shard, such as ``documents``.
-        identity: what changes when its content does: a digest, or what a server says; empty when it
-            is missing.
-        n_bytes: its size; 0 when it is missing, or nobody tells.
+        what: its role, such as ``documents``.
+        identity: changes when the content does: a digest, or a server's ETag; empty when it is
+            missing.
+        n_bytes: its size; 0 when it is missing or unknown.
     """
 
     what: str
@@ -53,12 +48,11 @@ class Sharding:
     """How a stage's versions fall into shards.
 
     Attributes:
-        reads: what each shard reads, by its name, out of the inputs of a version and its key; from
-            manifests and receipts, without reading a document. Together with the stage's settings
-            it must determine every byte of the shard.
-        suffixes: ends of the names of a shard's files, behind the shard's name; the work may leave
-            some out.
-        idle: whether settings leave nothing to do, so that no shard is read.
+        reads: from a version's inputs and its key, the inputs of each shard by its name, taken from
+            manifests and receipts. Together with the settings they determine every byte of the
+            shard.
+        suffixes: of the names of a shard's files, after the shard's name; some may be missing.
+        idle: whether these settings make a version without shards.
     """
 
     reads: Callable[[Mapping[str, Published], str], dict[str, Reads]]
@@ -71,7 +65,7 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         shard: its name.
-        made_of: digest of all that determined its bytes, see `fingerprints`.
+        made_of: its fingerprint, see `fingerprints`.
         counts: what was seen, kept and dropped in it.
         files: its files, relative to the version's folder.
     """
@@ -92,13 +86,13 @@ class Older:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """The shards of a version that is to be made.
+    """The shards of a version that is to be built.
 
     Attributes:
         made_of: fingerprint of each, by name.
-        reads: what each reads.
+        reads: inputs of each.
         older: those that an older version holds.
-        suffixes: ends of the names of a shard's files.
+        suffixes: of the names of a shard's files.
     """
 
     made_of: Mapping[str, str]
@@ -107,7 +101,7 @@ class Shards:
     suffixes: tuple[str, ...] = ()
 
     def n_bytes(self, names: Iterable[str]) -> int:
-        """Size of what these shards read."""
+        """Size of the inputs of these shards."""
         return sum(max(read.n_bytes, 0) for name in names for read in self.reads.get(name, ()))
 
     @property
@@ -122,8 +116,7 @@ def shards_of(
     inputs: Mapping[str, Published],
     partition: Partition,
 ) -> Shards:
-    """The shards of the version of this fingerprint, and what of them the place's finished versions
-    hold.
+    """The shards of a version, and those of them that the partition's finished versions hold.
 
     Raises:
         CorruptFile: when an input's manifest cannot be read.
@@ -136,10 +129,10 @@ def shards_of(
 
 
 def fingerprints(fingerprint: Fingerprint, reads: Mapping[str, Reads]) -> dict[str, str]:
-    """Digest, for each shard, of stage, partition, code version, settings, name, and what it reads.
+    """SHA-256 per shard over stage, partition, code version, settings, name, and inputs.
 
     Args:
-        fingerprint: of the version; its inputs do not count, they are of all shards together.
+        fingerprint: of the version; its inputs, which belong to all shards together, do not count.
         reads: by shard.
     """
     common = digest_of(
@@ -154,8 +147,8 @@ def fingerprints(fingerprint: Fingerprint, reads: Mapping[str, Reads]) -> dict[s
 
 
 def documents_read(published: Published, suffix: str) -> dict[str, Read]:
-    """The documents of each shard of a version, as its receipt has them, by the shard's name;
-    ``suffix`` is what their files end in.
+    """The documents of each shard of a version, by the shard's name, from its receipt; ``suffix``
+    ends the names of their files.
     """
     files = (fact for fact in published.receipt.files if fact.path.endswith(suffix))
     return {
@@ -170,7 +163,7 @@ def facts_by_path(published: Published) -> dict[str, FileFact]:
 
 
 def write_records(folder: Path, records: Iterable[ShardRecord]) -> None:
-    """Publish what became of a version's shards, sorted by name."""
+    """Publish the records of a version's shards, sorted by name."""
     lines = (
         msgspec.json.encode(record, order="deterministic") + b"\n"
         for record in sorted(records, key=lambda record: record.shard)
@@ -182,7 +175,7 @@ def read_records(path: Path) -> list[ShardRecord]:
     """Read what `write_records` wrote.
 
     Raises:
-        CorruptFile: when it is missing or a line is no record.
+        CorruptFile: when it is missing or a line is not a record.
     """
     try:
         return msgspec.json.Decoder(ShardRecord).decode_lines(path.read_bytes())
@@ -191,8 +184,8 @@ def read_records(path: Path) -> list[ShardRecord]:
 
 
 def records_of(published: Published) -> dict[str, ShardRecord]:
-    """What a version says of its shards, by name; nothing when it does not, or not as its receipt
-    has it.
+    """Records of a version's shards, by name; empty when there are none, or when they differ from
+    the receipt.
     """
     promised = facts_by_path(published).get(SHARDS_FILE)
     if promised is None:

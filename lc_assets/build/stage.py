@@ -27,10 +27,10 @@ from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
-    """Where a stage works: what it reads, where it publishes, by which settings, on which executor.
+    """What a stage builds with: lake, upstream, recipe, executor.
 
-    ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a
-    sentence what a stage did, when that is not what one would expect.
+    ``crawl`` is where the crawl's archives are, if anywhere; ``say`` receives a sentence when a
+    stage did something unexpected.
     """
 
     lake: Lake
@@ -42,12 +42,12 @@ class BuildContext:
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check found.
+    """Result of a check.
 
     Attributes:
-        check: the check's name, as in the Dagster UI.
+        check: its name, as in the Dagster UI.
         passed: whether it holds.
-        message: one sentence with the values in it.
+        message: one sentence with the values.
         values: the same values, for plots.
         severity: an error blocks publication and everything downstream; a warning is shown.
     """
@@ -61,15 +61,15 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingFolder:
-    """A version's folder while it is being filled.
+    """A version's folder while it is written.
 
     Attributes:
-        folder: where.
+        folder: its path.
         fingerprint: what determines its bytes.
-        inputs: what it is made from.
-        shards: how it falls into shards, when its stage says so.
+        inputs: the versions it is made from.
+        shards: how it falls into shards, when its stage declares that.
         meter: what its tasks took.
-        facts: of its files, by path, where somebody has read them since they were written.
+        facts: digests of files that were read since they were written, by path.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class StagingFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInput:
-    """What a claim may look at: the version's folder, its counts and what it was made from."""
+    """What a check reads: the version's folder, its counts and its inputs."""
 
     folder: Path
     fingerprint: Fingerprint
@@ -92,7 +92,7 @@ class CheckInput:
 
     @classmethod
     def of(cls, staging: StagingFolder, counts: Counts, lake: Lake) -> Self:
-        """The evidence of what has just been written."""
+        """The input for checks of what has just been written."""
         return cls(
             folder=staging.folder,
             fingerprint=staging.fingerprint,
@@ -107,19 +107,16 @@ class CheckInput:
         Raises:
             NotPublished: when that version is gone.
         """
-        for name, published in self.inputs.items():
-            if name.startswith(f"{stage}/"):
-                return published
-        raise NotPublished(
-            f"{self.folder}: the {stage} version it was made from is gone from the lake"
-        )
+        found = [one for name, one in self.inputs.items() if name.startswith(f"{stage}/")]
+        if found:
+            return found[0]
+        raise NotPublished(f"{self.folder}: its {stage} version is gone from the lake")
 
 
 Check = Callable[[CheckInput], CheckResult]
 
 
-"""A test of what a stage wrote. Its name and docstring are what the Dagster UI shows."""
-
+"""A test of what a stage wrote. The Dagster UI shows its name and docstring."""
 
 Pool = Literal["workers", "upstream"]
 
@@ -138,19 +135,17 @@ UPSTREAM: Final[Pool] = "upstream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """Which partitions of an upstream stage a partition reads.
-
-    Use `SAME_SNAPSHOT`, `THIS_AND_OLDER`, `ALL_SNAPSHOTS` or `UNPARTITIONED`, and narrow it down
-    with the methods.
+    """Which partitions of an upstream stage a partition reads: `SAME_SNAPSHOT`, `THIS_AND_OLDER`,
+    `ALL_SNAPSHOTS` or `UNPARTITIONED`, narrowed down by the methods.
 
     Attributes:
         words: for the documentation.
-        selects: whether a partition reads another: of recipe, its key, and the other's key.
-        only: the key of the only partition that is ever read, of the own key; None for many.
+        selects: whether a partition reads another, from recipe, its key, and the other's key.
+        only: from the partition's key, the key of the one partition it can read; None for many.
         is_needed: whether a recipe needs the upstream stage at all.
-        by_summary: whether of other partitions only the receipt's summary is read. It does not list
-            files, which for all partitions together would grow in memory with the lake; files are
-            then fetched by name (`Published.only`).
+        by_summary: whether only the receipt's summary is read of other partitions. A summary lists
+            no files, so memory does not grow with the lake; files are read by name
+            (`Published.only`).
     """
 
     words: str
@@ -160,18 +155,13 @@ class Partitions:
     by_summary: bool = False
 
     def only_if(self, is_needed: Callable[[Recipe], bool]) -> Self:
-        """The same, for recipes that fulfil a condition; other recipes read nothing."""
+        """The same for some recipes; others read nothing."""
         return replace(self, is_needed=is_needed)
 
     def where(self, selects: Callable[[Recipe, str, str], bool]) -> Self:
-        """The same, but only those partitions for which this holds too."""
+        """The same, of partitions for which this holds too."""
         before = self.selects
-        return replace(
-            self,
-            selects=lambda recipe, key, other: (
-                before(recipe, key, other) and selects(recipe, key, other)
-            ),
-        )
+        return replace(self, selects=lambda *args: before(*args) and selects(*args))
 
     def summarized(self) -> Self:
         """The same, reading of other partitions only the receipt's summary."""
@@ -216,27 +206,27 @@ class Stage:
     documentation know of it.
 
     Attributes:
-        name: of the module, the asset, the folder in the lake, the section in the recipe, the plan.
+        name: of the module, the asset, the lake folder, the recipe section and the plan line.
         description: one sentence for the UI and the README.
         code_version: raised by hand whenever the same inputs and settings would give other bytes.
         reads: the upstream stages, and which of their partitions.
-        params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
-        checks: what must hold of what it wrote.
+        params: from a recipe and a key, all settings that shape its bytes, as plain values.
+        checks: run on what it wrote, before publishing and as Dagster's asset checks.
         write: writes and publishes one partition.
         show: plots, tables and numbers of a published version, for the UI and ``lc show``.
-        state: of a stage that reads from outside the lake: what changes when that has changed.
-            Computed before the build, so that a later change is seen.
-        wanted: whether a recipe asks for it at all; the planner passes over those that are not.
+        state: for a stage that reads from outside the lake: a string that changes when that
+            changes. Computed before the build, so that later changes are noticed.
+        wanted: whether a recipe builds it.
         partitioned_by: what its keys are.
         group: of assets in the UI.
-        job: that builds it together with others; empty for none.
-        pool: of runs that share a limit; None for stages that compute for a moment only.
+        job: the job that builds it together with other stages; empty for none.
+        pool: runs of one pool share a limit; None for stages that take no time.
         kinds: of files, for the UI.
         counted: what its counts count.
-        sharding: how its versions fall into shards that a newer version may take over; None when
-            they do not.
-        sieve: whether its partitions, made anew, mostly come out as they were; what reads one is
-            then not built along with it.
+        sharding: how its versions fall into shards that newer versions can reuse; None when they do
+            not.
+        sieve: whether rebuilt partitions mostly come out unchanged; stages that read one then wait
+            for it instead of being built along with it.
     """
 
     name: str
@@ -291,9 +281,8 @@ class Stage:
         )
 
     def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
-        """The published versions this stage would read now, by name.
-
-        A stage that reads partitions of others reads those that are published.
+        """The published versions this stage would read now, by name. A stage that reads other
+        partitions reads those that are published.
 
         Raises:
             NotPublished: when a stage reads its own partition only, and an input is not published.
@@ -326,19 +315,15 @@ class Stage:
                 yield published
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
-        """The settings of partition ``key`` as receipts hold them; may read the files that settings
-        name.
-        """
-        # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
+        """The settings of partition ``key`` as receipts hold them; may read files they name."""
+        # Through JSON, like receipts: a tuple must equal the list that it is read back as.
         params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
         return params
 
     def fingerprint(
         self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]
     ) -> Fingerprint:
-        """Everything that determines the bytes of partition ``key``: settings as `resolved`, and
-        ``inputs``, digests by name.
-        """
+        """What determines the bytes of partition ``key``; ``inputs`` are digests by name."""
         return Fingerprint(
             stage=self.name,
             key=key,
@@ -350,12 +335,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A partition that now stands published.
+    """A published partition.
 
     Attributes:
         published: the version.
-        reused: True when it had been finished before and nothing was computed.
-        findings: what the audit found; empty when reused.
+        reused: True when it was finished before and nothing was computed.
+        findings: results of the checks; empty when reused.
     """
 
     published: Published

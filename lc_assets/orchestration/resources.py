@@ -16,7 +16,7 @@ import dagster as dg
 
 from lc_assets.build.building import executor_for
 from lc_assets.build.recipe import read_recipe, record_recipe
-from lc_assets.build.shard_runs import fates_into
+from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log
@@ -94,7 +94,7 @@ class BuildContextResource(dg.ConfigurableResource):
         before = _size_of(where)
         try:
             record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
-            with fates_into(where):
+            with log_shards_to(where):
                 yield self.build_context(log)
         except LcError as error:
             _tell_dagster(error)

@@ -32,7 +32,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the partition, such as ``filtered_documents/2023-06``.
         shards: how many would be done, where the stage goes by shards.
-        taken_over: how many would be taken over from an older version.
+        reused: how many would be reused from an older version.
         files: how many would be read for that, in the lake or upstream.
         bytes_read: their size.
         seconds: an estimate, audit included.
@@ -42,7 +42,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     shards: int | None = None
-    taken_over: int | None = None
+    reused: int | None = None
     files: int | None = None
     bytes_read: int | None = None
     seconds: float | None = None
@@ -73,13 +73,13 @@ def costs_of(lake: Lake, recipe: Recipe, plans: Iterable[Plan]) -> list[Cost]:
 def rate_of(measured: Sequence[dict[str, float]]) -> Rate:
     """The rates of a stage, from what its builds measured; a build that read nothing says nothing.
 
-    >>> rate_of([{"seconds": 3.0, "bytes_read": 100.0, "audit_seconds": 1.0, "shards_taken_over": 0.0}, {"seconds": 1.0}])
+    >>> rate_of([{"seconds": 3.0, "bytes_read": 100.0, "audit_seconds": 1.0, "shards_reused": 0.0}, {"seconds": 1.0}])
     Rate(per_byte_read=0.03, audit_per_byte_read=0.01)
     >>> rate_of([])
     Rate(per_byte_read=None, audit_per_byte_read=None)
     """
     known = [found for found in measured if found.get("bytes_read") and "seconds" in found]
-    whole = [found for found in known if not found.get("shards_taken_over")]
+    whole = [found for found in known if not found.get("shards_reused")]
     return Rate(_ratio(known, "seconds"), _ratio(whole, "audit_seconds"))
 
 
@@ -130,7 +130,7 @@ class _Coster:
         return Cost(
             name=made.name,
             shards=len(shards.to_do),
-            taken_over=len(shards.older),
+            reused=len(shards.older),
             files=_n_files(shards),
             bytes_read=n_bytes,
             seconds=self._seconds(stage, n_bytes, made),

@@ -21,7 +21,7 @@ import pytest
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.shard_runs import fates_into
+from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext
 from lc_assets.cli.demo.dagster_runs import Recorder, instance_at
 from lc_assets.definitions import build_defs
@@ -69,7 +69,7 @@ class Cost:
 
     def line(self, what: str, seconds: float) -> str:
         """A line of the table."""
-        computed, taken = self.shards["computed"], self.shards["taken over"]
+        computed, taken = self.shards["computed"], self.shards["reused"]
         return (
             f"| {what} | {self.runs} | {self.steps} | {len(self.changed)} | {computed} | "
             f"{taken} | {self.seconds:.1f} | {seconds:.1f} |"
@@ -112,7 +112,7 @@ class Side:
             self.build(self.context, run)
 
         begun = time.process_time()
-        with fates_into(log):
+        with log_shards_to(log):
             made = rebuild(partial(self.ask, looking=looking), build, stop_at_once=True)
         seconds = time.process_time() - begun
         assert not made.left
@@ -122,8 +122,10 @@ class Side:
             seconds=seconds,
             runs=len(runs),
             steps=sum(len(run.plans) for run in runs),
-            shards=Counter(fate["fate"] for fate in fates),
-            of={f"{fate['stage']}/{fate['key']}" for fate in fates if fate["fate"] == "computed"},
+            shards=Counter(fate["outcome"] for fate in fates),
+            of={
+                f"{fate['stage']}/{fate['key']}" for fate in fates if fate["outcome"] == "computed"
+            },
             changed={name for name, version in after.items() if before.get(name) != version},
         )
 

@@ -121,14 +121,14 @@ def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp
     assert rebuild().out.endswith("0 out of date\n")
     said = rebuild("--look-upstream", "--log", tmp_path / "shards.jsonl")
     assert said.code == 0
-    assert f"filtered_documents/{ONE}: 1 of 3 shards done, 2 taken over unchanged" in said.out
-    assert "1 shards done and 2 taken over" in said.out
+    assert f"filtered_documents/{ONE}: 1 of 3 shards computed, 2 reused unchanged" in said.out
+    assert "1 shards computed and 2 reused" in said.out
     lines = [
         msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()
     ]
-    assert [line["fate"] for line in lines if line["stage"] == "filtered_documents"] == [
-        "taken over",
-        "taken over",
+    assert [line["outcome"] for line in lines if line["stage"] == "filtered_documents"] == [
+        "reused",
+        "reused",
         "computed",
     ]
 

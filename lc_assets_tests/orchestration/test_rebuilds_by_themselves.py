@@ -255,7 +255,7 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
     assert built.planned() == {}
     assert {one.partition for one in built.log} == {NEW, None, "by-tokens"}
     measured = built.lake.partition("filtered_documents", NEW).require().receipt.measured
-    assert (measured["shards_computed"], measured["shards_taken_over"]) == (1, 1)
+    assert (measured["shards_computed"], measured["shards_reused"]) == (1, 1)
     assert built.look()[0] == []
 
 
@@ -578,7 +578,7 @@ def test_a_run_notes_what_became_of_each_shard_beside_its_log(clock):
     ended = clock.materialize(["filtered_documents"], OLD)
     path = Path(clock.instance.storage_directory()) / ended.run_id / "shards.jsonl"
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    assert [(line["stage"], line["fate"]) for line in lines] == [
+    assert [(line["stage"], line["outcome"]) for line in lines] == [
         ("filtered_documents", "computed")
     ] * 2
     said = [

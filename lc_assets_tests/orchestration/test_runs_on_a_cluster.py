@@ -126,5 +126,5 @@ def test_shards_done_on_a_cluster_are_timed_in_the_run(address, tmp_path):
     lines = [msgspec.json.decode(line) for line in log.read_bytes().splitlines()]
     filtered = [line for line in lines if line["stage"] == "filtered_documents"]
     assert len(filtered) == 3
-    assert {line["fate"] for line in filtered} == {"computed"}
+    assert {line["outcome"] for line in filtered} == {"computed"}
     assert all(line["seconds"] > 0 for line in filtered)

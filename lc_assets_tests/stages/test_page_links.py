@@ -17,7 +17,7 @@ from lc_assets.build.building import (
     check_input_of,
 )
 from lc_assets.build.settings.longpack import LongPackSettings, PageLinkSettings
-from lc_assets.build.shard_runs import do
+from lc_assets.build.shard_runs import compute
 from lc_assets.build.tables import read_all, read_lines, read_table
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.executor import TaskPolicy
@@ -383,7 +383,7 @@ def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path
         all_pages=True,
     )
     executor = LocalExecutor(policy=TaskPolicy(document_seconds=2))
-    function = functools.partial(do, page_linking.find_links, (page_linking.LINKS_SUFFIX,))
+    function = functools.partial(compute, page_linking.find_links, (page_linking.LINKS_SUFFIX,))
     ((_, done),) = executor.run(function, [task], what="links")
     assert done.counts.dropped == {"skipped: took more than 2 s": 1}
     found = read_all(page_links.page_links_files(tmp_path / "out"), PAGE_LINKS).to_pylist()

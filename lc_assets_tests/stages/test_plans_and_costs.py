@@ -202,8 +202,8 @@ def test_the_cost_is_what_it_then_costs(context):
             assert (cost.shards, cost.files, cost.bytes_read) == (0, 0, 0)
         elif stage_named(stage).sharding:
             assert (
-                (cost.shards, cost.taken_over)
-                == (measured["shards_computed"], measured["shards_taken_over"])
+                (cost.shards, cost.reused)
+                == (measured["shards_computed"], measured["shards_reused"])
                 == (1, 2)
             )
             assert cost.files in {1, 2, 3}
@@ -232,7 +232,7 @@ def test_seconds_go_by_the_bytes():
     say nothing of a whole audit.
     """
     full = {"seconds": 10.0, "audit_seconds": 2.0, "bytes_read": 100.0}
-    part = {"seconds": 1.0, "audit_seconds": 2.0, "bytes_read": 10.0, "shards_taken_over": 9.0}
+    part = {"seconds": 1.0, "audit_seconds": 2.0, "bytes_read": 10.0, "shards_reused": 9.0}
     assert rate_of([full]) == rate_of([full, part]) == rate_of([full, {"seconds": 3.0}, part])
     assert (rate_of([full]).per_byte_read, rate_of([full]).audit_per_byte_read) == (0.1, 0.02)
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lc_assets.build import shard_log as fates
 from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
 from lc_assets.build.stage import (
     BuildContext,
@@ -140,7 +140,7 @@ def what_was_done(built: Mapping[str, Built]) -> dict[str, tuple[int, int]]:
         if name in built and not built[name].reused
     }
     return {
-        name: (int(found["shards_computed"]), int(found["shards_taken_over"]))
+        name: (int(found["shards_computed"]), int(found["shards_reused"]))
         for name, found in measured.items()
     }
 
@@ -516,7 +516,7 @@ def test_fates_are_told_one_line_a_shard(changed, tmp_path):
     nobody asked.
     """
     changed.change(TAGS[1])
-    with fates.fates_into(tmp_path / "log" / "shards.jsonl"):
+    with log_shards_to(tmp_path / "log" / "shards.jsonl"):
         changed.build(["raw_snapshot", "filtered_documents"])
     changed.build(["document_signatures"])
     lines = [
@@ -524,17 +524,17 @@ def test_fates_are_told_one_line_a_shard(changed, tmp_path):
         for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()
     ]
     assert {
-        line["shard"]: line["fate"] for line in lines if line["stage"] == "filtered_documents"
+        line["shard"]: line["outcome"] for line in lines if line["stage"] == "filtered_documents"
     } == {
-        "0000-en_head": "taken over",
+        "0000-en_head": "reused",
         "0000-en_middle": "computed",
-        "0001-en_head": "taken over",
-        "0001-en_middle": "taken over",
+        "0001-en_head": "reused",
+        "0001-en_middle": "reused",
     }
     (computed,) = [
         line
         for line in lines
-        if line["stage"] == "filtered_documents" and line["fate"] == "computed"
+        if line["stage"] == "filtered_documents" and line["outcome"] == "computed"
     ]
     assert computed["seen"] == computed["kept"] + sum(computed["dropped"].values()) == 12
     assert computed["bytes_read"] > 0
@@ -549,4 +549,4 @@ def test_a_stage_says_in_a_sentence_what_it_took_over(changed):
     build_snapshot(
         replace(changed.context, say=said.append), KEY, ["raw_snapshot", "filtered_documents"]
     )
-    assert said == [f"filtered_documents/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]
+    assert said == [f"filtered_documents/{KEY}: 1 of 4 shards computed, 3 reused unchanged"]

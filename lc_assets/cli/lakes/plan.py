@@ -181,9 +181,7 @@ def _line(
             None if made.seconds is None else lasted(made.seconds),
         )
     shards = (
-        None
-        if cost.shards is None
-        else f"{cost.shards:,} of {cost.shards + (cost.taken_over or 0):,}"
+        None if cost.shards is None else f"{cost.shards:,} of {cost.shards + (cost.reused or 0):,}"
     )
     reads = None if cost.bytes_read is None else f"{cost.files:,} files, {sized(cost.bytes_read)}"
     about = "?" if cost.seconds is None else f"{'≤ ' if cost.at_most else ''}{lasted(cost.seconds)}"
@@ -196,7 +194,7 @@ def _together(costs: "list[Cost]") -> str:
         return ""
     known = [cost.seconds for cost in costs if cost.seconds is not None]
     n_shards, n_taken = (
-        sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "taken_over")
+        sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "reused")
     )
     n_bytes = sum(cost.bytes_read or 0 for cost in costs)
     words = [f"{n_shards:,} shards to do, {n_taken:,} to take over"] if n_shards or n_taken else []

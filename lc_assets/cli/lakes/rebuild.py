@@ -86,7 +86,7 @@ def rebuild(
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
     from lc_assets.build.recipe import record_recipe
-    from lc_assets.build.shard_runs import fates_into
+    from lc_assets.build.shard_runs import log_shards_to
     from lc_assets.stages import costing, planning
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
@@ -119,7 +119,7 @@ def rebuild(
             executor=executor,
             task_seconds=task_seconds,
         )
-    with fates_into(log), how as build:
+    with log_shards_to(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
     raise typer.Exit(conclude(made, time.monotonic() - started))
 
@@ -186,9 +186,9 @@ def _counted(built: "Built") -> str:
     if built.reused:
         return "found finished, nothing was computed"
     measured = built.published.receipt.measured
-    taken = int(measured.get("shards_taken_over", 0))
+    taken = int(measured.get("shards_reused", 0))
     shards = (
-        f", {int(measured.get('shards_computed', 0)):,} shards done and {taken:,} taken over"
+        f", {int(measured.get('shards_computed', 0)):,} shards computed and {taken:,} reused"
         if taken
         else ""
     )
