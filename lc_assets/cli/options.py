@@ -1,7 +1,11 @@
 """Options that several commands share, declared once: their names, their variables, their help."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -196,3 +200,46 @@ def one_of(option: str, given: str, known: tuple[Choice, ...]) -> Choice:
         if given == choice:
             return choice
     raise BadInput(f"{option} {given}: there are {' and '.join(known)}")
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer in which each field of a dataclass parameter is an option of its own.
+
+    Commands with many options take them in groups: a dataclass with ``kw_only=True``, whose fields
+    are annotated as typer's parameters are.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(kw_only=True)
+    ... class Size:
+    ...     rows: int = 2
+    ...     columns: int = 3
+    >>> @with_options
+    ... def area(name: str, size: Size) -> None:
+    ...     print(name, size.rows * size.columns)
+    >>> area(name="grid", rows=4, columns=5), inspect.signature(area)
+    grid 20
+    (None, <Signature (*, name: str, rows: int = 2, columns: int = 3)>)
+    """
+    groups: dict[str, Any] = {}
+    found: list[inspect.Parameter] = []
+    kinds: dict[str, Any] = get_type_hints(command, include_extras=True)
+    for parameter in inspect.signature(command).parameters.values():
+        kind = kinds[parameter.name]
+        if not is_dataclass(kind):
+            found.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = kind
+        of_group = inspect.signature(kind).parameters.values()
+        types = get_type_hints(kind, include_extras=True)
+        found += [one.replace(annotation=types[one.name]) for one in of_group]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    signature = inspect.Signature(found)
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in found}
+    return run
