@@ -222,15 +222,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     groups: dict[str, Any] = {}
     found: list[inspect.Parameter] = []
-    kinds: dict[str, Any] = get_type_hints(command, include_extras=True)
+    kinds = get_type_hints(command, include_extras=True)
     for parameter in inspect.signature(command).parameters.values():
-        kind = kinds[parameter.name]
+        kind: Any = kinds[parameter.name]
         if not is_dataclass(kind):
             found.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
             continue
         groups[parameter.name] = kind
-        of_group = inspect.signature(kind).parameters.values()
         types = get_type_hints(kind, include_extras=True)
+        of_group = inspect.signature(groups[parameter.name]).parameters.values()
         found += [one.replace(annotation=types[one.name]) for one in of_group]
 
     @functools.wraps(command)
