@@ -1,43 +1,38 @@
-"""What a build would read and take, before anybody starts it: shards, files, bytes, and seconds as
-past builds took them.
+"""What a build would read and how long it would take.
 
-Shards to do are counted exactly, by their fingerprints (`lc_assets.build.sharding`). Seconds are
-an estimate: what past builds of the stage in this lake took a byte, by the clock and with the
-workers they had, and the audit as the last one took it. Where no build has been measured, or what
-is to be read is not known yet, nothing is said.
-
-Here: estimates. Not here: what is out of date (`lc_assets.stages.planning`).
+Shards to compute are counted exactly, by their fingerprints (`lc_assets.build.sharding`). Seconds
+are an estimate from earlier builds of the stage in this lake: wall-clock seconds per byte read, and
+the last duration of the checks. Where nothing was measured, or the inputs are not yet known, they
+are None.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.sharding import Shards, shards_of
+from lc_assets.build.sharding import shards_of
 from lc_assets.build.stage import Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake, memoized
-from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What building one partition would read and take; None where that is not known.
+    """The cost of building one partition; None where unknown.
 
     Attributes:
         name: the partition, such as ``filtered_documents/2023-06``.
-        shards: how many would be done, where the stage goes by shards.
-        reused: how many would be reused from an older version.
-        files: how many would be read for that, in the lake or upstream.
+        shards: number of shards to compute, where the stage has shards.
+        reused: number of shards that an older version holds.
+        files: number of files to read, in the lake or upstream.
         bytes_read: their size.
-        seconds: an estimate, audit included.
-        at_most: whether that is what the last build took, because it has to be seen what there is
-            to do.
+        seconds: an estimate, checks included.
+        at_most: whether ``seconds`` is what the last build took, because what has to be done is not
+            known yet.
     """
 
     name: str
@@ -50,30 +45,29 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """What a stage took in the past: seconds a byte read, and seconds of an audit a byte written;
-    None when nobody measured.
-    """
+    """Seconds of building and of checking per byte read; None when nothing was measured."""
 
     per_byte_read: float | None
     audit_per_byte_read: float | None
 
 
 def costs_of(lake: Lake, recipe: Recipe, plans: Iterable[Plan]) -> list[Cost]:
-    """What it would cost to build what is out of date, one by one.
+    """The cost of each partition that is out of date.
 
     Args:
         lake: what is published.
         recipe: the settings that should hold.
-        plans: what the planner said; those that are current cost nothing and are left out.
+        plans: the planner's result; current partitions are left out.
     """
     coster = _Coster(lake, recipe)
     return [coster.cost(made) for made in plans if made.status != "current"]
 
 
 def rate_of(measured: Sequence[dict[str, float]]) -> Rate:
-    """The rates of a stage, from what its builds measured; a build that read nothing says nothing.
+    """The rates of a stage, from the measurements of its builds.
 
-    >>> rate_of([{"seconds": 3.0, "bytes_read": 100.0, "audit_seconds": 1.0, "shards_reused": 0.0}, {"seconds": 1.0}])
+    >>> whole = {"seconds": 3.0, "bytes_read": 100.0, "audit_seconds": 1.0}
+    >>> rate_of([whole, {"seconds": 1.0}])
     Rate(per_byte_read=0.03, audit_per_byte_read=0.01)
     >>> rate_of([])
     Rate(per_byte_read=None, audit_per_byte_read=None)
@@ -90,23 +84,20 @@ def _ratio(measured: Sequence[dict[str, float]], name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Coster:
+    """Rates and sizes are read once: a receipt may list thousands of files."""
+
     lake: Lake
     recipe: Recipe
     rates: dict[str, Rate] = field(default_factory=dict)
-    sizes: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def cost(self, made: Plan) -> Cost:
         stage = stage_named(made.stage)
+        if made.target is None or not stage.upstream:
+            return Cost(name=made.name, seconds=made.seconds, at_most=made.seconds is not None)
         try:
-            known = made.target is not None and bool(stage.upstream)
-            return (
-                self._known(stage, made)
-                if known
-                else Cost(name=made.name, seconds=made.seconds, at_most=made.seconds is not None)
-            )
-        except (
-            LcError
-        ):  # what would be read cannot be read: the planner has said so, and here nothing is known
+            return self._known(stage, made)
+        except LcError:  # the plan says already that an input cannot be read
             return Cost(name=made.name)
 
     def _known(self, stage: Stage, made: Plan) -> Cost:
@@ -114,73 +105,51 @@ class _Coster:
         if stage.sharding is None:
             sizes = [self._size(published) for published in inputs.values()]
             n_files, n_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)
-            return Cost(
-                name=made.name,
-                files=n_files,
-                bytes_read=n_bytes,
-                seconds=self._seconds(stage, n_bytes, made),
-            )
-        shards = shards_of(
-            stage.sharding,
-            self._fingerprint(stage, made.key, inputs),
-            inputs,
-            self.lake.partition(stage.name, made.key),
-        )
+            seconds = self._seconds(stage, n_bytes, made)
+            return Cost(name=made.name, files=n_files, bytes_read=n_bytes, seconds=seconds)
+        digests = {name: published.digest for name, published in inputs.items()}
+        params = stage.resolved(self.recipe, made.key)
+        fingerprint = stage.fingerprint(params, made.key, digests)
+        partition = self.lake.partition(stage.name, made.key)
+        shards = shards_of(stage.sharding, fingerprint, inputs, partition)
         n_bytes = shards.n_bytes(shards.to_do)
         return Cost(
             name=made.name,
             shards=len(shards.to_do),
             reused=len(shards.older),
-            files=_n_files(shards),
+            files=sum(bool(read.identity) for name in shards.to_do for read in shards.reads[name]),
             bytes_read=n_bytes,
             seconds=self._seconds(stage, n_bytes, made),
         )
 
-    def _fingerprint(self, stage: Stage, key: str, inputs: dict[str, Published]) -> Fingerprint:
-        digests = {name: published.digest for name, published in inputs.items()}
-        return stage.fingerprint(stage.resolved(self.recipe, key), key, digests)
-
     def _size(self, published: Published) -> tuple[int, int]:
-        """Files and bytes of a version; receipts are read once, and there may be thousands of files
-        in each.
-        """
-        if published.home not in self.sizes:
-            self.sizes[published.home] = (len(published.receipt.files), published.receipt.n_bytes)
-        return self.sizes[published.home]
+        """Number of files and of bytes of a version."""
+        found = self.sizes.get(published.digest)
+        if found is None:
+            found = len(published.receipt.files), published.receipt.n_bytes
+            self.sizes[published.digest] = found
+        return found
 
     def _seconds(self, stage: Stage, n_bytes: int, made: Plan) -> float | None:
-        rate = self._rate(stage)
+        if stage.name not in self.rates:
+            self.rates[stage.name] = rate_of(list(_measured(memoized(self.lake), stage.name)))
+        rate = self.rates[stage.name]
         if rate.per_byte_read is None:
             return None
-        audit = self._last_audit(made)
-        return rate.per_byte_read * n_bytes + (
-            audit if audit is not None else (rate.audit_per_byte_read or 0.0) * n_bytes
-        )
-
-    def _last_audit(self, made: Plan) -> float | None:
-        partition = self.lake.partition(made.stage, made.key)
         try:
-            current = partition.current_summary()
+            current = self.lake.partition(made.stage, made.key).current_summary()
         except LcError:
-            return None
-        return current.receipt.measured.get("audit_seconds") if current else None
-
-    def _rate(self, stage: Stage) -> Rate:
-        if stage.name not in self.rates:
-            standing = memoized(self.lake)
-            self.rates[stage.name] = rate_of(list(_measured(standing, stage.name)))
-        return self.rates[stage.name]
+            current = None
+        last = current.receipt.measured.get("audit_seconds") if current else None
+        checks = (rate.audit_per_byte_read or 0.0) * n_bytes if last is None else last
+        return rate.per_byte_read * n_bytes + checks
 
 
-def _measured(lake: Lake, stage: str) -> Iterable[dict[str, float]]:
+def _measured(lake: Lake, stage: str) -> Iterator[dict[str, float]]:
     for key in lake.keys(stage):
         try:
             current = lake.partition(stage, key).current()
         except LcError:
-            continue  # a damaged version is planned, and measured nothing that one could go by
+            continue  # a damaged version; the plan names it
         if current is not None:
             yield current.receipt.measured
-
-
-def _n_files(shards: Shards) -> int:
-    return sum(bool(read.identity) for name in shards.to_do for read in shards.reads[name])

@@ -1,13 +1,9 @@
-"""The planner: what is out of date, and why. It compares receipts with inputs, settings and code;
-nothing else.
+"""The planner: what is out of date, and why, from receipts, inputs, settings and code alone.
 
-It asks neither Dagster nor a clock, so the command line, CI, sensors and tests get one answer, and
-losing Dagster's database loses history, not correctness. It builds nothing and writes nothing. Each
-pointer and receipt is read once a plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s
-where the receipts were read before.
-
-Here too: which of it can be built now, together (`runs_of`). Not here: what that would cost
-(`lc_assets.stages.costing`).
+It uses neither Dagster nor a clock, so command line, CI, sensors and tests get the same answer, and
+losing Dagster's database loses history, not correctness. It writes nothing. Each pointer and
+receipt is read once per plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s when the
+receipts were read before. `runs_of` groups what can be built now.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,30 +23,29 @@ from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import STAGES, stage_named
 
 UPSTREAM = "upstream"
-"""What `raw_snapshot` calls its input, which lies in no lake."""
+"""Name of `raw_snapshot`'s input from outside the lake."""
 
 CRAWL = "crawl"
-"""What `html_index` calls its own."""
+"""Name of `html_index`'s input from outside the lake."""
 
 Status = Literal["current", "missing", "stale", "waiting"]
-"""``waiting``: something upstream has to be built first, so it is not yet known whether this
-changes.
-"""
+"""``waiting``: an input must be built first, so whether this changes is not yet known."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the planner says of one partition.
+    """The plan of one partition.
 
     Attributes:
         stage: the stage's name.
         key: the partition.
         status: whether it must be built.
         reasons: why, in words; empty when current.
-        seconds: how long the last build took, audit included, when there was one.
-        target: the version that a build would make now; None while that is not known.
-        waits_for: partitions that have to be built first.
-        rejected: whether the audit of that very target has failed before.
-        certain: of what waits for sieves alone, whether it must be built whatever comes of them.
+        seconds: how long the last build took, checks included, when there was one.
+        target: the version that a build would make now; None while unknown.
+        waits_for: partitions that must be built first.
+        rejected: whether the checks of this target have failed before.
+        certain: False when it waits only for sieves (`Stage.sieve`), and need not be built if these
+            come out unchanged.
     """
 
     stage: str
@@ -83,11 +78,11 @@ def plan(
         lake: what is published.
         recipe: the settings that should hold.
         snapshots: the snapshots that should be there.
-        upstream_digests: digest of each snapshot's files upstream, when someone has looked
-            (`lc_assets.stages.documents.raw_snapshot.look_at_snapshot`); otherwise a published
-            manifest is taken to be true.
-        crawl_digests: the same of the crawl's own archives
-            (`lc_assets.stages.links.html_index.look_at_crawl`).
+        upstream_digests: digest of each snapshot's files upstream, by
+            `lc_assets.stages.documents.raw_snapshot.look_at_snapshot`; without it, published
+            manifests count as current.
+        crawl_digests: the same of the crawl's archives, by
+            `lc_assets.stages.links.html_index.look_at_crawl`.
     """
     planner = _Planner(
         memoized(lake),
@@ -102,7 +97,7 @@ def plan(
 
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:
-    """The partitions that a stage should have; none when the recipe does not want it."""
+    """The partitions that a stage should have; none when the recipe does not build it."""
     if not stage.wanted(recipe):
         return []
     if stage.partitioned_by == "snapshot":
@@ -111,11 +106,11 @@ def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions of one key that can be built together now, in this order.
+    """Partitions of one key that can be built now, in this order.
 
     Attributes:
         key: the snapshot, the mix, or ``all``.
-        plans: of each stage, upstream first; what waits, waits for those before it only.
+        plans: one per stage, upstream first; those that wait, wait only for earlier ones.
     """
 
     key: str
@@ -128,22 +123,20 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """The same while nothing has changed: what is to be built, and into which versions as far
-        as that is known.
-        """
+        """A digest of what is to be built: the same while nothing has changed."""
         return short(digest_of([[made.name, made.target, made.reasons] for made in self.plans]))
 
 
 def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """What can be built now, upstream first: everything of a key that waits for nothing outside it.
 
-    A partition that waits goes along with those that it waits for; if these come out as they were,
-    it is found finished, and nothing is computed. Behind a sieve (`Stage.sieve`) that would be the
-    rule: there it waits until it is known.
+    A waiting partition is built together with those that it waits for; when these come out
+    unchanged, it is found finished, and nothing is computed. After a sieve (`Stage.sieve`) that is
+    the usual case, so there it waits for the next plan.
 
     Args:
-        plans: what the planner said.
-        rejected: whether to try again what an audit has refused, which a machine should not.
+        plans: the planner's result.
+        rejected: whether to retry targets whose checks have failed; unattended runs should not.
     """
     together: dict[tuple[str, str], list[Plan]] = {}
     names: set[str] = set()
@@ -169,7 +162,7 @@ def partitioned_by(stage: str) -> str:
 
 
 def took(receipt: Receipt) -> float | None:
-    """Seconds that a version took, audit included; None when nobody measured."""
+    """Seconds that a version took, checks included; None when not measured."""
     measured = receipt.measured
     return (
         measured["seconds"] + measured.get("audit_seconds", 0.0) if "seconds" in measured else None
@@ -225,7 +218,7 @@ class _Planner:
     def _is_certain(
         self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]
     ) -> bool:
-        """Whether settings, code or an input that stands already make a partition stale."""
+        """Whether settings, code or a current input make a partition stale."""
         if current is None:
             return True
         try:
@@ -265,9 +258,7 @@ class _Planner:
         return "stale", current.receipt.fingerprint.differences(wanted), wanted.version
 
     def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
-        """What a build would make now; None when that depends on what is upstream, and nobody has
-        looked.
-        """
+        """The fingerprint of a build now; None when it depends on an upstream that was not read."""
         read = {
             name: published.digest
             for name, published in stage.inputs(self.lake, self.recipe, key).items()
@@ -282,9 +273,7 @@ class _Planner:
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:
-        """Settings of a partition, resolved once for all partitions of a source: only mixes and
-        sources have their own, and some settings name files to be read.
-        """
+        """Settings of a partition, resolved once per mix or source: some name files to be read."""
         place = (stage.name, key)
         if stage.partitioned_by == "snapshot":
             place = (stage.name, source_name(self.recipe.sources, key))

@@ -1,12 +1,8 @@
-"""Rebuilding what is out of date, and nothing else: ask the planner, build what can be built, ask
-again, until nothing is left.
+"""Rebuilding what is out of date: plan, build what can be built, plan again, until nothing is left.
 
-A partition that fails is left alone, and so is what waits for it; everything else is built, and the
-failures are told at the end. The planner is asked anew after each round, so what came out as it was
-makes nothing behind it be built.
-
-Here: the loop. Not here: how one run is done (`lc_assets.cli.lakes.rebuild`: by the verbs, or through
-    Dagster).
+When a partition fails, it and what waits for it are skipped, everything else is built, and the
+failures are reported at the end. Planning again after each round skips stages whose inputs came out
+unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +13,7 @@ from lc_assets.stages.planning import Plan, Run, runs_of
 
 
 class PartitionFailed(LcError):
-    """One partition could not be built; the others of its run before it were."""
+    """One partition could not be built; those of its run before it were."""
 
     def __init__(self, name: str, words: str) -> None:
         super().__init__(f"{name}: {words}")
@@ -26,12 +22,12 @@ class PartitionFailed(LcError):
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What became of a rebuild.
+    """The result of a rebuild.
 
     Attributes:
-        done: partitions that were built, or found finished, in their order.
-        failed: what those said that could not be built, by name.
-        left: partitions that wait for them, or for something that cannot be read.
+        done: names of partitions that were built or found finished, in order.
+        failed: error messages by partition.
+        left: plans of partitions that wait for these, or whose inputs cannot be read.
     """
 
     done: list[str] = field(default_factory=list)
@@ -40,54 +36,49 @@ class Rebuilt:
 
 
 def rebuild(
-    ask: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, stop_at_once: bool = False
+    plan: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, stop_at_once: bool = False
 ) -> Rebuilt:
     """Build what is out of date.
 
     Args:
-        ask: asks the planner.
-        build: builds the partitions of one run, in their order.
-        stop_at_once: whether to let the first failure out instead of going on with the rest.
+        plan: plans all partitions.
+        build: builds the partitions of one run, in order.
+        stop_at_once: whether to raise the first failure.
 
     Raises:
-        PartitionFailed: when one failed and nothing else is to be tried.
+        PartitionFailed: the first failure, with ``stop_at_once``.
     """
-    made = Rebuilt()
+    result = Rebuilt()
     built: dict[str, str | None] = {}
     while True:
-        plans = [found for found in ask() if found.status != "current"]
-        tried = [_known_to_fail(found, built, made) for found in plans]
-        runs = runs_of(
-            [found for found, failed in zip(plans, tried, strict=True) if not failed], rejected=True
-        )
+        plans = [made for made in plan() if made.status != "current"]
+        _fail_unchanged(plans, built, result)
+        runs = runs_of([made for made in plans if made.name not in result.failed], rejected=True)
         if not runs:
-            made.left = [found for found in plans if found.name not in made.failed]
-            return made
+            result.left = [made for made in plans if made.name not in result.failed]
+            return result
         for run in runs:
-            built |= {found.name: found.target for found in run.plans if not found.waits_for}
+            built |= {made.name: made.target for made in run.plans if not made.waits_for}
+            names = [made.name for made in run.plans]
             try:
                 build(run)
-                made.done += [found.name for found in run.plans]
+                result.done += names
             except PartitionFailed as error:
                 if stop_at_once:
                     raise
-                made.failed[error.name] = str(error)
-                names = [found.name for found in run.plans]
-                made.done += names[: names.index(error.name)] if error.name in names else []
+                result.failed[error.name] = str(error)
+                result.done += names[: names.index(error.name)] if error.name in names else []
 
 
-def _known_to_fail(plan: Plan, built: dict[str, str | None], made: Rebuilt) -> bool:
-    """Whether a partition has failed, or is out of date still although this very version of it was
-    built.
+def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result: Rebuilt) -> None:
+    """Fail partitions that are out of date although the wanted version was just built, which would
+    otherwise be repeated for ever.
     """
-    if (
-        plan.name in built
-        and not plan.waits_for
-        and plan.target == built[plan.name]
-        and plan.name not in made.failed
-    ):
-        error = Mismatch(
-            f"{plan.name} is out of date after it was built: {'; '.join(plan.reasons)}"
-        )
-        made.failed[plan.name] = str(error)
-    return plan.name in made.failed
+    for made in plans:
+        again = made.name in built and not made.waits_for and made.target == built[made.name]
+        if again and made.name not in result.failed:
+            result.failed[made.name] = str(
+                Mismatch(
+                    f"{made.name} is out of date after it was built: {'; '.join(made.reasons)}"
+                )
+            )

@@ -1,20 +1,17 @@
-"""Watching an upstream cheaply, or a crawl: has a snapshot changed since it was looked at, and is
-there a new one?
+"""Cheap tests of whether a snapshot upstream, or in the crawl, has changed, and whether there are
+new ones.
 
-`raw_snapshot` looks at every file; that is a run. Here only a *state* is computed, which differs
-whenever a look might find something
-else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a
-    snapshot's files, without
-opening one; of a web server from the identities of its listing files. A state says "look", never
-what is there.
+`raw_snapshot` reads every file's identity, which is a run. The *state* computed here changes
+whenever such a run could find something new: of a folder or bucket it covers the names, sizes and
+ETags of all of a snapshot's files; of a web server, the identities of its listing files.
 
-===============  =====================================================================  ===========================
-place            what a tick costs                                                      what is not seen
-===============  =====================================================================  ===========================
-folder           one walk: 15,000 files in 0.1 s                                        same size and time
-bucket           a listing: one request per 1,000 to 5,000 files                        nothing
-web server       one request per language and snapshot, whatever the number of shards   files behind a same listing
-===============  =====================================================================  ===========================
+===========  ============================================  ==================================
+upstream     cost of a tick                                not noticed
+===========  ============================================  ==================================
+folder       one walk: 15,000 files in 0.1 s               same size and modification time
+bucket       one request per 1,000 to 5,000 files          nothing
+web server   one request per language and snapshot         changed files, unchanged listing
+===========  ============================================  ==================================
 """
 
 import re
@@ -39,16 +36,16 @@ FOLDERS: Final = ("documents", "quality_signals", "duplicates", "minhash")
 _LISTING = re.compile(r"listings/([a-z]{2})-(.+)-head_middle\.txt", re.ASCII)
 
 TICK_SECONDS: Final = 20.0
-"""After so long a tick leaves the other snapshots to the next one; Dagster gives a sensor 60 s."""
+"""After this time a tick leaves the other snapshots to the next one; Dagster's limit is 60 s."""
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick saw.
+    """The result of a tick.
 
     Attributes:
-        states: by snapshot, of those that were looked at.
-        unknown: snapshots that are listed upstream and are not among those that are known.
-        next: where the next tick begins; none when all were looked at.
+        states: by snapshot.
+        unknown: snapshots that are listed upstream but are not partitions.
+        next: the snapshot that the next tick starts with; None when all were surveyed.
     """
 
     states: dict[str, str]
@@ -66,16 +63,15 @@ def survey(
     first: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Look at the sources' partitions, as many as a tick has time for, and at one at least.
+    """Survey the sources' partitions, as many as a tick has time for, and at least one.
 
     Args:
-        upstream: where.
+        upstream: where RedPajama-V2 is.
         settings: which languages count.
         known: snapshots that are partitions.
-        begun: those whose manifest is published: of a place that cannot be listed only these are
-            watched.
+        begun: those with a published manifest; only these are watched where nothing can be listed.
         sources: of the recipe; none means RedPajama-V2 at ``upstream``.
-        first: the snapshot to begin with.
+        first: the snapshot to start with.
         clock: seconds.
 
     Raises:
@@ -156,13 +152,12 @@ def survey_crawl(
     first: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Look at the crawl's archives of the snapshots whose pages were looked up in them, as many as
-    a tick has time for.
+    """Survey the crawl's archives of indexed snapshots, as many as a tick has time for.
 
     Args:
         crawl: where.
         indexed: the snapshots.
-        first: the snapshot to begin with.
+        first: the snapshot to start with.
         clock: seconds.
 
     Raises:
@@ -174,8 +169,7 @@ def survey_crawl(
 
 
 def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
-    """The state of a snapshot's archives, as `state_of` has it; of a web server, that of the lists
-    of them.
+    """The state of a snapshot's archives; on a web server, of their lists.
 
     Raises:
         Unreachable: when the crawl does not answer.
@@ -194,10 +188,11 @@ def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
 
 
 def snapshots_of(paths: Collection[str]) -> set[str]:
-    """Snapshots that listing files are about.
+    """Snapshots that listing files belong to.
 
-    >>> snapshots_of(["listings/en-2023-06-head_middle.txt", "listings/de-mine-head_middle.txt", "listings/x.txt"]) == {"2023-06", "mine"}
-    True
+    >>> listed = ["listings/en-2023-06-head_middle.txt", "listings/de-mine-head_middle.txt"]
+    >>> sorted(snapshots_of([*listed, "listings/x.txt"]))
+    ['2023-06', 'mine']
     """
     return {found.group(2) for found in map(_LISTING.fullmatch, paths) if found is not None}
 
