@@ -1,9 +1,9 @@
-"""Makers of small, whole things for tests: an upstream of RedPajama-V2's shape, a workshop over it,
-a built lake.
+"""Build small, complete inputs for tests: an upstream in RedPajama-V2's layout, a build context over
+it, and a lake.
 
 Everything is made up, deterministic, and small enough that the whole chain takes well under a
-second. Words are common English ones, each one GPT-2 token when a space stands before it, so a
-document of n words has n tokens or one or two more.
+second. Words are common English ones, each one GPT-2 token after a space, so a document of n words
+has n tokens or one or two more.
 """
 
 import json
@@ -50,14 +50,12 @@ TAGS = ("0000/en_head", "0000/en_middle", "0001/en_head")
 
 TINY_ROW_TOKENS = 64
 TINY_MIN_WORDS = 40
-"""Between this and a row's length lie documents that pass the filter and are dropped by the
-tokenizer.
+"""Documents of at least so many words but too few tokens pass the filter, and the tokenizer drops
+them.
 """
 
 N_LONG = 8
-"""Long documents per shard, each 70 to 140 words: every one becomes a row, but for planted
-duplicates.
-"""
+"""Long documents per shard, 70 to 140 words each; all become rows except planted duplicates."""
 
 COMMON_WORDS = """
 the of and to in is that it was for on are as with his they at be this from have or by one had not but what all were
@@ -80,7 +78,7 @@ SURPRISES = (
     '"quoted"\\',
     "\ttab",
 )
-"""Things that web pages hold and that a tokenizer, a table or a terminal could trip over."""
+"""Strings from web pages that a tokenizer, a table or a terminal could mishandle."""
 
 
 def tiny_upstream(
@@ -90,8 +88,8 @@ def tiny_upstream(
 
     Per shard, in this order: `N_LONG` documents that fill a row; one with too few tokens; one with
     too few words; one of symbols, which the rules drop; and a duplicate of the first. Listings,
-    documents, signals and duplicates are all there; so is, in the folder ``crawl``, the crawl that
-    they would be of.
+    documents, signals and duplicates are written; so is, in the folder ``crawl``, the crawl that
+    the documents come from.
     """
     for snapshot in map(parse_snapshot, snapshots):
         shards = [Shard.parse(f"{snapshot}/{tag}") for tag in tags]
@@ -109,9 +107,7 @@ def tiny_upstream(
 
 
 def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
-    """Write the pages of some documents as a crawler would have fetched them, linked to each other,
-    and their index.
-    """
+    """Write a crawl with the pages of some documents, linked to each other, and its index."""
     pages = [
         CrawledPage(
             WebPage(found.url, found.title, found.raw_content.split("\n")), found.date_download
@@ -135,14 +131,14 @@ def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:
 
 
 def made_up_text(rng: np.random.Generator, *, n_words: int) -> str:
-    """Sentences of common words in lines, with one surprise."""
+    """Return lines of sentences of common words, with one of `SURPRISES`."""
     words = [WORDS[number] for number in rng.integers(len(WORDS), size=n_words)]
     words[int(rng.integers(n_words))] = SURPRISES[int(rng.integers(len(SURPRISES)))]
     return "\n".join(" ".join(words[at : at + 12]) + "." for at in range(0, n_words, 12))
 
 
 def made_up_record(shard: Shard, line: int, text: str) -> DocumentRecord:
-    """A document's record around a text, as CCNet would have left it."""
+    """Return a document's record with CCNet's fields."""
     return DocumentRecord(
         url=f"https://example.org/{shard.name}/{line}?q=[a]",
         date_download="2023-02-03T04:05:06Z",
@@ -166,7 +162,7 @@ def made_up_record(shard: Shard, line: int, text: str) -> DocumentRecord:
 def write_shard(
     folder: Path, shard: Shard, records: Sequence[DocumentRecord], *, duplicates: Iterable[int] = ()
 ) -> None:
-    """Write one shard's documents, signals and duplicates where RedPajama-V2 has them."""
+    """Write one shard's documents, signals and duplicates at RedPajama-V2's paths."""
     paths = [
         folder / path(shard)
         for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)
@@ -183,7 +179,7 @@ def write_shard(
 
 
 def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
-    """A recipe for rows of 64 tokens, by one lenient rule that is written into ``folder``.
+    """Return a recipe for rows of 64 tokens with one lenient rule, whose file goes into ``folder``.
 
     Args:
         folder: where the rule file goes.
@@ -212,11 +208,11 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
 
 
 DEDUPLICATING = ("document_signatures", "near_duplicate_pairs", "removed_documents")
-"""Sections of the recipe that settings of deduplication are in."""
+"""Sections of the recipe with settings of deduplication."""
 
 
 def deduplication(recipe: Recipe | None = None, **settings: Any) -> dict[str, Any]:
-    """Sections of a recipe with these settings of deduplication, each in the section that has it.
+    """Return sections of a recipe with these settings of deduplication.
 
     >>> deduplication(near=False)["near_duplicate_pairs"].near
     False
@@ -230,7 +226,7 @@ def deduplication(recipe: Recipe | None = None, **settings: Any) -> dict[str, An
 
 
 def recipe_file(path: Path, recipe: Recipe) -> Path:
-    """Write a recipe as the TOML file that the command line and Dagster read."""
+    """Write a recipe as TOML, as the command line and Dagster read it."""
     path.write_text("".join(_toml_lines(msgspec.to_builtins(recipe), ())))
     return path
 
@@ -238,11 +234,11 @@ def recipe_file(path: Path, recipe: Recipe) -> Path:
 def tiny_context(
     tmp_path: Path, *, upstream: Path | None = None, workers: int = 1, **changes: Any
 ) -> BuildContext:
-    """A workshop over a tiny upstream, with nothing built yet.
+    """Return a build context over a tiny upstream, with nothing built yet.
 
     Args:
         tmp_path: gets ``upstream`` (unless one is given), ``lake`` and the rule file.
-        upstream: an upstream that stands already.
+        upstream: an existing upstream to use instead.
         workers: processes of the executor.
         changes: fields of the recipe that replace the tiny ones.
     """
@@ -259,7 +255,7 @@ def tiny_context(
 
 @dataclass(frozen=True, slots=True)
 class TinyLake:
-    """A workshop whose whole chain is built."""
+    """A build context whose whole chain is built."""
 
     context: BuildContext
     built: dict[str, Built]
@@ -270,19 +266,17 @@ class TinyLake:
         return self.context.lake.root
 
     def with_recipe(self, recipe: Recipe) -> BuildContext:
-        """The same workshop with other settings."""
+        """Return the context with another recipe."""
         return replace(self.context, recipe=recipe)
 
 
 def wanted_steps() -> tuple[Stage, ...]:
-    """The steps of the chain that the tiny recipe wants; those of LongPack and of packed rows have
-    lakes of their own.
-    """
+    """Return the stages that the default recipe builds, without LongPack and packed rows."""
     return tuple(step for step in STAGES if step.wanted(Recipe()))
 
 
 def build_all(context: BuildContext, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
-    """Build every partition of the chain, upstream first; by name, such as
+    """Build every partition of the chain, upstream first; return them by names such as
     ``token_grid/2023-06``.
     """
     return {
@@ -299,9 +293,7 @@ def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
 
 
 def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:
-    """A table's own values, then its tables; JSON's way of writing strings, numbers and lists is
-    TOML's too.
-    """
+    """Yield a table's own values, then its tables; JSON's strings, numbers and lists are TOML."""
     if place:
         yield f"[{'.'.join(map(json.dumps, place))}]\n"
     for name, value in table.items():

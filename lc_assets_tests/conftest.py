@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share. What is built once per session must not be written to."""
+"""Fixtures that several packages share; those of session scope must not be written to."""
 
 import os
 import sys
@@ -52,8 +52,8 @@ def _wants_benchmarks(config: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def published_lake(tmp_path_factory) -> TinyLake:
-    """A tiny lake with the whole chain built; read only: copy what a test is to change."""
-    return tiny_lake(tmp_path_factory.mktemp("standing"))
+    """A tiny lake with the whole chain built; read only: a test copies what it changes."""
+    return tiny_lake(tmp_path_factory.mktemp("published"))
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def lake_with_copies(tmp_path_factory) -> WithdrawingLake:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of real data beside the checkout; what needs it is skipped where there is none."""
+    """Folder of real data beside the checkout; skips the test where there is none."""
     for folder in Path(__file__).resolve().parents:
         if (folder / "shared" / "data" / "MANIFEST.md").is_file():
             return folder / "shared" / "data"

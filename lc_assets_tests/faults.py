@@ -1,7 +1,7 @@
-"""Spoiling what upstream holds, one file at a time, and asking a build what it made of it.
+"""Damage single files of an upstream, build, and compare the results.
 
-Files are those of `lc_assets_tests.builders.tiny_upstream`; paths are of one shard's parts. What a
-build made is compared by digests: equal digests are equal bytes.
+Files are those of `lc_assets_tests.builders.tiny_upstream`; paths are of one shard's parts. Results
+are compared by digests: equal digests mean equal bytes.
 """
 
 import gzip
@@ -37,7 +37,7 @@ BEFORE_TOKENS = (
     "snapshot_withdrawals",
     "removed_documents",
 )
-"""What stands before a snapshot's tokens can be made."""
+"""Stages that a snapshot's tokens depend on."""
 
 PER_SNAPSHOT = tuple(
     found.name
@@ -45,11 +45,11 @@ PER_SNAPSHOT = tuple(
     if found.name == "withdrawn_documents"
     or (found.partitioned_by == "snapshot" and found.wanted(Recipe()))
 )
-"""What is built of a snapshot, and what stands in between although it is of all snapshots."""
+"""Stages of one snapshot, and the one of all snapshots that lies between them."""
 
 
 def file_of(upstream: Path, part: str, tag: str) -> Path:
-    """Where one part of one shard lies."""
+    """Return the path of one part of one shard."""
     return upstream / PARTS[part](Shard.parse(tag))
 
 
@@ -65,7 +65,7 @@ def emptied(path: Path) -> None:
 
 
 def not_gzip(path: Path) -> None:
-    """Leave a page that says why there is no file."""
+    """Replace a file by a server's error page."""
     path.write_bytes(b"<html><body>503 Service Unavailable</body></html>\n" * 20)
 
 
@@ -77,7 +77,7 @@ def flipped(path: Path, at: int | None = None) -> None:
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """The lines of a gzipped file, with their ends."""
+    """Return the lines of a gzipped file, with their line ends."""
     return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
 
 
@@ -87,7 +87,7 @@ def edit_lines(path: Path, edit: Callable[[list[bytes]], Iterable[bytes]]) -> No
 
 
 def field_changed(line: bytes, **fields: Any) -> bytes:
-    """A JSON line with other values."""
+    """Return a JSON line with some fields replaced."""
     return msgspec.json.encode(msgspec.json.decode(line) | fields) + b"\n"
 
 
@@ -108,31 +108,31 @@ def digests(built: Mapping[str, Built]) -> dict[str, str]:
 
 
 def finding(built: Built, claim: str) -> CheckResult:
-    """What a build's audit said of one claim."""
+    """Return the result of one of a build's checks."""
     (found,) = [found for found in built.findings if found.check == claim]
     return found
 
 
 def adds_up(built: Built) -> bool:
-    """Whether what came in is what was kept and what was dropped, by reason."""
+    """Whether the documents seen are those kept plus those dropped for each reason."""
     return built.counts.seen == built.counts.kept + sum(built.counts.dropped.values())
 
 
 def unpublished(lake: Lake, *stages: str) -> bool:
-    """Whether none of these stages has a published partition, nor any receipt."""
+    """Whether none of these stages has a published partition or any receipt."""
+    names = [stage_named(stage).name for stage in stages]
     return not any(
-        lake.published(stage) or list(lake.root.glob(f"{stage}/*/*/receipt.json"))
-        for stage in stages
+        lake.published(name) or list(lake.root.glob(f"{name}/*/*/receipt.json")) for name in names
     )
 
 
 def at_upstream(context: BuildContext, upstream: Path, lake: Path) -> BuildContext:
-    """The same settings over another upstream, into another lake."""
+    """Return a context with the same settings, another upstream and another lake."""
     return replace(context, upstream=Upstream(str(upstream)), lake=Lake(lake))
 
 
 def with_policies(context: BuildContext, **policies: Any) -> BuildContext:
-    """The same workshop with other settings of the filter."""
+    """Return a context with other settings of the filter."""
     filtering = msgspec.structs.replace(context.recipe.filtered_documents, **policies)
     return replace(
         context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
@@ -140,6 +140,6 @@ def with_policies(context: BuildContext, **policies: Any) -> BuildContext:
 
 
 def copied(upstream: Path, to: Path) -> Path:
-    """A copy of an upstream, to be spoiled."""
+    """Copy an upstream, to damage the copy."""
     shutil.copytree(upstream, to)
     return to

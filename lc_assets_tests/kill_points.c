@@ -1,4 +1,4 @@
-/* Counts the calls that change a folder's files, dies at a chosen one, and writes down what was done: see dying.py.
+/* Counts the calls that change a folder's files, dies at a chosen one, and writes down what was done: see kill_points.py.
  *
  * Preloaded before the C library; does nothing until `kill_points_arm` names a folder. A call that writes dies half-way,
  * every other one before it begins. The log has one line per call: a letter, then the paths, parted by tabs.

@@ -1,9 +1,8 @@
-"""Killing a build with SIGKILL at a chosen moment, many times a second.
+"""Kill a build with SIGKILL at a chosen fsync, many times a second and without a C compiler.
 
 One process imports everything once and forks for each build; the fork counts its calls of ``fsync``
 and kills itself at a given one. Each published file is flushed before it is renamed and its folder
-afterwards, so the calls of ``fsync`` are the moments at which what is on the disk changes its
-meaning.
+afterwards, so every state that a crash can leave lies between two calls of ``fsync``.
 """
 
 import json
@@ -40,8 +39,8 @@ def build(lake, upstream, crawl, recipe, stage, key, kill_at):
 
     os.fsync = counting
     places = {"lake": Lake(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
-    stage_named(stage).build(workshop, key)
+    context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
+    stage_named(stage).build(context, key)
 
 for line in sys.stdin:
     reading, writing = os.pipe()
@@ -59,9 +58,7 @@ for line in sys.stdin:
 
 
 class Killer:
-    """Builds partitions of one workshop in processes of their own, which it kills; a context
-    manager.
-    """
+    """Builds partitions of one context in forked processes and kills them; a context manager."""
 
     def __init__(self, context: BuildContext) -> None:
         path = recipe_file(context.lake.root.parent / "killed.toml", context.recipe)
@@ -89,13 +86,13 @@ class Killer:
         self._process.communicate()
 
     def count(self, stage: str, key: str) -> int:
-        """Build a partition to its end; return how often it flushed."""
+        """Build a partition completely; return how often it flushed."""
         answer = self._ask(stage, key, 0)
         assert answer["code"] == 0, f"building {stage}/{key} failed"
         return answer["flushes"]
 
     def kill(self, stage: str, key: str, kill_at: int) -> bool:
-        """Build a partition and kill it at its ``kill_at``-th flush; False when it ended before."""
+        """Build a partition and kill it at its ``kill_at``-th flush; False if it ended before."""
         code = self._ask(stage, key, kill_at)["code"]
         assert code in {0, -9}, f"building {stage}/{key} failed with {code}"
         return code == -9

@@ -1,7 +1,7 @@
 """A power cut after a kill: what no fsync had made sure of is taken back, or torn, as a disk may
 do.
 
-The model, file by file and folder by folder, from the log of `lc_assets_tests.dying`:
+The model, file by file and folder by folder, from the log of `lc_assets_tests.kill_points`:
 
 * bytes written to a file after its last fsync are gone, or gone in part, or are zeros;
 * names made, moved or removed in a folder after its last fsync are taken back, from some moment on:

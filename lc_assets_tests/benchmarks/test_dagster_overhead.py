@@ -19,7 +19,7 @@ from lc_assets.cli.demo.dagster_runs import instance_at
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
-from lc_assets_tests.orchestration.real_daemon import House
+from lc_assets_tests.orchestration.real_daemon import Deployment
 
 STAGES = (
     "raw_snapshot",
@@ -46,10 +46,12 @@ def test_what_dagster_adds_to_a_partition(upstream, tmp_path):
     for name, in_memory in (("in this process, history in memory", True), ("… in SQLite", False)):
         found[name], n_events = in_process(upstream, tmp_path / str(in_memory), in_memory=in_memory)
         assert found[name][1] == found["the verbs"][1]
-    house = House(tmp_path, [OLD, NEW], automation=False)
-    house.command("dagster", "instance", "info")
-    found["`dagster asset materialize`"] = as_process(house)
-    found["a run that the daemon launches"], found["… once its process has begun"] = launched(house)
+    deployment = Deployment(tmp_path, [OLD, NEW], automation=False)
+    deployment.command("dagster", "instance", "info")
+    found["`dagster asset materialize`"] = as_process(deployment)
+    found["a run that the daemon launches"], found["… once its process has begun"] = launched(
+        deployment
+    )
     print("\n| how | CPU-s a stage | wall s a stage | wall s a run |\n|---|---|---|---|")
     for name, (cpu, _, wall) in found.items():
         print(
@@ -107,11 +109,11 @@ def in_process(
     return (cpu, version, wall), n_events
 
 
-def as_process(house: House) -> tuple[float, str, float]:
+def as_process(deployment: Deployment) -> tuple[float, str, float]:
     """The same by ``dagster asset materialize``: CPU seconds of the process and its children."""
     names = ",".join(ASSET_OF[stage].to_user_string() for stage in STAGES)
     before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    house.command(
+    deployment.command(
         "dagster",
         "asset",
         "materialize",
@@ -124,14 +126,14 @@ def as_process(house: House) -> tuple[float, str, float]:
     )
     wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, house.lake.partition(STAGES[-1], OLD).require().version, wall
+    return cpu, deployment.lake.partition(STAGES[-1], OLD).require().version, wall
 
 
-def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, float]]:
+def launched(deployment: Deployment) -> tuple[tuple[None, str, float], tuple[None, str, float]]:
     """The same by the daemon: seconds from when the queue lets the run out to its end, and from
     when its process has begun.
     """
-    house.start()
+    deployment.start()
     try:
         words = (
             "-m",
@@ -142,15 +144,15 @@ def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, fl
             "--partitions",
             NEW,
         )
-        house.command("dagster", "job", "backfill", *words)
-        house.wait(lambda: len(house.runs()) == 2)
-        with house.instance() as instance:
+        deployment.command("dagster", "job", "backfill", *words)
+        deployment.wait(lambda: len(deployment.runs()) == 2)
+        with deployment.instance() as instance:
             (run,) = instance.get_runs(dg.RunsFilter(tags={"dagster/partition": NEW}))
             stats = instance.get_run_stats(run.run_id)
     finally:
-        house.stop()
+        deployment.stop()
     assert run.is_success
-    version = house.lake.partition(STAGES[-1], NEW).require().version
+    version = deployment.lake.partition(STAGES[-1], NEW).require().version
     return (None, version, stats.end_time - stats.launch_time), (
         None,
         version,

@@ -129,7 +129,7 @@ class Side:
             changed={name for name, version in after.items() if before.get(name) != version},
         )
 
-    def cook(self, **changes: object) -> None:
+    def change_recipe(self, **changes: object) -> None:
         self.context = replace(
             self.context, recipe=msgspec.structs.replace(self.context.recipe, **changes)
         )
@@ -193,12 +193,12 @@ def test_four_rebuilds_and_what_they_cost(sides):
     per_snapshot = {name.split("/")[0] for name in first.changed if name.endswith(SIX[0])}
     filtering = sides[0].context.recipe.filtered_documents
     for side in sides:
-        side.cook(filtered_documents=msgspec.structs.replace(filtering, min_words=41))
+        side.change_recipe(filtered_documents=msgspec.structs.replace(filtering, min_words=41))
     idle = both("one threshold changed, which drops no document")
     assert idle.changed == {f"filtered_documents/{name}" for name in SIX}
 
     for side in sides:
-        side.cook(filtered_documents=msgspec.structs.replace(filtering, min_words=100))
+        side.change_recipe(filtered_documents=msgspec.structs.replace(filtering, min_words=100))
     threshold = both("one threshold changed")
     assert threshold.changed == first.changed - {f"raw_snapshot/{name}" for name in SIX} - {
         "withdrawn_documents/all"

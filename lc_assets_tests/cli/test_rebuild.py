@@ -24,7 +24,7 @@ from lc_assets_tests.builders import (
     tiny_documents,
     write_shard,
 )
-from lc_assets_tests.telling import leave_plots_out
+from lc_assets_tests.materializations import skip_plots
 
 ONE = "2023-06"
 
@@ -160,7 +160,7 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path, monkeypatch):
     """Each partition is a materialization with its checks, a failure is a failed run, and nothing
     is built twice.
     """
-    leave_plots_out(monkeypatch)
+    skip_plots(monkeypatch)
     home = tmp_path / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")

@@ -22,7 +22,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.builders import made_up_text
-from lc_assets_tests.telling import leave_plots_out
+from lc_assets_tests.materializations import skip_plots
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +72,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     """Every stage's line balances and sees what the one before kept; Dagster's history has each
     asset; the report is the lake's; nothing is added to the documents.
     """
-    leave_plots_out(monkeypatch)
+    skip_plots(monkeypatch)
     words = ("demo", "--dir", tmp_path / "demo", "--from", texts)
     words += ("--row-tokens", 64, "--workers", 1)
     said = lc(*words)

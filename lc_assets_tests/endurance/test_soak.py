@@ -1,9 +1,9 @@
-"""A house that is lived in for half an hour: snapshots come, settings change, documents are
-withdrawn, loaders train, runs die.
+"""Half an hour of random operations on a lake: new snapshots, changed settings, withdrawals, training,
+killed runs.
 
-``LC_SOAK_SECONDS`` says for how long (1,800). Memory, file handles and threads of this one process
-are written down all the while. They must be flat once it is warm: over the second half of the time
-their slope adds less than a few hundredths.
+``LC_SOAK_SECONDS`` sets the duration (1,800). Memory, file handles and threads of this process are
+recorded throughout. They must be flat after the warm-up: over the second half their slope may add at
+most `MOST_GROWTH`.
 """
 
 import ctypes
@@ -20,27 +20,26 @@ import pytest
 
 from lc_assets.randomness import rng_for
 from lc_assets_tests.builders import tiny_context, tiny_upstream
-from lc_assets_tests.dying import Dying
-from lc_assets_tests.endurance.house import SNAPSHOTS, House
+from lc_assets_tests.endurance.changing_lake import SNAPSHOTS, ChangingLake
+from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.withdrawing import with_list
 
 SECONDS = float(os.environ.get("LC_SOAK_SECONDS", "1800"))
 LINES = 20
-"""Of the table of what was measured."""
+"""Lines of the printed table of measurements."""
 COLUMNS = ("MB", "held", "files", "threads")
-ROOM = 0.02
-"""What slopes may add, as a part of what the process holds: caches that are bounded fill, by some
-bytes for each version.
+MOST_GROWTH = 0.02
+"""What slopes may add, as a fraction of what the process holds: bounded caches fill by some bytes
+for each version.
 """
 FEWEST_ROUNDS = 12
 
 
 def measured() -> tuple[float, float, int, int]:
-    """Resident memory in MB, as it is and when allocators have given back what is free; open files
-    and threads of this process.
+    """Return this process's resident memory in MB, before and after allocators have released free
+    memory, and its open files and threads.
 
-    What allocators keep goes up and down by some 20 MB over minutes: a slope of that says nothing
-    about what is held.
+    What allocators keep varies by some 20 MB over minutes, so its slope says nothing about leaks.
     """
     resident = _resident_mb()
     gc.collect()
@@ -54,16 +53,14 @@ def _resident_mb() -> float:
 
 
 def slope(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """Theil and Sen's slope, the median of those between all pairs of points: a few that lie far
-    off do not move it.
-    """
+    """Return Theil and Sen's slope, the median over all pairs of points: outliers do not move it."""
     x, y = np.asarray(seconds), np.asarray(values)
     one, two = np.triu_indices(len(x), k=1)
     return float(np.median((y[two] - y[one]) / (x[two] - x[one])))
 
 
 def growth(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """What the slope adds over the second half of the time, as a part of the median there."""
+    """Return what the slope adds over the second half of the time, as a fraction of its median."""
     half = len(seconds) // 2
     late, found = seconds[half:], values[half:]
     return slope(late, found) * (late[-1] - late[0]) / float(np.median(found))
@@ -77,7 +74,7 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> float:
 def test_the_slope_finds_a_leak_among_ups_and_downs(leak, is_flat):
     rng, seconds = np.random.default_rng(5), np.arange(120.0)
     values = 500 + leak * seconds + rng.normal(0, 4, size=120) + 40 * (rng.random(120) < 0.1)
-    assert (growth(seconds.tolist(), values.tolist()) < ROOM) == is_flat
+    assert (growth(seconds.tolist(), values.tolist()) < MOST_GROWTH) == is_flat
 
 
 @pytest.mark.slow
@@ -86,13 +83,13 @@ def test_memory_and_files_stay_flat(tmp_path):
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS)
     context = with_list(tiny_context(tmp_path, upstream=upstream, blended_mix={}), tmp_path)
     began, curve = time.monotonic(), []
-    with Dying.over(context) as dying:
-        house = House(context, dying, rng_for("soak", seed=64, key="house"))
-        house.build()
+    with KillableRunner.over(context) as runner:
+        lake = ChangingLake(context, runner, rng_for("soak", seed=64, key="house"))
+        lake.build()
         while time.monotonic() - began < SECONDS:
-            house.live()
+            lake.step()
             curve.append((time.monotonic() - began, *measured()))
-    print(f"\n{len(curve)} rounds: {dict(house.done)}\n  seconds      MB    held  files  threads")
+    print(f"\n{len(curve)} rounds: {dict(lake.done)}\n  seconds      MB    held  files  threads")
     for seconds, megabytes, held, n_files, n_threads in curve[:: max(1, len(curve) // LINES)]:
         print(f"{seconds:9.0f}{megabytes:8.1f}{held:8.1f}{n_files:7d}{n_threads:9d}")
     assert len(curve) >= FEWEST_ROUNDS, "too short to tell: give it more LC_SOAK_SECONDS"
@@ -102,4 +99,4 @@ def test_memory_and_files_stay_flat(tmp_path):
         "growth over the second half, by the slope: "
         + ", ".join(f"{what} {part:+.2%}" for what, part in grown.items())
     )
-    assert all(grown[what] <= ROOM for what in COLUMNS[1:]), grown
+    assert all(grown[what] <= MOST_GROWTH for what in COLUMNS[1:]), grown

@@ -31,8 +31,8 @@ from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets_tests.bucket_server import BucketServer, bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
-from lc_assets_tests.dying import Dying, Ended
-from lc_assets_tests.twice import key_of, read_all_of
+from lc_assets_tests.kill_points import Ended, KillableRunner
+from lc_assets_tests.two_versions import key_of, read_all_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 LAKE = "gs://crawl/lake"
@@ -64,7 +64,7 @@ class Machines:
         folder: where the machines keep their copies.
         server: the bucket's.
         context: what they build, in a lake of no importance.
-        dying: the machine that dies.
+        runner: runs builds on the machine that is killed.
         old: versions by stage.
         new: those that a build ends with.
     """
@@ -72,7 +72,7 @@ class Machines:
     folder: Path
     server: BucketServer
     context: BuildContext
-    dying: Dying
+    runner: KillableRunner
     old: dict[str, Published]
     new: dict[str, Published]
 
@@ -102,7 +102,7 @@ class Machines:
             partition.point_at(self.old[stage])
 
     def dies(self, stage: str, at: int) -> Ended:
-        """Build on the dying machine, which gets SIGKILL at a request; 0 for none, and for counting
+        """Build on the killed machine, which gets SIGKILL at a request; 0 for none, and for counting
         them in ``calls``.
         """
         return self._watched(stage, at, signal.SIGKILL)[0]
@@ -110,7 +110,7 @@ class Machines:
     def stands_still(
         self, stage: str, at: int, rival: BuildContext
     ) -> tuple[Ended, Published | None]:
-        """Build on the dying machine, which stands still from a request on until the rival has
+        """Build on the killed machine, which stands still from a request on until the rival has
         built the same partition.
         """
         return self._watched(stage, at, signal.SIGSTOP, rival)
@@ -130,8 +130,10 @@ class Machines:
 
         self.server.watch = watch
         pids.append(
-            self.dying.begin(
-                environment={"LC_CACHE": str(self.folder / "dying")}, stage=stage, key=key_of(stage)
+            self.runner.begin(
+                environment={"LC_CACHE": str(self.folder / "killed")},
+                stage=stage,
+                key=key_of(stage),
             )
         )
         begun.set()
@@ -143,7 +145,7 @@ class Machines:
             made = stage_named(stage).build(rival, key_of(stage)).published
             if reached.is_set():
                 os.kill(pids[0], signal.SIGCONT)
-        ended = replace(self.dying.wait(), calls=seen)
+        ended = replace(self.runner.wait(), calls=seen)
         self.server.watch = lambda _kind: None
         return ended, made
 
@@ -170,7 +172,7 @@ def settle(machines: Machines, last: str) -> None:
         )
         machines.old |= built(replace(first, recipe=stricter), stages)
         machines.new |= built(first, stages)
-        machines.dying.warm(stage="filtered_documents", key=key_of("filtered_documents"))
+        machines.runner.warm(stage="filtered_documents", key=key_of("filtered_documents"))
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def machines(tmp_path_factory) -> Iterator[Machines]:
         patch.setenv("LC_CACHE", str(folder / "warm"))
         there = tiny_context(folder, upstream=tiny_upstream(folder / "upstream"))
         workshop = replace(there, lake=Lake(folder / "nowhere"), executor=LocalExecutor())
-        recipe = recipe_file(folder / "dying.toml", workshop.recipe)
+        recipe = recipe_file(folder / "killed.toml", workshop.recipe)
         assert isinstance(workshop.crawl, Upstream)
         work = {
             "lake": LAKE,
@@ -188,8 +190,8 @@ def machines(tmp_path_factory) -> Iterator[Machines]:
             "crawl": workshop.crawl.root,
             "recipe": str(recipe),
         }
-        with Dying(folder / "dying", work) as dying:
-            yield Machines(folder, server, workshop, dying, {}, {})
+        with KillableRunner(folder / "killed", work) as runner:
+            yield Machines(folder, server, workshop, runner, {}, {})
 
 
 def assert_survives(machines: Machines, stage: str, at: int, *, published: bool) -> bool:
@@ -209,7 +211,7 @@ def assert_survives(machines: Machines, stage: str, at: int, *, published: bool)
     assert now is None or now.damage() == []
     assert (
         stage_named(stage)
-        .build(machines.machine("dying" if at % 2 else "other"), key_of(stage))
+        .build(machines.machine("killed" if at % 2 else "other"), key_of(stage))
         .published.digest
         == new.digest
     )
@@ -284,7 +286,7 @@ def races(machines: Machines, stage: str, points: list[int], *, same: bool) -> s
         assert ended.said in {"", "Busy"}
         said += "B" if ended.said else "o" if now.version == ours.version else "r"
         assert not ended.said or now.version == made.version
-        again = stage_named(stage).build(machines.machine("dying"), key_of(stage)).published
+        again = stage_named(stage).build(machines.machine("killed"), key_of(stage)).published
         assert (again.version, again.digest) == (ours.version, ours.digest)
         assert (
             machines.machine("reader").lake.partition(stage, key_of(stage)).require().version

@@ -84,7 +84,7 @@ class Clockwork:
         self.job = self.defs.resolve_implicit_global_asset_job_def()
         return self.defs
 
-    def cook(self, **changes: Any) -> None:
+    def change_recipe(self, **changes: Any) -> None:
         """Change the recipe's file under the running code location."""
         self.recipe = msgspec.structs.replace(self.recipe, **changes)
         recipe_file(self.recipe_path, self.recipe)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lc_assets_tests.telling import leave_plots_out
+from lc_assets_tests.materializations import skip_plots
 
 
 @pytest.fixture(autouse=True)
@@ -11,4 +11,4 @@ def _plain_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lake that a module's tests share is built before this, with its plots.
     """
-    leave_plots_out(monkeypatch)
+    skip_plots(monkeypatch)

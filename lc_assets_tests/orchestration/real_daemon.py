@@ -39,7 +39,7 @@ class Built:
     run: str
 
 
-class House:
+class Deployment:
     """The processes are started and ended by the test."""
 
     def __init__(
@@ -125,7 +125,7 @@ class House:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
-    def cook(self, **changes: object) -> None:
+    def change_recipe(self, **changes: object) -> None:
         """Change the recipe's file under the running daemon."""
         self.recipe = msgspec.structs.replace(self.recipe, **changes)
         recipe_file(self.recipe_path, self.recipe)
@@ -171,12 +171,16 @@ class House:
 class Since:
     """What has been built since this was made."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.before, self.runs_before = house, len(house.built()), len(house.runs())
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment, self.before, self.runs_before = (
+            deployment,
+            len(deployment.built()),
+            len(deployment.runs()),
+        )
 
     def built(self) -> list[Built]:
         """The materializations."""
-        return self.house.built()[self.before :]
+        return self.deployment.built()[self.before :]
 
     def counts(self) -> Counter[str]:
         """How often each partition was materialized."""
@@ -184,7 +188,7 @@ class Since:
 
     def n_runs(self) -> int:
         """How many runs there were, whatever became of them."""
-        return len(self.house.runs()) - self.runs_before
+        return len(self.deployment.runs()) - self.runs_before
 
 
 def _script(name: str) -> str:

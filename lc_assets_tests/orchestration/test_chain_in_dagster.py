@@ -20,7 +20,7 @@ from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports.data_set_card import PLOTS
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.telling import assert_columns_told, assert_told
+from lc_assets_tests.materializations import assert_columns_described, assert_metadata
 
 BY_NAME = {stage.name: stage for stage in STAGES}
 
@@ -34,7 +34,7 @@ PER_SNAPSHOT = (
 OLD, NEW = SNAPSHOTS
 
 
-class House:
+class CodeLocation:
     """A lake, its upstream and a Dagster instance, for one test."""
 
     def __init__(self, folder: Path, upstream: Path) -> None:
@@ -51,7 +51,7 @@ class House:
         path = recipe_file(self.folder / "recipe.toml", self.recipe)
         return build_defs(lake=str(self.lake.root), upstream=str(self.upstream), recipe=str(path))
 
-    def cook(self, **changes) -> None:
+    def change_recipe(self, **changes) -> None:
         """Change the recipe and load the code location again, as a person would."""
         self.recipe = msgspec.structs.replace(self.recipe, **changes)
         self.defs = self.fresh()
@@ -108,20 +108,20 @@ def upstream(tmp_path_factory):
 
 
 @pytest.fixture
-def house(tmp_path, upstream):
-    return House(tmp_path, upstream)
+def location(tmp_path, upstream):
+    return CodeLocation(tmp_path, upstream)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, upstream):
-    """A house in which everything is built; tests only look."""
-    found = House(tmp_path_factory.mktemp("finished"), upstream)
+    """A location in which everything is built; tests only look."""
+    found = CodeLocation(tmp_path_factory.mktemp("finished"), upstream)
     found.run_all()
     return found
 
 
-def materializations(house: House, asset: str) -> list[dg.AssetMaterialization]:
-    records = house.instance.fetch_materializations(dg.AssetKey(asset), limit=10).records
+def materializations(location: CodeLocation, asset: str) -> list[dg.AssetMaterialization]:
+    records = location.instance.fetch_materializations(dg.AssetKey(asset), limit=10).records
     return [record.asset_materialization for record in records]
 
 
@@ -216,11 +216,11 @@ def test_every_materialization_tells_what_a_person_wants_to_know(finished):
         if stage.wanted(finished.recipe)
     }
     for name, found in told.items():
-        assert_told(
+        assert_metadata(
             found,
             finished.lake.partition(stage_named(name).name, found.partition or GLOBAL).require(),
         )
-    assert_columns_told(told, judged={"filtered_documents", "document_keys"})
+    assert_columns_described(told, judged={"filtered_documents", "document_keys"})
 
 
 def test_the_card_in_the_ui_shows_its_plots(finished):
@@ -253,7 +253,7 @@ def test_what_is_built_is_fresh(finished):
     assert finished.planned() == {}
 
 
-def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(house):
+def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(location):
     """In one lake, one after the other.
 
     Everything again: found finished, with the same data versions, nothing downstream stale, no byte
@@ -261,56 +261,56 @@ def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(house):
     stale. A rule that drops some: Dagster and the planner name the filter, and after its rebuild
     nothing, since what follows was rebuilt too.
     """
-    house.run_all()
+    location.run_all()
     files = {
         path: path.stat().st_mtime_ns
-        for path in house.lake.root.rglob("*")
+        for path in location.lake.root.rglob("*")
         if path.is_file() and path.name != ".lock"
     }
-    house.run_all()
+    location.run_all()
     again = {
         path: path.stat().st_mtime_ns
-        for path in house.lake.root.rglob("*")
+        for path in location.lake.root.rglob("*")
         if path.is_file() and path.name != ".lock"
     }
     assert again == files
     for name, stage in BY_NAME.items():
-        for newest in materializations(house, name)[
+        for newest in materializations(location, name)[
             : 1 if stage.partitioned_by == "nothing" else 2
         ]:
             assert newest.metadata["built"].value.startswith("found finished")
-    assert house.stale() == set()
+    assert location.stale() == set()
 
-    house.cook(
-        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=41)
+    location.change_recipe(
+        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=41)
     )
     for snapshot in SNAPSHOTS:
-        job = house.defs.resolve_implicit_global_asset_job_def()
+        job = location.defs.resolve_implicit_global_asset_job_def()
         asked = [dg.AssetKey("filtered_documents")]
         assert job.execute_in_process(
-            partition_key=snapshot, instance=house.instance, asset_selection=asked
+            partition_key=snapshot, instance=location.instance, asset_selection=asked
         ).success
-    assert house.planned() == {}
-    assert house.stale() == set()
+    assert location.planned() == {}
+    assert location.stale() == set()
 
-    house.cook(
-        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=80)
+    location.change_recipe(
+        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=80)
     )
-    assert house.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
-    assert {name: status for name, status in house.planned().items() if status == "stale"} == {
+    assert location.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
+    assert {name: status for name, status in location.planned().items() if status == "stale"} == {
         f"filtered_documents/{snapshot}": "stale" for snapshot in SNAPSHOTS
     }
-    house.run_all()
-    assert house.stale() == set()
-    assert house.planned() == {}
+    location.run_all()
+    assert location.stale() == set()
+    assert location.planned() == {}
 
 
-def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
+def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(location):
     """With one snapshot built and a second added, the first's versions stay as they are."""
-    house.cook(blended_mix={"by-tokens": house.recipe.blended_mix["by-tokens"]})
-    house.run_all(snapshots=[OLD])
+    location.change_recipe(blended_mix={"by-tokens": location.recipe.blended_mix["by-tokens"]})
+    location.run_all(snapshots=[OLD])
     before = {
-        name: house.lake.partition(name, OLD).require()
+        name: location.lake.partition(name, OLD).require()
         for name in (
             "filtered_documents",
             "near_duplicate_pairs",
@@ -320,43 +320,43 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
             "megatron_rows",
         )
     }
-    assert {name for name, status in house.planned().items() if status == "missing"} == {
+    assert {name for name, status in location.planned().items() if status == "missing"} == {
         f"raw_snapshot/{NEW}",
         f"snapshot_withdrawals/{NEW}",  # without lists it reads no document
     }
-    house.run("snapshot", NEW)
-    assert house.stale() == {
+    location.run("snapshot", NEW)
+    assert location.stale() == {
         "longcrawl/None",
-        *(f"blended_mix/{mix}" for mix in house.recipe.blended_mix),
+        *(f"blended_mix/{mix}" for mix in location.recipe.blended_mix),
     }
-    house.run("all_snapshots")
-    assert {name: house.lake.partition(name, OLD).require() for name in before} == before
+    location.run("all_snapshots")
+    assert {name: location.lake.partition(name, OLD).require() for name in before} == before
     sources = json.loads(
-        (house.lake.partition("longcrawl").require().folder / "sources.json").read_text()
+        (location.lake.partition("longcrawl").require().folder / "sources.json").read_text()
     )["sources"]
     assert [source["snapshot"] for source in sources] == sorted(SNAPSHOTS)
 
 
-def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
+def test_a_failed_audit_fails_the_run_and_publishes_nothing(location, monkeypatch):
     """A stage that finds its output wrong stops the run there, in words; the published version and
     its followers stay.
     """
-    house.run("snapshot", NEW)
-    before = house.lake.partition("filtered_documents", NEW).require()
+    location.run("snapshot", NEW)
+    before = location.lake.partition("filtered_documents", NEW).require()
     monkeypatch.setattr(
         "lc_assets.stages.documents.shard_filtering._kept_line",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
     )
-    house.cook(
-        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=41)
+    location.change_recipe(
+        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=41)
     )
-    failed = house.run("snapshot", NEW, fails=True)
+    failed = location.run("snapshot", NEW, fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
         "CheckFailed: filtered_documents/2023-14 is not published"
         in failure.step_failure_data.user_failure_data.description
     )
-    assert house.lake.partition("filtered_documents", NEW).require() == before
+    assert location.lake.partition("filtered_documents", NEW).require() == before
     assert not [
         event
         for event in failed.all_events
@@ -364,18 +364,18 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     ][1:]
 
 
-def test_a_damaged_file_turns_a_check_red(house):
+def test_a_damaged_file_turns_a_check_red(location):
     """A flipped byte in a published file is found by the check that reads digests, in the next run
     of it.
     """
-    house.run("snapshot", NEW)
+    location.run("snapshot", NEW)
     (victim, *_) = sorted(
-        (house.lake.partition("token_documents", NEW).require().folder).glob("*.bin")
+        (location.lake.partition("token_documents", NEW).require().folder).glob("*.bin")
     )
     content = bytearray(victim.read_bytes())
     content[7] ^= 1
     victim.write_bytes(content)
-    result = house.run("snapshot", NEW, fails=True)
+    result = location.run("snapshot", NEW, fails=True)
     red = [
         event.asset_check_evaluation_data
         for event in result.all_events
@@ -386,16 +386,16 @@ def test_a_damaged_file_turns_a_check_red(house):
     ] == [("every_file_is_as_published", "token_documents")]
 
 
-def test_an_unknown_partition_is_refused(house):
+def test_an_unknown_partition_is_refused(location):
     """A misspelt snapshot names itself; nothing is written."""
     with pytest.raises(dg.DagsterUnknownPartitionError, match="2023-99"):
-        house.run("snapshot", "2023-99")
-    assert not house.lake.root.exists()
+        location.run("snapshot", "2023-99")
+    assert not location.lake.root.exists()
 
 
-def test_a_snapshot_that_upstream_does_not_list_says_so(house):
+def test_a_snapshot_that_upstream_does_not_list_says_so(location):
     """A real snapshot that this upstream lacks fails with a sentence, and is not retried."""
-    failed = house.run("snapshot", "2014-15", fails=True)
+    failed = location.run("snapshot", "2014-15", fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
         "nothing is listed for snapshot 2014-15"

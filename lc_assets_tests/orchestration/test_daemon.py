@@ -20,7 +20,7 @@ from lc_assets.formats.lists.withdrawal_lists import Withdrawal, line_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream
-from lc_assets_tests.orchestration.real_daemon import TAGS, House, Since
+from lc_assets_tests.orchestration.real_daemon import TAGS, Deployment, Since
 
 OLD, NEW = SNAPSHOTS
 FOUR = ("2023-06", "2022-49", "2022-40", "2022-33")
@@ -57,16 +57,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def house_of(tmp_path) -> Iterator[Callable[..., House]]:
-    made: list[House] = []
+def deploy(tmp_path) -> Iterator[Callable[..., Deployment]]:
+    made: list[Deployment] = []
 
-    def make(snapshots: Sequence[str], **settings) -> House:
-        made.append(House(tmp_path, snapshots, **settings))
+    def make(snapshots: Sequence[str], **settings) -> Deployment:
+        made.append(Deployment(tmp_path, snapshots, **settings))
         return made[-1]
 
     yield make
-    for house in made:
-        house.stop()
+    for deployment in made:
+        deployment.stop()
 
 
 def of(snapshot: str, stages: Sequence[str] = OF_ONE) -> set[str]:
@@ -80,78 +80,82 @@ def assert_in_order(since: Since) -> None:
         stage, key = name.split("/")
         for other, number_of_other in at.items():
             upstream, upstream_key = other.split("/")
-            if stage_named(stage).is_fed_by(since.house.recipe, key, upstream, upstream_key):
+            if stage_named(stage).is_fed_by(since.deployment.recipe, key, upstream, upstream_key):
                 assert number_of_other < number, (other, name)
 
 
-def versions(house: House, snapshot: str) -> dict[str, str]:
-    return {stage: house.lake.partition(stage, snapshot).require().version for stage in OF_ONE}
+def versions(deployment: Deployment, snapshot: str) -> dict[str, str]:
+    return {stage: deployment.lake.partition(stage, snapshot).require().version for stage in OF_ONE}
 
 
-def documents_of(house: House, snapshot: str) -> set[str]:
-    return set(rows_table(house.lake.partition("token_grid", snapshot).require())["id"].to_pylist())
+def documents_of(deployment: Deployment, snapshot: str) -> set[str]:
+    return set(
+        rows_table(deployment.lake.partition("token_grid", snapshot).require())["id"].to_pylist()
+    )
 
 
-def test_what_changes_is_built_once_by_itself(house_of):
+def test_what_changes_is_built_once_by_itself(deploy):
     """A first snapshot; a second one appears; nothing; a threshold; a withdrawn document; nothing
     again.
     """
-    house = house_of([OLD], automation=True)
+    deployment = deploy([OLD], automation=True)
     said = []
 
     def settle(what: str, snapshots: Sequence[str]) -> Since:
         since = settle.since
-        seconds = house.wait(lambda: not house.behind(snapshots))
+        seconds = deployment.wait(lambda: not deployment.behind(snapshots))
         said.append(
             f"{what}: {seconds:.0f} s, {since.n_runs()} runs, {sum(since.counts().values())} "
             "materializations"
         )
         assert set(since.counts().values()) == {1}, since.counts()
         assert_in_order(since)
-        settle.since = Since(house)
+        settle.since = Since(deployment)
         return since
 
-    settle.since = Since(house)
-    house.start()
+    settle.since = Since(deployment)
+    deployment.start()
     assert set(settle("from nothing", [OLD]).counts()) == {f"raw_snapshot/{OLD}"} | of(OLD) | OF_ALL
 
-    before = versions(house, OLD)
-    tiny_upstream(house.upstream, snapshots=[NEW], tags=TAGS)
+    before = versions(deployment, OLD)
+    tiny_upstream(deployment.upstream, snapshots=[NEW], tags=TAGS)
     added = settle("one snapshot added", SNAPSHOTS)
     assert set(added.counts()) >= {f"raw_snapshot/{NEW}"} | of(NEW) | OF_ALL
-    assert versions(house, OLD) == before
+    assert versions(deployment, OLD) == before
 
     time.sleep(70)  # two ticks of each sensor
     settled = settle.since
     assert settled.n_runs() == 0
 
-    house.cook(
-        filtered_documents=msgspec.structs.replace(house.recipe.filtered_documents, min_words=100)
+    deployment.change_recipe(
+        filtered_documents=msgspec.structs.replace(
+            deployment.recipe.filtered_documents, min_words=100
+        )
     )
     assert set(settle("one threshold changed", SNAPSHOTS).counts()) == of(OLD) | of(NEW) | OF_ALL
 
-    before, held = versions(house, OLD), documents_of(house, NEW)
+    before, held = versions(deployment, OLD), documents_of(deployment, NEW)
     out = min(held)
     entry = Withdrawal(kind="document", value=out, reason="asked for", date="2026-03-01")
-    with house.withdrawn.open("a") as lines:
+    with deployment.withdrawn.open("a") as lines:
         lines.write(f"{line_of(entry)}\n")
     taken_out = settle("one document withdrawn", SNAPSHOTS)
     assert set(taken_out.counts()) >= of(NEW, BEHIND_A_LIST) | OF_ALL
-    after = versions(house, OLD)
+    after = versions(deployment, OLD)
     assert {stage for stage in OF_ONE if after[stage] != before[stage]} == {"snapshot_withdrawals"}
-    assert documents_of(house, NEW) == held - {out}
+    assert documents_of(deployment, NEW) == held - {out}
 
     time.sleep(70)
     assert settle.since.n_runs() == 0
-    assert {run.status for run in house.runs()} == {dg.DagsterRunStatus.SUCCESS}
+    assert {run.status for run in deployment.runs()} == {dg.DagsterRunStatus.SUCCESS}
     print("\n" + "\n".join([*said, "nothing changed: 0 runs in 70 s, twice"]))
 
 
-def most_at_once(house: House, names: set[str]) -> int:
+def most_at_once(deployment: Deployment, names: set[str]) -> int:
     """The most runs that were under way at a time, by when the history has them started and
     ended.
     """
-    with house.instance() as instance:
+    with deployment.instance() as instance:
         records = [
             record for record in instance.get_run_records() if record.dagster_run.run_id in names
         ]
@@ -163,26 +167,26 @@ def most_at_once(house: House, names: set[str]) -> int:
     return max(under_way)
 
 
-def test_a_backfill_waits_for_its_pools(house_of):
+def test_a_backfill_waits_for_its_pools(deploy):
     """Room for four runs: snapshots one at a time while the pools have room for one, which is the
     default; two when for two.
 
     Dagster 1.13 makes a pool of the default size when it first lets a run out that needs it, and
     that once it lets out whatever waits: so one snapshot goes before.
     """
-    house = house_of(FOUR, automation=False, max_concurrent_runs="4")
-    house.start()
-    assert [backfilled(house, FOUR[:1])[0], backfilled(house, FOUR)[0]] == [1, 1]
+    deployment = deploy(FOUR, automation=False, max_concurrent_runs="4")
+    deployment.start()
+    assert [backfilled(deployment, FOUR[:1])[0], backfilled(deployment, FOUR)[0]] == [1, 1]
     for pool in (UPSTREAM, WORKERS):
-        house.command("dagster", "instance", "concurrency", "set", pool, "2")
-    assert backfilled(house, FOUR)[0] == 2
+        deployment.command("dagster", "instance", "concurrency", "set", pool, "2")
+    assert backfilled(deployment, FOUR)[0] == 2
 
 
-def backfilled(house: House, snapshots: Sequence[str]) -> tuple[int, float]:
+def backfilled(deployment: Deployment, snapshots: Sequence[str]) -> tuple[int, float]:
     """Backfill snapshots' documents; returns the most runs that were under way at once, and the
     seconds that it took.
     """
-    before = {run.run_id for run in house.runs()}
+    before = {run.run_id for run in deployment.runs()}
     words = (
         "-m",
         "lc_assets.definitions",
@@ -192,10 +196,10 @@ def backfilled(house: House, snapshots: Sequence[str]) -> tuple[int, float]:
         "--partitions",
         ",".join(snapshots),
     )
-    house.command("dagster", "job", "backfill", *words)
-    seconds = house.wait(lambda: len(house.runs()) == len(before) + len(snapshots))
-    ours = [run for run in house.runs() if run.run_id not in before]
+    deployment.command("dagster", "job", "backfill", *words)
+    seconds = deployment.wait(lambda: len(deployment.runs()) == len(before) + len(snapshots))
+    ours = [run for run in deployment.runs() if run.run_id not in before]
     assert {run.status for run in ours} == {dg.DagsterRunStatus.SUCCESS}
-    most = most_at_once(house, {run.run_id for run in ours})
+    most = most_at_once(deployment, {run.run_id for run in ours})
     print(f"\n{len(snapshots)} snapshots backfilled: {seconds:.0f} s, at most {most} at once")
     return most, seconds

@@ -18,7 +18,7 @@ from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
-from lc_assets_tests.telling import leave_plots_out
+from lc_assets_tests.materializations import skip_plots
 
 pytest.importorskip("gcsfs")
 pytestmark = pytest.mark.filterwarnings(
@@ -42,12 +42,12 @@ def local(published_lake):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, local):
+def in_bucket(tmp_path_factory, local):
     """Everything built once in a bucket; requests by job."""
     folder = tmp_path_factory.mktemp("bucket")
     with pytest.MonkeyPatch.context() as patched, bucket_server(patched) as server:
         patched.setenv("LC_CACHE", str(folder / "cache"))
-        leave_plots_out(patched)
+        skip_plots(patched)
         recipe = recipe_file(folder / "recipe.toml", tiny_recipe(folder))
         defs = build_defs(lake=LAKE, upstream=local.context.upstream.root, recipe=str(recipe))
         instance = dg.DagsterInstance.ephemeral(tempdir=str(folder))
@@ -66,11 +66,11 @@ def house(tmp_path_factory, local):
         yield server, folder, tiny_recipe(folder), requests
 
 
-def test_the_bucket_holds_the_same_bytes_as_a_folder(house, local):
+def test_the_bucket_holds_the_same_bytes_as_a_folder(in_bucket, local):
     """Every partition's digest is the local lake's; another machine, with nothing at hand, reads
     what is promised.
     """
-    _, folder, _, _ = house
+    _, folder, _, _ = in_bucket
     other = open_lake(LAKE, environment={"LC_CACHE": str(folder / "other")})
     for step in STAGES:
         wanted = {
@@ -86,19 +86,19 @@ def test_the_bucket_holds_the_same_bytes_as_a_folder(house, local):
         ] == []
 
 
-def test_what_stands_in_a_bucket_is_current(house):
-    _, folder, recipe, _ = house
+def test_what_stands_in_a_bucket_is_current(in_bucket):
+    _, folder, recipe, _ = in_bucket
     plans = plan(
         open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")}), recipe, SNAPSHOTS
     )
     assert {made.status for made in plans} == {"current"}
 
 
-def test_requests_are_bounded_and_listings_few(house):
+def test_requests_are_bounded_and_listings_few(in_bucket):
     """A listing for the check of each partition, and one for each stage that is read in all of its
     partitions.
     """
-    _, _, _, requests = house
+    _, _, _, requests = in_bucket
     for (job, _), counted in requests.items():
         n_partitions = {
             "snapshot": 13,
@@ -112,16 +112,16 @@ def test_requests_are_bounded_and_listings_few(house):
         assert counted["list"] <= 2 * n_partitions + 1
 
 
-def test_rows_are_read_from_the_bucket_as_from_the_folder(house, local):
+def test_rows_are_read_from_the_bucket_as_from_the_folder(in_bucket, local):
     ours, theirs = open_rows(LAKE), open_rows(local.root)
     assert ours.n_rows == theirs.n_rows > 0
     everything = slice(0, ours.n_rows), slice(0, ours.row_tokens)
     assert np.array_equal(ours.read(*everything), theirs.read(*everything))
 
 
-def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
+def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(in_bucket, tmp_path):
     """The check reads what is published, not what this machine has copied."""
-    server, folder, _, _ = house
+    server, folder, _, _ = in_bucket
     name = next(
         name
         for name in server.names()
@@ -144,9 +144,9 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     )
 
 
-def test_without_its_copies_a_machine_goes_on(house, tmp_path):
+def test_without_its_copies_a_machine_goes_on(in_bucket, tmp_path):
     """The copies may be removed at any time."""
-    _, folder, _, _ = house
+    _, folder, _, _ = in_bucket
     shutil.rmtree(folder / "cache")
     lake = open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")})
     assert lake.partition("token_grid", SNAPSHOTS[0]).require().damage() == []

@@ -13,7 +13,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.telling import assert_columns_told, assert_told
+from lc_assets_tests.materializations import assert_columns_described, assert_metadata
 
 OLD = SNAPSHOTS[0]
 ASSETS = ("link_claims", "longpack_documents")
@@ -90,8 +90,8 @@ def test_everything_on_the_way_tells_what_a_person_wants_to_know(finished):
         for name in ("filtered_documents", "html_index", "page_links", *ASSETS)
     }
     for name, found in told.items():
-        assert_told(found, finished[0].partition(stage_named(name).name, OLD).require())
-    assert_columns_told(told, judged={"filtered_documents"})
+        assert_metadata(found, finished[0].partition(stage_named(name).name, OLD).require())
+    assert_columns_described(told, judged={"filtered_documents"})
 
 
 def test_every_claim_about_them_is_a_check_that_passed(finished):

@@ -11,7 +11,7 @@ from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.telling import assert_columns_told, assert_told
+from lc_assets_tests.materializations import assert_columns_described, assert_metadata
 
 SNAPSHOT = "2023-06"
 
@@ -62,7 +62,7 @@ def test_packed_rows_tell_their_story(finished):
     assert [
         column.name for column in told.metadata["dagster/column_schema"].value.columns
     ] == PACKED_SPANS.names
-    assert_told(told, published)
+    assert_metadata(told, published)
 
 
 def test_their_tokens_are_of_documents_of_any_length(finished):
@@ -71,8 +71,10 @@ def test_their_tokens_are_of_documents_of_any_length(finished):
         for name in ("packing_tokens", "packed_rows", "filtered_documents")
     }
     assert "data:image/png;base64," in told["packing_tokens"].metadata["lengths"].value
-    assert_told(told["packing_tokens"], finished[0].partition("packing_tokens", SNAPSHOT).require())
-    assert_columns_told(told, judged={"filtered_documents"})
+    assert_metadata(
+        told["packing_tokens"], finished[0].partition("packing_tokens", SNAPSHOT).require()
+    )
+    assert_columns_described(told, judged={"filtered_documents"})
 
 
 def test_every_claim_about_them_is_a_check_that_passed(finished):

@@ -182,7 +182,7 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
     """The recipe's file changes under the running code location: every partition behind the rule is
     built once, the manifests stay.
     """
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     assert built.planned() == {}
     counts = stages_of(built)
@@ -197,7 +197,7 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
         name: built.lake.partition(*name.split("/")).require()
         for name in (f"token_documents/{OLD}", f"token_documents/{NEW}", "longcrawl/all")
     }
-    built.cook(filtered_documents=filtering_with(built, min_words=41))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=41))
     assert len(built.settle()) == 1
     assert built.planned() == {}
     assert {name: built.lake.partition(*name.split("/")).require() for name in before} == before
@@ -217,7 +217,9 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
     (tmp_path / "withdrawn.csv").write_text(
         f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n"
     )
-    built.cook(withdrawn_documents=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
+    built.change_recipe(
+        withdrawn_documents=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),))
+    )
     ticks = [[tuple(one) for one in tick] for tick in built.settle()]
     assert ticks == [
         [(None, ("withdrawn_documents",))],
@@ -236,7 +238,7 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
 
 def test_a_changed_mix_is_built_alone(built):
     """A mix: one run of one partition, and the data sheet that speaks of it."""
-    built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
+    built.change_recipe(blended_mix={"by-tokens": MixSettings(samples=50)})
     built.settle()
     assert [tuple(one) for one in built.log] == [
         ("by-tokens", ("blended_mix",)),
@@ -285,9 +287,9 @@ def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
     """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another
     version is wanted.
     """
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     first = built.tick(run=False)
-    built.cook(filtered_documents=filtering_with(built, min_words=90))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=90))
     second = built.tick(run=False)
     assert [tuple(one) for one in first] == [tuple(one) for one in second]
     for one in second:
@@ -298,7 +300,7 @@ def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
 
 def test_nothing_is_asked_for_twice_while_it_waits_to_run(built):
     """The same wish stands until somebody has seen to it: ticks in between are silent."""
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     assert built.tick(run=False)
     assert built.tick(run=False) == []
     assert built.tick(run=False) == []
@@ -312,11 +314,11 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     really = filtering.write_filtered_documents
 
     def changing(workshop, snapshot):
-        built.cook(filtered_documents=filtering_with(built, min_words=90))
+        built.change_recipe(filtered_documents=filtering_with(built, min_words=90))
         during.extend(built.tick(run=False))
         return really(workshop, snapshot)
 
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.tick(run=False)
     instead(monkeypatch, filtering.STAGE, changing)
     built.materialize(["filtered_documents"], OLD)
@@ -349,7 +351,7 @@ def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatc
     left alone; a new recipe frees it.
     """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     counts = stages_of(built)
     assert counts[f"filtered_documents/{OLD}"] == 1
@@ -358,7 +360,7 @@ def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatc
     assert built.planned()[f"token_documents/{OLD}"].status == "stale"
     monkeypatch.undo()
     assert built.tick() == []
-    built.cook(filtered_documents=filtering_with(built, min_words=90))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=90))
     built.settle()
     assert built.planned() == {}
 
@@ -375,7 +377,7 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
         "lc_assets.stages.documents.shard_filtering._kept_line",
         lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
     )
-    built.cook(filtered_documents=filtering_with(built, min_words=41))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=41))
     built.settle()
     made = built.planned()[f"filtered_documents/{NEW}"]
     assert made.rejected
@@ -389,7 +391,7 @@ def test_the_night_tries_once_more_what_failed(built, monkeypatch):
     and the next night again.
     """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.settle()
     built.log.clear()
     first = built.night()
@@ -410,7 +412,7 @@ def test_nights_alone_rebuild_everything(built):
     """With the condition off, each hour of a night builds what can be built then; mixes have a
     schedule of their own.
     """
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     for hour in range(1, 7):
         for name in ("nightly", "nightly_mixes"):
             built.night(START.replace(hour=hour), name)
@@ -428,7 +430,7 @@ def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
         return really(workshop, snapshot)
 
     instead(monkeypatch, filtering.STAGE, looking)
-    built.cook(filtered_documents=filtering_with(built, min_words=100))
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.materialize(["filtered_documents"], OLD)
     assert [one.partition for one in during] == [NEW]
 
@@ -460,7 +462,7 @@ def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):
     """
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for name, wanted in (("nightly", []), ("nightly_mixes", ["by-tokens"])):
-            built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
+            built.change_recipe(blended_mix={"by-tokens": MixSettings(samples=50)})
             context = dg.build_schedule_context(
                 instance=instance,
                 scheduled_execution_time=START,
@@ -490,7 +492,7 @@ def test_what_asks_is_off_by_default_and_on_by_one_switch():
 
 def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     """The sensor's own tick: runs with a low priority, so that what a person starts goes first."""
-    built.cook(blended_mix={"by-tokens": MixSettings(samples=50)})
+    built.change_recipe(blended_mix={"by-tokens": MixSettings(samples=50)})
     sensor = built.defs.resolve_sensor_def("out_of_date")
     found = sensor.evaluate_tick(
         dg.build_sensor_context(instance=built.instance, definitions=built.defs)

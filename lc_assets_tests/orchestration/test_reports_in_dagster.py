@@ -9,7 +9,7 @@ from lc_assets.build.settings.longpack import PackingSettings, ReferralReportSet
 from lc_assets.definitions import build_defs
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.telling import assert_columns_told
+from lc_assets_tests.materializations import assert_columns_described
 
 OLD = "2023-06"
 
@@ -87,7 +87,7 @@ def test_the_reports_tell_what_a_person_wants_to_know(instance):
         name: told_of(instance, name)
         for name in ("length_report", "referral_report", "filtered_documents")
     }
-    assert_columns_told(told, judged={"filtered_documents"})
+    assert_columns_described(told, judged={"filtered_documents"})
     for name in ("length_report", "referral_report"):
         assert told[name].metadata["summary"].value.startswith("**")
 

@@ -36,7 +36,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch) -> Iterator[tuple[str, Path]]:
+def secret_lake(tmp_path, monkeypatch) -> Iterator[tuple[str, Path]]:
     """An upstream behind a password, a key file with a private key in it, and the environment that
     names both.
     """
@@ -78,11 +78,11 @@ def holding(folder: Path) -> list[str]:
     ]
 
 
-def test_a_whole_run_keeps_them_to_itself(house, capfd):
+def test_a_whole_run_keeps_them_to_itself(secret_lake, capfd):
     """Lake, instance with runs and events, what was printed, and what the UI is told of the code
     location.
     """
-    url, folder = house
+    url, folder = secret_lake
     recipe = recipe_file(folder / "recipe.toml", tiny_recipe(folder))
     defs = from_environment(
         {
@@ -117,11 +117,11 @@ def test_a_whole_run_keeps_them_to_itself(house, capfd):
     assert "LC_UPSTREAM" in told
 
 
-def test_tracebacks_of_what_cannot_be_reached_hold_none(house):
+def test_tracebacks_of_what_cannot_be_reached_hold_none(secret_lake):
     """Of the whole chain of causes, and of repr; a closed port, a missing file, a lake in a bucket
     whose key is no key.
     """
-    url, _ = house
+    url, _ = secret_lake
     closed = f"http://me:{PASSWORD}@127.0.0.1:9"
     asked = [
         lambda: Upstream(closed).look(f"a?token={TOKEN}"),

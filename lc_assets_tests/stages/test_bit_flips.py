@@ -34,7 +34,7 @@ from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
-from lc_assets_tests.twice import all_wanted
+from lc_assets_tests.two_versions import all_wanted
 
 SEEDS = range(3)
 BITS = int(os.environ.get("LC_BITS", "60"))

@@ -30,7 +30,7 @@ from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
 from lc_assets_tests.faults import cut_short, digests, emptied, flipped
-from lc_assets_tests.twice import SAMPLE
+from lc_assets_tests.two_versions import SAMPLE
 
 OLD = SNAPSHOTS[0]
 NOT_LOOKED_AT = {(".zattrs", "longcrawl_flat")}

@@ -33,7 +33,7 @@ from lc_assets_tests.builders import (
     wanted_steps,
 )
 from lc_assets_tests.faults import digests, with_policies
-from lc_assets_tests.twice import all_wanted, key_of, left_behind, sampled
+from lc_assets_tests.two_versions import all_wanted, key_of, left_behind, sampled
 
 OLD = SNAPSHOTS[0]
 PAGE = 4096

@@ -32,7 +32,7 @@ from lc_assets_tests.builders import (
 )
 from lc_assets_tests.faults import build_snapshot, digests
 from lc_assets_tests.killing import Killer
-from lc_assets_tests.twice import left_behind, read_all_of, sampled
+from lc_assets_tests.two_versions import left_behind, read_all_of, sampled
 
 OLD = SNAPSHOTS[0]
 STAGES = [found.name for found in wanted_steps()]
@@ -49,7 +49,7 @@ def key_of(stage: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
+class VersionsAndKiller:
     """A lake in which the whole chain was built over one upstream, then over another: each place
     has two versions.
     """
@@ -85,14 +85,14 @@ class Twice:
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory) -> Iterator[Twice]:
-    folder = tmp_path_factory.mktemp("twice")
+def versions(tmp_path_factory) -> Iterator[VersionsAndKiller]:
+    folder = tmp_path_factory.mktemp("versions")
     context = tiny_context(folder, upstream=tiny_upstream(folder / "old", seed=1))
     old = build_all(context)
     context = replace(context, upstream=Upstream(str(tiny_upstream(folder / "new"))))
     new = build_all(context)
     with Killer(context) as killer:
-        yield Twice(
+        yield VersionsAndKiller(
             context,
             {name: found.published for name, found in old.items()},
             {name: found.published for name, found in new.items()},
@@ -100,11 +100,13 @@ def twice(tmp_path_factory) -> Iterator[Twice]:
         )
 
 
-def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) -> None:
+def assert_survives(
+    versions: VersionsAndKiller, stage: str, kill_at: int, *, published: bool
+) -> None:
     """Kill, look, run again, look."""
-    before = twice.as_before(stage, published=published)
-    partition, new = twice.partition(stage), twice.new[f"{stage}/{key_of(stage)}"]
-    assert twice.kill(stage, kill_at)
+    before = versions.as_before(stage, published=published)
+    partition, new = versions.partition(stage), versions.new[f"{stage}/{key_of(stage)}"]
+    assert versions.kill(stage, kill_at)
     now = partition.current()
     assert now == before or (
         now is not None and (now.folder, now.digest) == (new.folder, new.digest)
@@ -112,7 +114,7 @@ def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) 
     if now is not None:
         assert now.damage() == []
         read_all_of(now)
-    assert twice.build(stage).digest == new.digest
+    assert versions.build(stage).digest == new.digest
     after = partition.require()
     assert after.folder == new.folder
     assert after.damage() == []
@@ -120,50 +122,50 @@ def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) 
     assert left_behind(partition) == []
 
 
-def n_flushes(twice: Twice, stage: str) -> int:
-    twice.as_before(stage, published=True)
-    return twice.killer.count(stage, key_of(stage))
+def n_flushes(versions: VersionsAndKiller, stage: str) -> int:
+    versions.as_before(stage, published=True)
+    return versions.killer.count(stage, key_of(stage))
 
 
 @pytest.mark.parametrize("stage", sampled(STAGES))
-def test_a_kill_here_and_there_leaves_the_old_or_the_new(twice, stage):
+def test_a_kill_here_and_there_leaves_the_old_or_the_new(versions, stage):
     """At the first flushes, in the middle, and around receipt and pointer, in turn with and without
     an old version.
     """
-    last = n_flushes(twice, stage)
+    last = n_flushes(versions, stage)
     moments = sorted({1, last // 3, last // 2, *range(last - 3, last + 1)})
     for number, kill_at in enumerate(moments):
-        assert_survives(twice, stage, kill_at, published=bool(number % 2))
-    twice.as_before(stage, published=True)
-    assert not twice.kill(stage, last + 1)
+        assert_survives(versions, stage, kill_at, published=bool(number % 2))
+    versions.as_before(stage, published=True)
+    assert not versions.kill(stage, last + 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("published", [True, False], ids=["an old version", "no version"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_kill_anywhere_leaves_the_old_or_the_new(twice, stage, published):
+def test_a_kill_anywhere_leaves_the_old_or_the_new(versions, stage, published):
     """At every flush of the stage."""
-    last = n_flushes(twice, stage)
+    last = n_flushes(versions, stage)
     for kill_at in range(1, last + 1):
-        assert_survives(twice, stage, kill_at, published=published)
+        assert_survives(versions, stage, kill_at, published=published)
     print(f"{stage}: {last} kills")
 
 
 @pytest.mark.parametrize(
     ("stage", "kill_at"), [("filtered_documents", 8), ("token_documents", 11), ("token_grid", 11)]
 )
-def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
+def test_a_machine_that_dies_again_and_again_gets_there(versions, stage, kill_at):
     """Killed at the same flush of every run: finished shards are not done again, so the runs end,
     with the same bytes.
     """
-    twice.as_before(stage, published=True)
+    versions.as_before(stage, published=True)
     n_kills = 0
-    while twice.kill(stage, kill_at):
+    while versions.kill(stage, kill_at):
         n_kills += 1
         assert n_kills < 20
     assert n_kills > 1
-    assert twice.partition(stage).require().digest == twice.new[f"{stage}/{OLD}"].digest
-    assert left_behind(twice.partition(stage)) == []
+    assert versions.partition(stage).require().digest == versions.new[f"{stage}/{OLD}"].digest
+    assert left_behind(versions.partition(stage)) == []
 
 
 TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(4) for bucket in ("head", "middle"))

@@ -18,11 +18,11 @@ from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import SNAPSHOTS
-from lc_assets_tests.dying import Dying
+from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.lost_writes import cut_power, letters
-from lc_assets_tests.twice import (
+from lc_assets_tests.two_versions import (
     TwoVersions,
-    built_twice,
+    build_two_versions,
     key_of,
     left_behind,
     read_all_of,
@@ -47,27 +47,27 @@ LETTERS = {
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory) -> TwoVersions:
-    return built_twice(tmp_path_factory.mktemp("twice"))
+def versions(tmp_path_factory) -> TwoVersions:
+    return build_two_versions(tmp_path_factory.mktemp("two-versions"))
 
 
 @pytest.fixture(scope="module")
-def dying(twice) -> Iterator[Dying]:
-    with Dying.over(twice.context) as dying:
-        yield dying
+def runner(versions) -> Iterator[KillableRunner]:
+    with KillableRunner.over(versions.context) as runner:
+        yield runner
 
 
-def n_calls(twice: TwoVersions, dying: Dying, stage: str) -> int:
-    twice.as_before(stage, published=True)
-    dying.warm(stage=stage, key=key_of(stage))
-    twice.as_before(stage, published=True)
-    ended = dying.run(stage=stage, key=key_of(stage), logged=True)
+def n_calls(versions: TwoVersions, runner: KillableRunner, stage: str) -> int:
+    versions.as_before(stage, published=True)
+    runner.warm(stage=stage, key=key_of(stage))
+    versions.as_before(stage, published=True)
+    ended = runner.run(stage=stage, key=key_of(stage), logged=True)
     assert (ended.code, ended.said) == (0, "")
     return ended.calls
 
 
-def assert_old_or_new(twice: TwoVersions, stage: str, before) -> None:
-    partition, new = twice.partition(stage), twice.newer(stage)
+def assert_old_or_new(versions: TwoVersions, stage: str, before) -> None:
+    partition, new = versions.partition(stage), versions.newer(stage)
     now = partition.current()
     assert now == before or (now is not None and (now.home, now.digest) == (new.home, new.digest))
     if now is not None:
@@ -75,42 +75,44 @@ def assert_old_or_new(twice: TwoVersions, stage: str, before) -> None:
         read_all_of(now)
 
 
-def assert_rerun_ends_well(twice: TwoVersions, stage: str) -> None:
-    partition, new = twice.partition(stage), twice.newer(stage)
-    assert twice.build(stage).digest == new.digest
+def assert_rerun_ends_well(versions: TwoVersions, stage: str) -> None:
+    partition, new = versions.partition(stage), versions.newer(stage)
+    assert versions.build(stage).digest == new.digest
     after = partition.require()
     assert (after.home, after.damage()) == (new.home, [])
     read_all_of(after)
     assert left_behind(partition) == []
 
 
-def survive(twice: TwoVersions, dying: Dying, stage: str, *, published: bool, **how) -> bool:
+def survive(
+    versions: TwoVersions, runner: KillableRunner, stage: str, *, published: bool, **how
+) -> bool:
     """Kill, look, run again, look; whether it was killed before it ended."""
-    before = twice.as_before(stage, published=published)
-    killed = dying.run(stage=stage, key=key_of(stage), **how).killed
-    assert_old_or_new(twice, stage, before)
-    assert_rerun_ends_well(twice, stage)
+    before = versions.as_before(stage, published=published)
+    killed = runner.run(stage=stage, key=key_of(stage), **how).killed
+    assert_old_or_new(versions, stage, before)
+    assert_rerun_ends_well(versions, stage)
     return killed
 
 
 def survive_twice(
-    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, again_at: int
+    versions: TwoVersions, runner: KillableRunner, stage: str, *, kill_at: int, again_at: int
 ) -> int:
     """The run that is to mend it is killed too; how many of the two were killed before they
     ended.
     """
-    before = twice.as_before(stage, published=True)
+    before = versions.as_before(stage, published=True)
     killed = [
-        dying.run(stage=stage, key=key_of(stage), kill_at=at).killed for at in (kill_at, again_at)
+        runner.run(stage=stage, key=key_of(stage), kill_at=at).killed for at in (kill_at, again_at)
     ]
-    assert_old_or_new(twice, stage, before)
-    assert_rerun_ends_well(twice, stage)
+    assert_old_or_new(versions, stage, before)
+    assert_rerun_ends_well(versions, stage)
     return sum(killed)
 
 
 def survive_power_cut(
-    twice: TwoVersions,
-    dying: Dying,
+    versions: TwoVersions,
+    runner: KillableRunner,
     stage: str,
     *,
     kill_at: int,
@@ -120,69 +122,72 @@ def survive_power_cut(
     """The same when the disk loses what no fsync had made sure of; whether it was killed, and how
     many files and names were lost.
     """
-    before = twice.as_before(stage, published=published)
-    killed = dying.run(stage=stage, key=key_of(stage), kill_at=kill_at, logged=True).killed
-    lost = cut_power(dying.log, rng=rng)
-    assert_old_or_new(twice, stage, before)
-    assert_rerun_ends_well(twice, stage)
+    before = versions.as_before(stage, published=published)
+    killed = runner.run(stage=stage, key=key_of(stage), kill_at=kill_at, logged=True).killed
+    lost = cut_power(runner.log, rng=rng)
+    assert_old_or_new(versions, stage, before)
+    assert_rerun_ends_well(versions, stage)
     return killed, sum(lost)
 
 
 def survive_beside_another(
-    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool
+    versions: TwoVersions, runner: KillableRunner, stage: str, *, kill_at: int, published: bool
 ) -> bool:
     """One run dies while another waits for its lock: that one ends, with the same bytes; whether it
     came to that.
     """
-    twice.as_before(stage, published=published)
-    ended = dying.two(kill_at=kill_at, stage=stage, key=key_of(stage))
+    versions.as_before(stage, published=published)
+    ended = runner.two(kill_at=kill_at, stage=stage, key=key_of(stage))
     if len(ended) == 1:
-        assert_rerun_ends_well(twice, stage)
+        assert_rerun_ends_well(versions, stage)
         return False
     one, two = ended
     assert one.killed
     assert (two.code, two.said) == (0, "")
-    assert twice.partition(stage).require().digest == twice.newer(stage).digest
-    assert twice.partition(stage).require().damage() == []
-    assert_rerun_ends_well(twice, stage)
+    assert versions.partition(stage).require().digest == versions.newer(stage).digest
+    assert versions.partition(stage).require().damage() == []
+    assert_rerun_ends_well(versions, stage)
     return True
 
 
 @pytest.mark.parametrize("stage", sampled(STAGES))
-def test_kills_here_and_there(twice, dying, stage):
+def test_kills_here_and_there(versions, runner, stage):
     """A sample: a call anywhere, with the power cut, and the last call of the build."""
-    rng, last = rng_for("kills here and there", seed=64, key=stage), n_calls(twice, dying, stage)
-    assert {"C", "W", "S", "R"} <= set(letters(dying.log))
-    survive_power_cut(
-        twice, dying, stage, published=True, kill_at=int(rng.integers(1, last)), rng=rng
+    rng, last = (
+        rng_for("kills here and there", seed=64, key=stage),
+        n_calls(versions, runner, stage),
     )
-    assert survive(twice, dying, stage, published=False, kill_at=last)
+    assert {"C", "W", "S", "R"} <= set(letters(runner.log))
+    survive_power_cut(
+        versions, runner, stage, published=True, kill_at=int(rng.integers(1, last)), rng=rng
+    )
+    assert survive(versions, runner, stage, published=False, kill_at=last)
 
 
 @pytest.mark.parametrize("stage", ["token_documents", "longpack_documents"])
-def test_two_runs_at_once_one_of_which_dies(twice, dying, stage):
+def test_two_runs_at_once_one_of_which_dies(versions, runner, stage):
     """The first holds the lock in the middle of its work, the second asks for it, the first dies:
     the second does the work.
     """
-    last = n_calls(twice, dying, stage)
-    assert survive_beside_another(twice, dying, stage, kill_at=last // 2, published=True)
-    assert Counter(letters(dying.log))["K"] >= 2, (
+    last = n_calls(versions, runner, stage)
+    assert survive_beside_another(versions, runner, stage, kill_at=last // 2, published=True)
+    assert Counter(letters(runner.log))["K"] >= 2, (
         "the second run never had to ask for the lock again"
     )
-    assert "R" in set(letters(dying.log)), "the second run found the work done"
+    assert "R" in set(letters(runner.log)), "the second run found the work done"
 
 
 @pytest.mark.parametrize("stage", ["filtered_documents", "token_grid"])
-def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
+def test_a_clock_that_jumps_changes_nothing(versions, runner, stage):
     """Each time it is asked, the clock is a century ahead or behind: the same bytes; and what
     stands is found to stand.
     """
     for jump in (A_CENTURY, -A_CENTURY // 4):
-        twice.as_before(stage, published=True)
-        assert dying.run(stage=stage, key=key_of(stage), jump=jump).said == ""
-        assert twice.partition(stage).require().digest == twice.newer(stage).digest
-        calls = dying.run(stage=stage, key=key_of(stage), jump=-jump, logged=True).calls
-        assert "R" not in set(letters(dying.log)), f"{calls} calls: it was built again"
+        versions.as_before(stage, published=True)
+        assert runner.run(stage=stage, key=key_of(stage), jump=jump).said == ""
+        assert versions.partition(stage).require().digest == versions.newer(stage).digest
+        calls = runner.run(stage=stage, key=key_of(stage), jump=-jump, logged=True).calls
+        assert "R" not in set(letters(runner.log)), f"{calls} calls: it was built again"
 
 
 def calls_in_turn(last: int) -> list[tuple[int, bool]]:
@@ -198,23 +203,23 @@ def calls_in_turn(last: int) -> list[tuple[int, bool]]:
 
 
 def assert_the_clock_does_not_matter(
-    twice: TwoVersions, dying: Dying, stage: str, shift: int
+    versions: TwoVersions, runner: KillableRunner, stage: str, shift: int
 ) -> None:
     """Built ten years from now, or ago: the same bytes; the plan, by the true clock, is current;
     nor is it built again by the wrong one.
     """
-    twice.as_before(stage, published=True)
-    ended = dying.run(stage=stage, key=key_of(stage), shift=shift)
+    versions.as_before(stage, published=True)
+    ended = runner.run(stage=stage, key=key_of(stage), shift=shift)
     assert (ended.code, ended.said) == (0, "")
     assert abs(ended.clock - time.time() - shift) < 3600
-    assert twice.partition(stage).require().digest == twice.newer(stage).digest
+    assert versions.partition(stage).require().digest == versions.newer(stage).digest
     made = {
         found.name: found.status
-        for found in plan(twice.context.lake, twice.context.recipe, SNAPSHOTS)
+        for found in plan(versions.context.lake, versions.context.recipe, SNAPSHOTS)
     }
     assert made[f"{stage}/{key_of(stage)}"] == "current"
-    again = dying.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)
-    assert "R" not in set(letters(dying.log)), f"{again.calls} calls: it was built again"
+    again = runner.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)
+    assert "R" not in set(letters(runner.log)), f"{again.calls} calls: it was built again"
 
 
 @pytest.mark.parametrize(
@@ -226,46 +231,50 @@ def assert_the_clock_does_not_matter(
         ("snapshot_withdrawals", -TEN_YEARS),
     ],
 )
-def test_a_clock_that_is_wrong_by_years_changes_nothing(twice, dying, stage, shift):
-    assert_the_clock_does_not_matter(twice, dying, stage, shift)
+def test_a_clock_that_is_wrong_by_years_changes_nothing(versions, runner, stage, shift):
+    assert_the_clock_does_not_matter(versions, runner, stage, shift)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shift", [TEN_YEARS, -TEN_YEARS], ids=["ahead", "behind"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_no_clock_changes_anything_in_any_stage(twice, dying, stage, shift):
-    assert_the_clock_does_not_matter(twice, dying, stage, shift)
+def test_no_clock_changes_anything_in_any_stage(versions, runner, stage, shift):
+    assert_the_clock_does_not_matter(versions, runner, stage, shift)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_campaign_of_kills(twice, dying, stage):
+def test_a_campaign_of_kills(versions, runner, stage):
     """Calls in turn; then power cuts, moments, runs beside others, and reruns that die too. Prints
     what was killed, as a row of a table.
     """
-    rng, last = rng_for("a campaign of kills", seed=64, key=stage), n_calls(twice, dying, stage)
-    kinds = Counter(LETTERS[letter] for letter in letters(dying.log) if letter in LETTERS)
-    seconds, tried, in_turn = seconds_of(twice, dying, stage), Counter[str](), calls_in_turn(last)
+    rng, last = rng_for("a campaign of kills", seed=64, key=stage), n_calls(versions, runner, stage)
+    kinds = Counter(LETTERS[letter] for letter in letters(runner.log) if letter in LETTERS)
+    seconds, tried, in_turn = (
+        seconds_of(versions, runner, stage),
+        Counter[str](),
+        calls_in_turn(last),
+    )
     for kill_at, published in in_turn:
-        tried["at a call"] += survive(twice, dying, stage, kill_at=kill_at, published=published)
+        tried["at a call"] += survive(versions, runner, stage, kill_at=kill_at, published=published)
     for number in range(3 * KILLS // 4 - len(in_turn)):
         kill_at = int(rng.integers(1, last + 1))
         killed, lost = survive_power_cut(
-            twice, dying, stage, kill_at=kill_at, published=bool(number % 2), rng=rng
+            versions, runner, stage, kill_at=kill_at, published=bool(number % 2), rng=rng
         )
         tried["with a power cut"] += killed
         tried["lost"] += lost
     for number in range(KILLS // 12):
         kill_at, again_at = (int(at) for at in rng.integers(1, last + 1, size=2))
         tried["at a moment"] += survive(
-            twice, dying, stage, after=float(rng.random() * seconds), published=bool(number % 2)
+            versions, runner, stage, after=float(rng.random() * seconds), published=bool(number % 2)
         )
         tried["beside another"] += survive_beside_another(
-            twice, dying, stage, kill_at=kill_at, published=bool(number % 2)
+            versions, runner, stage, kill_at=kill_at, published=bool(number % 2)
         )
         tried["and its rerun"] += survive_twice(
-            twice, dying, stage, kill_at=kill_at, again_at=again_at
+            versions, runner, stage, kill_at=kill_at, again_at=again_at
         )
     n_kills = sum(tried.values()) - tried["lost"]
     row = [f"`{stage}`", last, *(tried[what] for what in COLUMNS), n_kills]
@@ -273,30 +282,30 @@ def test_a_campaign_of_kills(twice, dying, stage):
     assert n_kills >= 0.9 * KILLS
 
 
-def seconds_of(twice: TwoVersions, dying: Dying, stage: str) -> float:
+def seconds_of(versions: TwoVersions, runner: KillableRunner, stage: str) -> float:
     """How long a build takes that nobody kills."""
-    twice.as_before(stage, published=True)
+    versions.as_before(stage, published=True)
     began = time.monotonic()
-    dying.run(stage=stage, key=key_of(stage))
+    runner.run(stage=stage, key=key_of(stage))
     return time.monotonic() - began
 
 
-def test_the_harness_finds_a_pointer_that_was_not_flushed(twice, dying):
+def test_the_harness_finds_a_pointer_that_was_not_flushed(versions, runner):
     """What the power cut model is worth: without any fsync, some cut leaves a version that is
     damaged, or a pointer to none.
     """
     stage, rng, found = "token_documents", rng_for("no flush", seed=1, key="x"), 0
     for _ in range(6):
-        twice.as_before(stage, published=True)
-        dying.run(stage=stage, key=key_of(stage), logged=True)
-        dying.log.write_text(
+        versions.as_before(stage, published=True)
+        runner.run(stage=stage, key=key_of(stage), logged=True)
+        runner.log.write_text(
             "".join(
-                line for line in dying.log.read_text().splitlines(keepends=True) if line[0] != "S"
+                line for line in runner.log.read_text().splitlines(keepends=True) if line[0] != "S"
             )
         )
-        cut_power(dying.log, rng=rng)
+        cut_power(runner.log, rng=rng)
         try:
-            now = twice.partition(stage).current()
+            now = versions.partition(stage).current()
             found += now is not None and now.damage() != []
         except (NotPublished, CorruptFile):
             found += 1

@@ -14,7 +14,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.randomness import rng_for
-from lc_assets_tests.dying import Dying
+from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.lost_writes import cut_power
 
 KILLS = 10
@@ -33,8 +33,8 @@ def corpus(folder: Path, words: str) -> Path:
 class Place:
     """A data set's place, an old content and a new one."""
 
-    def __init__(self, folder: Path, dying: Dying) -> None:
-        self.dying, self.prefix = dying, folder / "out" / "mine"
+    def __init__(self, folder: Path, runner: KillableRunner) -> None:
+        self.runner, self.prefix = runner, folder / "out" / "mine"
         self.old, self.new = (
             corpus(folder / "old", "an old text"),
             corpus(folder / "new", "a newer one of other words"),
@@ -45,7 +45,7 @@ class Place:
             self.whole[source] = self.bytes()
 
     def write(self, source: Path, **how):
-        return self.dying.run(source=str(source), prefix=str(self.prefix), **how)
+        return self.runner.run(source=str(source), prefix=str(self.prefix), **how)
 
     def bytes(self) -> tuple[bytes, ...]:
         return tuple(path(self.prefix).read_bytes() for path in (bin_path, idx_path))
@@ -59,7 +59,7 @@ class Place:
             assert self.write(self.old).code == 0
         ended = self.write(self.new, kill_at=kill_at, logged=True)
         if cut:
-            cut_power(self.dying.log, rng=rng)
+            cut_power(self.runner.log, rng=rng)
         if idx_path(self.prefix).is_file() and bin_path(self.prefix).is_file():
             assert self.bytes() in self.whole.values()
             assert len(MegatronReader(self.prefix)) == 15
@@ -80,12 +80,12 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("megatron")
-    with Dying(folder / "out", {}) as dying:
-        yield Place(folder, dying)
+    with KillableRunner(folder / "out", {}) as runner:
+        yield Place(folder, runner)
 
 
 def n_calls(place: Place) -> int:
-    place.dying.warm(source=str(place.new), prefix=str(place.prefix))
+    place.runner.warm(source=str(place.new), prefix=str(place.prefix))
     shutil.rmtree(place.prefix.parent)
     return place.write(place.new).calls
 
@@ -111,11 +111,11 @@ def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
     """
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    ended = place.dying.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
+    ended = place.runner.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
     if kill_at % 2:
-        cut_power(place.dying.log, rng=rng)
+        cut_power(place.runner.log, rng=rng)
     assert all(len(MegatronReader(path.with_suffix(""))) == 5 for path in out.glob("[!.]*.idx"))
-    assert place.dying.run(source=str(place.old), folder=str(out)).said == ""
+    assert place.runner.run(source=str(place.old), folder=str(out)).said == ""
     return ended.killed
 
 
@@ -136,7 +136,7 @@ def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], i
         assert survive_parts(place, out, kill_at, rng)
         assert files_in(out) == wanted
 
-    return assert_survived, place.dying.run(source=str(place.old), folder=str(out)).calls
+    return assert_survived, place.runner.run(source=str(place.old), folder=str(out)).calls
 
 
 def files_in(folder: Path) -> dict[Path, bytes]:

@@ -1,5 +1,5 @@
-"""A lake in which everything was built twice, over one upstream and over another, so that a place
-has an old and a new version.
+"""A lake built over one upstream and then over another, so that each partition has an old and a new
+version.
 """
 
 import shutil
@@ -32,9 +32,7 @@ from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, 
 
 OLD = SNAPSHOTS[0]
 SAMPLE = ("raw_snapshot", "filtered_documents", "token_grid", "longcrawl", "blended_mix")
-"""Stages that stand for all in the plain test run: one file, shards, arrays, all snapshots, a
-mix.
-"""
+"""Stages that the default test run samples: one file, shards, arrays, all snapshots, a mix."""
 MIX = "one-sided"
 
 
@@ -52,26 +50,25 @@ def key_of(stage: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TwoVersions:
-    """The workshop over the newer upstream, and both versions of every partition by name."""
+    """The build context over the newer upstream, and both versions of every partition by name."""
 
     context: BuildContext
     old: dict[str, Published]
     new: dict[str, Published]
 
     def partition(self, stage: str) -> Partition:
-        """Where the partition of a stage lies."""
+        """Return the partition of a stage that tests rebuild."""
         return self.context.lake.partition(stage, key_of(stage))
 
     def newer(self, stage: str) -> Published:
-        """What a build is to end with."""
+        """Return the version that a build must publish."""
         return self.new[f"{stage}/{key_of(stage)}"]
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
-        """Put a place back to before its new version was begun: with the old one published, or with
-        none.
+        """Reset a partition to its state before the new version: the old one published, or none.
 
-        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are
-        one version: then with none.
+        A stage that does not depend on the upstream, such as an empty list of withdrawals, has the
+        same version twice; then none is published.
         """
         partition, name = self.partition(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].home, ignore_errors=True)
@@ -82,12 +79,12 @@ class TwoVersions:
         return partition.current()
 
     def build(self, stage: str) -> Published:
-        """Build the partition here, to its end."""
+        """Build the partition in this process."""
         return stage_named(stage).build(self.context, key_of(stage)).published
 
 
 def all_wanted(folder: Path, upstream: Path) -> BuildContext:
-    """A workshop whose recipe asks for every stage there is."""
+    """Return a build context whose recipe enables every stage."""
     settings = {
         "longpack_documents": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
         "referral_report": ReferralReportSettings(wanted=True),
@@ -98,7 +95,7 @@ def all_wanted(folder: Path, upstream: Path) -> BuildContext:
     return context
 
 
-def built_twice(folder: Path) -> TwoVersions:
+def build_two_versions(folder: Path) -> TwoVersions:
     """Build everything over an old and a new upstream."""
     context = all_wanted(folder, tiny_upstream(folder / "old", seed=1))
     old = build_all(context)
@@ -113,7 +110,7 @@ def built_twice(folder: Path) -> TwoVersions:
 
 
 def read_all_of(published: Published) -> None:
-    """Open and read what a version holds, as its users do."""
+    """Open and read a version's files through the public readers."""
     match published.receipt.fingerprint.stage:
         case "raw_snapshot":
             assert len(read_manifest(published)) == 3
@@ -161,5 +158,5 @@ def read_all_of(published: Published) -> None:
 
 
 def left_behind(partition: Partition) -> list[Path]:
-    """Drafts and workings anywhere in a place."""
+    """Return the staging and scratch folders that a partition still holds."""
     return [*partition.folder.rglob(".staging-*"), *partition.folder.rglob(".scratch")]

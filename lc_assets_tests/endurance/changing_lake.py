@@ -1,8 +1,7 @@
-"""A lake that is lived in: snapshots come, settings change, documents are withdrawn, runs die, and
-other processes take over.
+"""A lake under random operations: new snapshots, changed settings, withdrawals, killed runs, pruning,
+and restarts.
 
-Here: what may happen, drawn by a generator. Not here: for how long, and what it costs
-    (`lc_assets_tests.endurance.test_soak`).
+`lc_assets_tests.endurance.test_soak` runs it for half an hour and measures it.
 """
 
 import json
@@ -25,19 +24,19 @@ from lc_assets.build.stage import (
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases.pruning import carry_out, plan_pruning
 from lc_assets_tests.builders import TAGS, build_all, recipe_file
-from lc_assets_tests.dying import Dying
-from lc_assets_tests.endurance.taking_over import loader_of, rest_of
+from lc_assets_tests.endurance.resuming import loader_of, rest_of
+from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.withdrawing import OLD, id_of
 
 SNAPSHOTS = ("2023-06", "2023-14", "2023-23", "2023-40")
 
 
 @dataclass(slots=True)
-class House:
-    """A lake and what happens to it, chosen by ``rng``."""
+class ChangingLake:
+    """A lake and the operations on it, chosen by ``rng``."""
 
     context: BuildContext
-    dying: Dying
+    runner: KillableRunner
     rng: np.random.Generator
     n_snapshots: int = 1
     withdrawn: list[str] = field(default_factory=list)
@@ -45,12 +44,12 @@ class House:
 
     @property
     def snapshots(self) -> tuple[str, ...]:
-        """Those that have come."""
+        """Snapshots added so far."""
         return SNAPSHOTS[: self.n_snapshots]
 
-    def live(self) -> None:
-        """One thing happens, then everything is built and must stand."""
-        things = [
+    def step(self) -> None:
+        """Carry out one operation, then build everything and train."""
+        operations = [
             self.a_snapshot,
             self.settings,
             self.a_withdrawal,
@@ -59,14 +58,14 @@ class House:
             self.pruning,
             self.a_restart,
         ]
-        happening: Callable[[], None] = self.rng.choice(things)  # type: ignore[arg-type]
-        happening()
-        self.done[happening.__name__] += 1
+        operation: Callable[[], None] = self.rng.choice(operations)  # type: ignore[arg-type]
+        operation()
+        self.done[operation.__name__] += 1
         self.build()
         self.train()
 
     def build(self) -> dict[str, Built]:
-        """Build what is not current; then all of it is."""
+        """Build everything; then the planner must call all of it current."""
         built = build_all(self.context, self.snapshots)
         assert {
             made.status for made in plan(self.context.lake, self.context.recipe, self.snapshots)
@@ -74,7 +73,7 @@ class House:
         return built
 
     def a_snapshot(self) -> None:
-        """One more; after the last, a new lake is begun."""
+        """Add a snapshot; after the last one, begin a new lake."""
         self.n_snapshots += 1
         if self.n_snapshots > len(SNAPSHOTS):
             shutil.rmtree(self.context.lake.root)
@@ -82,7 +81,7 @@ class House:
             self._write_list()
 
     def settings(self) -> None:
-        """Another limit for the filter, from which nearly everything follows."""
+        """Change a limit of the filter, which makes nearly everything stale."""
         filtering = msgspec.structs.replace(
             self.context.recipe.filtered_documents, min_words=int(self.rng.integers(40, 60))
         )
@@ -92,7 +91,7 @@ class House:
         )
 
     def a_withdrawal(self) -> None:
-        """Of one document."""
+        """Withdraw one document."""
         tag = TAGS[int(self.rng.integers(len(TAGS)))]
         self.withdrawn.append(id_of(OLD, int(self.rng.integers(4)), tag))
         self._write_list()
@@ -104,38 +103,36 @@ class House:
         )
 
     def a_kill(self) -> None:
-        """A run in another process dies at some call; what it left is there when the next one
-        comes.
-        """
+        """Kill a run in another process at a random call, and leave its files for the next run."""
         self.settings()
-        recipe_file(self.context.lake.root.parent / "dying.toml", self.context.recipe)
+        recipe_file(self.context.lake.root.parent / "killed.toml", self.context.recipe)
         stage = str(self.rng.choice(["filtered_documents", "document_keys", "document_signatures"]))
-        self.done["killed"] += self.dying.run(
+        self.done["killed"] += self.runner.run(
             stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))
         ).killed
 
     def pruning(self) -> None:
-        """What nothing refers to goes."""
+        """Prune what nothing refers to."""
         carry_out(self.context.lake, plan_pruning(self.context.lake))
 
     def a_restart(self) -> None:
-        """A fresh process goes on: with the training where this one stopped, then with the
-        building, of which this one finds all done.
+        """Continue in a fresh process: training from this process's state, then building, after which
+        this process must find everything built.
         """
         loader, stop = loader_of(self.context.lake.root), 2
         for _ in zip(range(stop), loader, strict=False):
             pass
         state = loader.state_dict()
         self.settings()
-        said = taken_over(self.context, self.snapshots, state)
+        said = resumed(self.context, self.snapshots, state)
         loader.load_state_dict(state)
         assert rest_of(loader) == said["rest"]
         assert said["imported"] == []
         assert all(found.reused for found in self.build().values())
-        self.dying.restart()
+        self.runner.restart()
 
     def train(self) -> None:
-        """Some steps, a restart, and the rest: as one pass gives them."""
+        """Train some steps, restart, and train the rest; the batches must be those of one pass."""
         loader, resumed = (loader_of(self.context.lake.root, prefetch=n) for n in (2, 0))
         stop = int(self.rng.integers(1, len(loader)))
         for _ in zip(range(stop), loader, strict=False):
@@ -149,20 +146,20 @@ class House:
         self.done["steps trained"] += stop + len(rest)
 
 
-def taken_over(
+def resumed(
     context: BuildContext, snapshots: tuple[str, ...], state: dict[str, Any]
 ) -> dict[str, Any]:
-    """What a fresh process says that trains to the end and builds everything: see
-    `lc_assets_tests.endurance.taking_over`.
+    """Return what a fresh process reports that trains to the end and builds everything: see
+    `lc_assets_tests.endurance.resuming`.
     """
-    recipe = recipe_file(context.lake.root.parent / "taken-over.toml", context.recipe)
+    recipe = recipe_file(context.lake.root.parent / "resuming.toml", context.recipe)
     work = {
         "lake": str(context.lake.root),
         "upstream": context.upstream.root,
         "crawl": context.crawl.root if context.crawl else None,
     }
     asked = json.dumps(work | {"recipe": str(recipe), "snapshots": snapshots, "state": state})
-    command = [sys.executable, "-m", "lc_assets_tests.endurance.taking_over"]
+    command = [sys.executable, "-m", "lc_assets_tests.endurance.resuming"]
     ended = subprocess.run(
         command,
         check=True,

@@ -1,8 +1,6 @@
-"""A process that goes on where another one stopped: with its training, from the position it is
-told, then with the building.
+"""A process that resumes training at a given position, then builds.
 
-Reads what to do from standard input, as JSON; writes what it did. Imports nothing of what trainers
-bring along.
+It reads its work from standard input as JSON and writes what it did. It imports no training library.
 """
 
 import hashlib
@@ -23,12 +21,12 @@ TRAINERS = ("torch", "tensorflow", "jax")
 
 
 def loader_of(lake: Path, prefetch: int = 0) -> GridLoader:
-    """The loader that every process trains with."""
+    """Return the loader that every process trains with."""
     return GridLoader(open_rows(lake), batch_rows=2, context_tokens=32, prefetch=prefetch)
 
 
 def rest_of(loader: GridLoader) -> str:
-    """The digest of all that a loader still gives."""
+    """Return the digest of all remaining batches of a loader."""
     found = hashlib.sha256()
     for batch in loader:
         found.update(batch.text.tobytes() + batch.targets.tobytes())

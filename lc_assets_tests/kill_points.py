@@ -1,11 +1,10 @@
-"""Killing work with SIGKILL at any call that changes a file, or at any moment; and a clock that
-jumps.
+"""Kill a run with SIGKILL at any call that changes a file or at any moment, or shift its clock.
 
-A small library (``kill_points.c``, made by the machine's C compiler) is preloaded into one process
-that imports everything once and forks for each run. It counts every create, write, truncation,
-fsync, rename, link, unlink, mkdir and rmdir below one folder, whoever makes it: Python, pyarrow,
-zarr. A write is torn in half before the kill. What was done is logged, so that
-`lc_assets_tests.lost_writes` can take back what no fsync had made sure of.
+A small library (``kill_points.c``, compiled by the machine's C compiler) is preloaded into one
+process that imports everything once and forks for each run. It counts every create, write,
+truncation, fsync, rename, link, unlink, mkdir and rmdir below one folder, from Python, pyarrow and
+zarr alike. At the chosen call, half of a write is done before the kill. Calls are logged, so that
+`lc_assets_tests.lost_writes` can undo those that no fsync had made durable.
 """
 
 import functools
@@ -46,8 +45,8 @@ points = ctypes.CDLL(None)
 
 def build(lake, upstream, crawl, recipe, stage, key):
     places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
-    stage_named(stage).build(workshop, key)
+    context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
+    stage_named(stage).build(context, key)
 
 def write(source, prefix):
     write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())
@@ -112,13 +111,13 @@ for line in sys.stdin:
         print("warm", flush=True)
     else:
         print(json.dumps(answers_of(asked)), flush=True)
-os._exit(0)  # what is frozen would be said to leak
+os._exit(0)  # frozen objects would be reported as leaks
 """
 
 
 @functools.cache
 def kill_points() -> Path:
-    """The library, compiled; the test is skipped where there is no compiler."""
+    """Compile the library; skip the test where there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs a C compiler and Linux")
@@ -134,8 +133,8 @@ def kill_points() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our
-    error, "" for none; its clock.
+    """How a run ended: its exit code (-9 when killed), the number of its calls, the name of the
+    package's error ("" for none), and its clock.
     """
 
     code: int
@@ -149,12 +148,12 @@ class Ended:
         return self.code == -9
 
 
-class Dying:
-    """Does work in processes of its own that die when they are told to; a context manager.
+class KillableRunner:
+    """Runs work in forked processes that can be killed at a chosen call; a context manager.
 
     Attributes:
-        log: what the last run did, line by line, when it was asked to write that down.
-        journal: where that run kept what it removed.
+        log: calls of the last run, one a line, if it ran with ``logged=True``.
+        journal: where that run kept copies of what it removed.
     """
 
     def __init__(
@@ -169,8 +168,8 @@ class Dying:
 
     @classmethod
     def over(cls, context: BuildContext) -> Self:
-        """To build partitions of a workshop, whose lake is a folder."""
-        path = recipe_file(context.lake.root.parent / "dying.toml", context.recipe)
+        """Return a runner that builds partitions of a context, whose lake is a folder."""
+        path = recipe_file(context.lake.root.parent / "killed.toml", context.recipe)
         crawl = context.crawl.root if context.crawl else ""
         return cls(
             context.lake.root,
@@ -189,13 +188,13 @@ class Dying:
         self._process.communicate()
 
     def restart(self) -> None:
-        """End the process that forks, and begin another."""
+        """End the process that forks, and start another."""
         self._process.communicate()
         self._process = _forking()
 
     def warm(self, **work: str) -> None:
-        """Do some work in the process that forks, so that none of its forks has to import, load or
-        compile what it takes.
+        """Run some work in the process that forks, so that its forks need not import, load or
+        compile anything.
         """
         print(json.dumps({"warm": self._work | work}), file=self._stdin, flush=True)
         assert self._stdout.readline() == "warm\n"
@@ -210,14 +209,14 @@ class Dying:
         shift: int = 0,
         **work: str,
     ) -> Ended:
-        """Do some work in a process.
+        """Run some work in a process.
 
         Args:
-            kill_at: die at this call; 0 for never.
-            after: be killed after so many seconds.
-            logged: write down what is done.
-            jump: seconds that the clock jumps ahead and back.
-            shift: seconds that it is ahead.
+            kill_at: kill it at this call; 0 for never.
+            after: kill it after so many seconds.
+            logged: log its calls.
+            jump: seconds by which the clock jumps ahead and back.
+            shift: seconds by which the clock is ahead.
             work: what to build.
         """
         return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[
@@ -225,10 +224,10 @@ class Dying:
         ]
 
     def two(self, *, kill_at: int, **work: str) -> list[Ended]:
-        """Two runs of the same work at once: the first is held at a call until the second asks for
-        the lock, and dies there.
+        """Run the same work twice at once: the first run stops at a call until the second waits for
+        the lock, and is then killed.
 
-        There is only one answer when the first one did not come to that call.
+        Returns one result if the first run never reached that call.
         """
         self.log.unlink(missing_ok=True)
         return self._ask(
@@ -236,14 +235,12 @@ class Dying:
         )
 
     def begin(self, *, environment: Mapping[str, str], **work: str) -> int:
-        """Begin some work; return its process, to be killed by somebody else; `wait` says how it
-        ended.
-        """
+        """Start some work and return its process id, for the caller to kill; then call `wait`."""
         (pid,) = self._send([self._run(0, work, environment=environment)], None)
         return pid
 
     def wait(self) -> Ended:
-        """How what was begun ended."""
+        """Wait for the work that `begin` started; return how it ended."""
         (ended,) = json.loads(self._stdout.readline())
         return Ended(**ended)
 
