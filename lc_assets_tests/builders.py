@@ -1,5 +1,5 @@
-"""Build small, complete inputs for tests: an upstream in RedPajama-V2's layout, a build context over
-it, and a lake.
+"""Build small, complete inputs for tests: an upstream in RedPajama-V2's layout, a build context,
+and a lake.
 
 Everything is made up, deterministic, and small enough that the whole chain takes well under a
 second. Words are common English ones, each one GPT-2 token after a space, so a document of n words

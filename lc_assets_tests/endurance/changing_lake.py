@@ -1,5 +1,5 @@
-"""A lake under random operations: new snapshots, changed settings, withdrawals, killed runs, pruning,
-and restarts.
+"""A lake under random operations: new snapshots, changed settings, withdrawals, killed runs,
+pruning and restarts.
 
 `lc_assets_tests.endurance.test_soak` runs it for half an hour and measures it.
 """
@@ -116,8 +116,8 @@ class ChangingLake:
         carry_out(self.context.lake, plan_pruning(self.context.lake))
 
     def a_restart(self) -> None:
-        """Continue in a fresh process: training from this process's state, then building, after which
-        this process must find everything built.
+        """Continue in a fresh process: training from this process's state, then building; this
+        process must then find everything built.
         """
         loader, stop = loader_of(self.context.lake.root), 2
         for _ in zip(range(stop), loader, strict=False):

@@ -1,6 +1,7 @@
 """A process that resumes training at a given position, then builds.
 
-It reads its work from standard input as JSON and writes what it did. It imports no training library.
+It reads its work from standard input as JSON and writes what it did, without importing any training
+library.
 """
 
 import hashlib

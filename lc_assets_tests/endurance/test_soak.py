@@ -1,9 +1,9 @@
-"""Half an hour of random operations on a lake: new snapshots, changed settings, withdrawals, training,
-killed runs.
+"""Half an hour of random operations on a lake: new snapshots, changed settings, withdrawals,
+training, killed runs.
 
 ``LC_SOAK_SECONDS`` sets the duration (1,800). Memory, file handles and threads of this process are
-recorded throughout. They must be flat after the warm-up: over the second half their slope may add at
-most `MOST_GROWTH`.
+recorded throughout. They must be flat after the warm-up: over the second half their slope may add
+at most `MOST_GROWTH`.
 """
 
 import ctypes
@@ -60,7 +60,7 @@ def slope(seconds: Sequence[float], values: Sequence[float]) -> float:
 
 
 def growth(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """Return what the slope adds over the second half of the time, as a fraction of its median."""
+    """Return what the slope adds over the second half of the time, relative to its median."""
     half = len(seconds) // 2
     late, found = seconds[half:], values[half:]
     return slope(late, found) * (late[-1] - late[0]) / float(np.median(found))
