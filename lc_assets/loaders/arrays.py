@@ -18,10 +18,8 @@ import numpy as np
 
 from lc_assets.formats.arrays.chunks import ALL, ChunkedArray, TokenArray, copy_out, n_chunks, span
 from lc_assets.formats.arrays.files import Files
-from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.arrays.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.arrays.riffled import RiffledReader, Rows
 from lc_assets.loaders.cache import ChunkCache
@@ -38,7 +36,7 @@ __all__ = [
     "span",
 ]
 
-METADATA_FILES = (GRID_METADATA, FLAT_METADATA)
+METADATA_FILES = (GridReader.METADATA, FlatReader.METADATA)
 """Names of the metadata file of a token grid and of the flat layout."""
 
 
@@ -97,8 +95,14 @@ def array_reader(path: Path, kind: str | None = None, files: Files | None = None
         CorruptFile: if its metadata is invalid.
     """
     if kind is None:
-        kind = FLAT_METADATA if (path / FLAT_METADATA).is_file() else GRID_METADATA
-    return FlatReader(path, files=files) if kind == FLAT_METADATA else GridReader(path, files=files)
+        kind = (
+            FlatReader.METADATA if (path / FlatReader.METADATA).is_file() else GridReader.METADATA
+        )
+    return (
+        FlatReader(path, files=files)
+        if kind == FlatReader.METADATA
+        else GridReader(path, files=files)
+    )
 
 
 class ZarrRows:

@@ -12,7 +12,6 @@ from numcodecs.zstd import Zstd
 
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import IDENTITY, TOKENIZED, read_table, write_table
-from lc_assets.formats.arrays.chunks import RowBlock
 from lc_assets.formats.arrays.grid import GridReader, create_grid
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.idx import idx_bytes
@@ -62,7 +61,7 @@ def band(rows, tmp_path_factory):
         tokens=folder,
         folder=folder,
         split="train",
-        block=RowBlock(0, N_ROWS),
+        block=range(N_ROWS),
         row_tokens=ROW_TOKENS,
         n_ids=GPT2_VOCAB_SIZE,
     )

@@ -17,10 +17,15 @@ from numcodecs.zstd import Zstd
 from zarr.codecs import ZstdCodec
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.arrays.chunks import RowBlock
-from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid import (
+    GridReader,
+    create_grid,
+    encode_shard,
+    frame_content_bytes,
+    plan_bands,
+    write_band,
+)
 from lc_assets.formats.arrays.grid_layout import GridLayout
-from lc_assets.formats.arrays.shard import encode_shard, frame_content_bytes
 from lc_assets_tests.grid_builders import ids, write_grid
 
 ABSENT = 2**64 - 1
@@ -115,7 +120,7 @@ def test_arrays_of_the_first_version_are_read(tmp_path):
     assert sorted(
         file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()
     ) == ["c/0/0", "c/0/1", "zarr.json"]
-    write_band(path, RowBlock(0, 70), rows)
+    write_band(path, range(70), rows)
     np.testing.assert_array_equal(GridReader(path).read(), rows)
 
 
@@ -216,8 +221,8 @@ def test_chunks_shrink_with_the_array(n_rows, row_tokens, shard, inner):
     """Shards of 2,048 × 65,536 and inner chunks of 64 × 1,024, and no more than a small array
     needs.
     """
-    shards = GridLayout(n_rows, row_tokens, 50_257).shards
-    assert (shards.shard, shards.inner) == (shard, inner)
+    layout = GridLayout(n_rows, row_tokens, 50_257)
+    assert (layout.shard, layout.inner) == (shard, inner)
 
 
 def test_zero_rows_are_a_grid(tmp_path):
@@ -280,7 +285,7 @@ def test_rows_that_do_not_fit_are_refused(tmp_path, rows, says):
     layout = GridLayout(20, 30, 50_257, shard_rows=8)
     create_grid(tmp_path / "a.zarr", layout)
     with pytest.raises(BadInput, match=says):
-        write_band(tmp_path / "a.zarr", RowBlock(8, 16), rows)
+        write_band(tmp_path / "a.zarr", range(8, 16), rows)
     assert not (tmp_path / "a.zarr/c").exists()
 
 
@@ -291,7 +296,7 @@ def test_a_band_shares_no_file_with_another(tmp_path, start, stop):
     """
     create_grid(tmp_path / "a.zarr", GridLayout(20, 30, 50_257, shard_rows=8))
     with pytest.raises(BadInput, match="are no band of 20 rows"):
-        write_band(tmp_path / "a.zarr", RowBlock(start, stop), ids(stop - start, 30))
+        write_band(tmp_path / "a.zarr", range(start, stop), ids(stop - start, 30))
 
 
 @pytest.fixture
@@ -368,9 +373,7 @@ def test_a_flipped_byte_never_changes_a_token(tmp_path_factory, at, value):
     """Whichever byte of a shard is damaged, the rows read back are the same or refused."""
     rows = ids(16, 20)
     layout = GridLayout(16, 20, 50_257)
-    content = bytearray(
-        b"".join(encode_shard(rows.astype(np.uint16), layout.shards, fill=layout.fill))
-    )
+    content = bytearray(b"".join(encode_shard(rows.astype(np.uint16), layout)))
     content[at % len(content)] ^= value
     path = tmp_path_factory.getbasetemp() / "flipped.zarr"
     create_grid(path, layout)
@@ -439,7 +442,7 @@ def test_an_id_outside_the_vocabulary_is_damage(tmp_path):
     create_grid(tmp_path / "a.zarr", layout)
     (tmp_path / "a.zarr/c/0").mkdir(parents=True)
     (tmp_path / "a.zarr/c/0/0").write_bytes(
-        b"".join(encode_shard(np.full((4, 8), 100, np.uint16), layout.shards, fill=layout.fill))
+        b"".join(encode_shard(np.full((4, 8), 100, np.uint16), layout))
     )
     with pytest.raises(
         CorruptFile, match=r"c/0/0: inner chunk \(0, 0\) holds id 100: the vocabulary has 100 ids"

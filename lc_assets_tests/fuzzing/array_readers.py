@@ -11,7 +11,6 @@ import pyarrow as pa
 from lc_assets.build.tables import ROWS as ROWS_TABLE
 from lc_assets.build.tables import count_lines, read_lines, read_schema, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.chunks import RowBlock
 from lc_assets.formats.arrays.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
 from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
@@ -43,8 +42,8 @@ ROWS = np.arange(5 * 48, dtype=np.uint16).reshape(5, 48) % 200
 def make_grid(folder: Path) -> None:
     layout = GridLayout(5, 48, 200, shard_rows=4, shard_tokens=32, inner_rows=2, inner_tokens=16)
     create_grid(folder, layout)
-    write_band(folder, RowBlock(0, 4), ROWS[:4])
-    write_band(folder, RowBlock(4, 5), ROWS[4:])
+    write_band(folder, range(4), ROWS[:4])
+    write_band(folder, range(4, 5), ROWS[4:])
 
 
 def read_grid(folder: Path) -> Any:
@@ -62,8 +61,8 @@ def read_grid(folder: Path) -> Any:
 def make_flat(codec: Any) -> Any:
     def make(folder: Path) -> None:
         create_flat(folder, 5, 48, chunk=(4, 32), codec=codec, vocab_size=200)
-        write_flat_band(folder, RowBlock(0, 4), ROWS[:4])
-        write_flat_band(folder, RowBlock(4, 5), ROWS[4:])
+        write_flat_band(folder, range(4), ROWS[:4])
+        write_flat_band(folder, range(4, 5), ROWS[4:])
 
     return make
 

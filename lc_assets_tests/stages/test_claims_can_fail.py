@@ -199,12 +199,11 @@ def swap_two_places(check_input: CheckInput) -> CheckInput:
 
 def flip_a_flat_row(check_input: CheckInput) -> CheckInput:
     """Write the first band again with two rows exchanged."""
-    from lc_assets.formats.arrays.chunks import RowBlock
     from lc_assets.formats.arrays.flat import FlatReader, write_flat_band
 
     reader = FlatReader(check_input.folder / "train.zarr")
     rows = reader.read(slice(0, reader.n_rows), slice(0, reader.row_tokens))
-    write_flat_band(reader.path, RowBlock(0, reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
+    write_flat_band(reader.path, range(reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
     return check_input
 
 
@@ -352,13 +351,12 @@ def join_two_documents(check_input: CheckInput) -> CheckInput:
 
 def swap_two_packed_rows(check_input: CheckInput) -> CheckInput:
     """Write the rows again, the first two exchanged."""
-    from lc_assets.formats.arrays.chunks import RowBlock
     from lc_assets.formats.arrays.grid import GridReader, write_band
 
     rows = GridReader(check_input.folder / "train.zarr").read()
     write_band(
         check_input.folder / "train.zarr",
-        RowBlock(0, len(rows)),
+        range(len(rows)),
         rows[[1, 0, *range(2, len(rows))]],
     )
     return check_input
@@ -366,12 +364,11 @@ def swap_two_packed_rows(check_input: CheckInput) -> CheckInput:
 
 def fill_up_with_another_token(check_input: CheckInput) -> CheckInput:
     """Write the rows again with another token at the end of the first one that is not full."""
-    from lc_assets.formats.arrays.chunks import RowBlock
     from lc_assets.formats.arrays.grid import GridReader, write_band
 
     rows = GridReader(check_input.folder / "train.zarr").read()
     rows[int(np.argmax(rows[:, -1] == 50_256)), -1] = 7
-    write_band(check_input.folder / "train.zarr", RowBlock(0, len(rows)), rows)
+    write_band(check_input.folder / "train.zarr", range(len(rows)), rows)
     return check_input
 
 

@@ -74,7 +74,7 @@ def show_grid(path: Path, verify: bool) -> Artefact:
             *_array_facts(reader, path),
             (
                 "shards",
-                " × ".join(map(str, reader.shards.shard))
+                " × ".join(map(str, reader.file_shape))
                 + ", of chunks "
                 + " × ".join(map(str, reader.chunk_shape)),
             ),

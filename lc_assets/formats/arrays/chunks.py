@@ -1,78 +1,49 @@
-"""Chunk arithmetic, and what arrays of chunks have in common.
+"""Arrays of token ids in chunks: the base class of the readers, and arithmetic of chunks.
 
-Here: which chunks a rectangle of rows × tokens touches, blocks of rows, and the base class of the
-readers. Not here: how a chunk is stored (`formats.shard`, `formats.flat`).
+How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.arrays.files import Files, LocalFiles
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats.arrays.files import Files, LocalFiles, Piece
 
 TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Token ids: uint16 or uint32."""
 
-Name = TypeVar("Name")
-
 ALL: Final = slice(None)
 """All rows, or all tokens of the rows."""
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class RowBlock:
-    """Rows ``start`` to ``stop`` (exclusive) of an array."""
-
-    start: int
-    stop: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.start < self.stop:
-            raise BadInput(
-                f"rows {self.start:,} to {self.stop:,} are not a block: wanted 0 <= start < stop"
-            )
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-
-def plan_rows(n_rows: int, block_rows: int) -> list[RowBlock]:
-    """Cut ``n_rows`` rows into blocks of ``block_rows``; the last one may be shorter.
-
-    >>> plan_rows(5, 2)
-    [RowBlock(start=0, stop=2), RowBlock(start=2, stop=4), RowBlock(start=4, stop=5)]
-    >>> plan_rows(0, 2)
-    []
-
-    Raises:
-        BadInput: when a block has no rows.
-    """
-    if block_rows < 1:
-        raise BadInput(f"a block has at least one row, got block_rows {block_rows:,}")
-    return [
-        RowBlock(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)
-    ]
+MOST_METADATA_BYTES: Final = 2**24
+"""More than any array's metadata has."""
+MOST_NAMED: Final = 1000
+"""Missing files that are named; others are counted."""
 
 
 class ChunkedArray(ABC):
     """A two-dimensional array of token ids that is read chunk by chunk, without a cache.
 
     Attributes:
-        path: the array's folder; a name where its files lie elsewhere.
+        path: the array's folder; a name if its files are elsewhere.
         n_rows: rows of the array.
         row_tokens: tokens of a row.
         vocab_size: every id is below it.
-        dtype: of the ids.
+        dtype: dtype of the ids.
         chunk_shape: rows × tokens that are decoded at once.
+        file_shape: rows × tokens of a file.
         metadata: the bytes of its metadata file.
     """
+
+    METADATA: ClassVar[str]
+    KIND: ClassVar[str]
 
     path: Path
     n_rows: int
@@ -80,12 +51,21 @@ class ChunkedArray(ABC):
     vocab_size: int
     dtype: np.dtype[Any]
     chunk_shape: tuple[int, int]
+    file_shape: tuple[int, int]
     metadata: bytes
 
     def __init__(self, path: Path, files: Files | None) -> None:
-        """Read from ``files``, by default from the folder ``path``."""
+        """Read the metadata from ``files``, by default from the folder ``path``.
+
+        Raises:
+            NotPublished: if there is no such array.
+        """
         self.path = path
         self._files = LocalFiles(path) if files is None else files
+        try:
+            (self.metadata,) = self._files.read([Piece(self.METADATA, 0, MOST_METADATA_BYTES)])
+        except FileNotFoundError as error:
+            raise NotPublished(f"{self.where}: no {self.KIND} here (no {self.METADATA})") from error
 
     @property
     def where(self) -> str:
@@ -93,8 +73,23 @@ class ChunkedArray(ABC):
         return self._files.where("").rstrip("/")
 
     @abstractmethod
+    def _decode(self, row: int, columns: range, out: TokenArray) -> None:
+        """Decode chunks, and `_check` each; see `read_chunks`."""
+
+    @abstractmethod
+    def _named(self, row: int, column: int) -> str:
+        """A chunk, for messages."""
+
+    @abstractmethod
+    def _files_found(self) -> Iterable[tuple[int, int]]:
+        """Row and column of every file that exists."""
+
+    @abstractmethod
+    def _damage(self, row: int, column: int) -> str:
+        """What is wrong with a file, without decoding it; empty if nothing is."""
+
     def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode adjacent chunks; beyond the array's edges they hold fill values.
+        """Decode adjacent chunks; beyond the array's edges they contain fill values.
 
         Args:
             row: of the chunks, counted in chunks.
@@ -102,13 +97,24 @@ class ChunkedArray(ABC):
             out: receives them: (chunk, row, token), of ``dtype``, C-contiguous.
 
         Raises:
-            CorruptFile: when one is missing, damaged, or holds an id outside the vocabulary; names
+            CorruptFile: if one is missing, damaged, or has an id outside the vocabulary; names
                 array and chunk.
-            NotPublished: when the whole array is gone.
+            NotPublished: if the whole array was withdrawn.
         """
+        try:
+            self._decode(row, columns, out)
+        except CorruptFile as error:
+            try:
+                self._files.n_bytes(self.METADATA)
+            except FileNotFoundError as gone:
+                raise NotPublished(
+                    f"{self.where}: the array was withdrawn while it was read: open the data set "
+                    f"again and resume from the last state ({error})"
+                ) from gone
+            raise
 
     def read_chunk(self, row: int, column: int) -> TokenArray:
-        """Read one chunk, cut off at the array's edges. Raises: as `read_chunks` does."""
+        """Read one chunk, cut off at the array's edges. Raises: as `read_chunks`."""
         whole = np.empty((1, *self.chunk_shape), self.dtype)
         self.read_chunks(row, range(column, column + 1), whole)
         return self._inside(whole[0], row, column)
@@ -117,22 +123,69 @@ class ChunkedArray(ABC):
         """Read a rectangle as a new (row, token) array of ``dtype``.
 
         Raises:
-            BadInput: when it reaches outside the array.
-            CorruptFile, NotPublished: as `read_chunks` does.
+            BadInput: if it is not inside the array.
+            CorruptFile, NotPublished: as `read_chunks`.
         """
-        down = span(rows, self.n_rows, "rows")
-        across = span(tokens, self.row_tokens, "tokens")
+        down, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
         rectangle = np.empty((len(down), len(across)), self.dtype)
-        for row, in_rows, out_rows in _pieces(down, self.chunk_shape[0]):
-            for column, in_tokens, out_tokens in _pieces(across, self.chunk_shape[1]):
-                chunk = self.read_chunk(row, column)
-                rectangle[out_rows, out_tokens] = chunk[in_rows, in_tokens]
+        if not rectangle.size:
+            return rectangle
+        height, width = self.chunk_shape
+        for row in range(down.start // height, -(-down.stop // height)):
+            top, until = max(down.start, row * height), min(down.stop, (row + 1) * height)
+            for column in range(across.start // width, -(-across.stop // width)):
+                left, end = (
+                    max(across.start, column * width),
+                    min(across.stop, (column + 1) * width),
+                )
+                rectangle[
+                    top - down.start : until - down.start, left - across.start : end - across.start
+                ] = self.read_chunk(row, column)[
+                    top - row * height : until - row * height,
+                    left - column * width : end - column * width,
+                ]
         return rectangle
 
+    def missing(self) -> list[str]:
+        """What is missing or visibly damaged, without decoding chunks; empty for a whole array.
+
+        The first thousand missing files are named and the others counted: the time is proportional
+        to the number of files that exist, whatever the metadata claims.
+        """
+        shape = n_chunks((self.n_rows, self.row_tokens), self.file_shape)
+        found = {at for at in self._files_found() if at[0] < shape[0] and at[1] < shape[1]}
+        n_missing = shape[0] * shape[1] - len(found)
+        names = ((row, column) for row in count() for column in range(shape[1]))
+        lost = list(islice((at for at in names if at not in found), min(n_missing, MOST_NAMED)))
+        lines = [self._damage(*at) for at in sorted(found.union(lost))]
+        if n_missing > len(lost):
+            lines.append(f"{self.path}: {n_missing - len(lost):,} more files are missing")
+        return [line for line in lines if line]
+
+    def _check(self, row: int, column: int, chunk: TokenArray) -> None:
+        """Turn a decoded chunk into this machine's byte order, and compare it with the vocabulary."""
+        if sys.byteorder == "big":
+            chunk.byteswap(inplace=True)
+        largest = int(self._inside(chunk, row, column).max())
+        if largest >= self.vocab_size:
+            raise CorruptFile(
+                f"{self._named(row, column)} holds id {largest:,}: the vocabulary has "
+                f"{self.vocab_size:,} ids"
+            )
+
     def _inside(self, chunk: TokenArray, row: int, column: int) -> TokenArray:
-        """The part of a whole chunk that lies in the array."""
+        """The part of a whole chunk that is in the array."""
         top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
         return chunk[: self.n_rows - top, : self.row_tokens - left]
+
+
+def plan_rows(n_rows: int, block_rows: int) -> list[range]:
+    """Divide ``n_rows`` rows into blocks of ``block_rows``; the last one may be shorter.
+
+    >>> plan_rows(5, 2), plan_rows(0, 2)
+    ([range(0, 2), range(2, 4), range(4, 5)], [])
+    """
+    return [range(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)]
 
 
 def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
@@ -142,7 +195,7 @@ def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
         band: adjacent chunks, (chunk, row, token).
         top: first row that is copied, counted within the chunks.
         left: first token that is copied, counted from the first chunk's first token.
-        out: a (row, token) array; its shape says how much is copied.
+        out: a (row, token) array; its shape determines how much is copied.
     """
     n_rows, n_tokens = out.shape
     across = band.shape[2]
@@ -157,26 +210,26 @@ def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
 
 
 def span(piece: slice, n: int, what: str) -> range:
-    """Return a slice as a range within 0 to ``n``; unlike Python's slices, nothing is clipped.
+    """A slice as a range within 0 to ``n``; unlike Python's slices, nothing is clipped.
 
     >>> span(slice(2, None), 5, "rows")
     range(2, 5)
 
     Raises:
-        BadInput: when it reaches outside, runs backwards or has a step.
+        BadInput: if it is not inside, runs backwards or has a step.
     """
     start = 0 if piece.start is None else piece.start
     stop = n if piece.stop is None else piece.stop
     if not 0 <= start <= stop <= n or piece.step not in (None, 1):
         raise BadInput(
-            f"{what} {start}:{stop} (step {piece.step}) cannot be read: wanted 0 <= start <= stop "
-            f"<= {n:,} and no step"
+            f"{what} {start}:{stop} (step {piece.step}) cannot be read: expected 0 <= start <= "
+            f"stop <= {n:,} and no step"
         )
     return range(start, stop)
 
 
 def n_chunks(shape: tuple[int, int], chunk_shape: tuple[int, int]) -> tuple[int, int]:
-    """How many chunks cover an array, along each axis.
+    """Number of chunks that cover an array, along each axis.
 
     >>> n_chunks((5, 4), (4, 4))
     (2, 1)
@@ -184,35 +237,8 @@ def n_chunks(shape: tuple[int, int], chunk_shape: tuple[int, int]) -> tuple[int,
     return -(-shape[0] // chunk_shape[0]), -(-shape[1] // chunk_shape[1])
 
 
-def missing_files(
-    shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int = 1000
-) -> tuple[list[tuple[int, int]], int]:
-    """Which of ``shape`` files, rows × columns, are not among those found: the first ``most``, and
-    how many in all.
-
-    The time is proportional to the number found plus ``most``, whatever ``shape`` claims.
-
-    >>> missing_files((2**62, 2), [(0, 0), (1, 1), (7, 9)], most=2)
-    ([(0, 1), (1, 0)], 9223372036854775806)
-    """
-    here = {at for at in found if at[0] < shape[0] and at[1] < shape[1]}
-    n_missing = shape[0] * shape[1] - len(here)
-    names = ((row, column) for row in count() for column in range(shape[1]))
-    return list(islice((at for at in names if at not in here), min(n_missing, most))), n_missing
-
-
-def unnamed_rest(named: Sequence[tuple[int, int]], n_missing: int, where: object) -> list[str]:
-    """A line that counts the missing files beyond those that were named; none when there are
-    none.
-    """
-    n_more = n_missing - len(named)
-    return [f"{where}: {n_more:,} more files are missing"] if n_more else []
-
-
 def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
-    """Return ``values`` as a contiguous array of ``shape``, with ``fill`` below and to the
-    right.
-    """
+    """``values`` as a contiguous array of ``shape``, with ``fill`` below and to the right."""
     if values.shape == shape:
         return np.ascontiguousarray(values)
     whole = np.full(shape, fill, values.dtype)
@@ -220,86 +246,58 @@ def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
     return whole
 
 
+def require_no_other(metadata: Path, content: bytes) -> None:
+    """Check, before an array is written, that its folder holds no other.
+
+    Raises:
+        BadInput: if the metadata file exists with other content.
+    """
+    if metadata.exists() and metadata.read_bytes() != content:
+        raise BadInput(f"{metadata}: describes another array; write to a new folder or remove it")
+
+
 def require_tokens(
-    rows: NDArray[Any], block: RowBlock, *, row_tokens: int, dtype: np.dtype[Any], vocab_size: int
+    rows: NDArray[Any], block: range, columns: range, array: ChunkedArray
 ) -> TokenArray:
-    """Return rows in the array's dtype after checking that they belong in the array.
+    """Rows in the array's dtype, after checking that they belong in the array.
 
     Args:
         rows: (row, token) ids of any integer dtype.
-        block: which rows they are.
-        row_tokens: tokens of a row.
-        dtype: the array's.
-        vocab_size: ids are 0 to ``vocab_size`` - 1.
+        block: numbers of the rows.
+        columns: numbers of the tokens.
+        array: the array.
 
     Raises:
-        BadInput: when the shape differs, the dtype is no integer, or an id is outside the
-            vocabulary; says which row and token.
+        BadInput: if the shape differs, the dtype is no integer, or an id is outside the vocabulary;
+            names row and token.
     """
-    if rows.shape != (len(block), row_tokens) or rows.dtype.kind not in "ui":
-        wanted = (len(block), row_tokens)
+    expected = (len(block), len(columns))
+    if rows.shape != expected or rows.dtype.kind not in "ui":
         raise BadInput(
-            f"rows {block.start:,} to {block.stop:,} must be integers of shape {wanted}, got "
+            f"rows {block.start:,} to {block.stop:,} must be integers of shape {expected}, got "
             f"{rows.dtype} of {rows.shape}"
         )
-    if int(rows.max()) >= vocab_size or int(rows.min()) < 0:
-        row, token = (int(at) for at in np.argwhere((rows >= vocab_size) | (rows < 0))[0])
+    if int(rows.max()) >= array.vocab_size or int(rows.min()) < 0:
+        row, token = (int(at) for at in np.argwhere((rows >= array.vocab_size) | (rows < 0))[0])
         raise BadInput(
             f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the "
-            f"vocabulary has {vocab_size:,} ids"
+            f"vocabulary has {array.vocab_size:,} ids"
         )
-    return rows.astype(dtype, copy=False)
+    return rows.astype(array.dtype, copy=False)
 
 
-def require_vocabulary(
-    ids: TokenArray, vocab_size: int, where: Callable[[Name], str], chunk: Name
-) -> None:
-    """Check that ids that were read are below ``vocab_size``.
-
-    Args:
-        ids: of a chunk.
-        vocab_size: of the array.
-        where: describes the chunk in a message.
-        chunk: what ``where`` is called with.
-
-    Raises:
-        CorruptFile: when an id is not below it.
-    """
-    largest = int(ids.max())
-    if largest >= vocab_size:
-        raise CorruptFile(
-            f"{where(chunk)} holds id {largest:,}: the vocabulary has {vocab_size:,} ids"
-        )
-
-
-def require_band(
-    block: RowBlock | range, *, n_rows: int, shard_rows: int, what: str = "rows"
-) -> None:
+def require_band(block: range, *, n_rows: int, file_rows: int, what: str = "rows") -> None:
     """Check that no other writer can share a file with the one of these rows, or columns.
 
     Raises:
-        BadInput: when the block does not begin and end where a file does, or lies outside the
-            array.
+        BadInput: if the block does not begin and end where a file does, or is not inside the array.
     """
     if (
-        block.start % shard_rows
-        or (block.stop % shard_rows and block.stop != n_rows)
-        or block.stop > n_rows
+        block.start % file_rows
+        or (block.stop % file_rows and block.stop != n_rows)
+        or not 0 <= block.start < block.stop <= n_rows
     ):
         raise BadInput(
             f"{what} {block.start:,} to {block.stop:,} are no band of {n_rows:,} {what}: a band "
-            f"begins at a multiple of {shard_rows:,} and ends at one, or at the end of the array"
+            f"begins at a multiple of {file_rows:,} and ends at one, or at the end of the array"
         )
-
-
-def _pieces(whole: range, chunk: int) -> list[tuple[int, slice, slice]]:
-    """Parts of a range by chunk: the chunk's number, the part's place in it and in the range."""
-    pieces = []
-    start = whole.start
-    while start < whole.stop:
-        index, inside = divmod(start, chunk)
-        n = min(chunk - inside, whole.stop - start)
-        outside = start - whole.start
-        pieces.append((index, slice(inside, inside + n), slice(outside, outside + n)))
-        start += n
-    return pieces

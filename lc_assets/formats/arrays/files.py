@@ -1,7 +1,6 @@
 """The files of an array: the interface to read them by, and a local folder that implements it.
 
-Not here: what the bytes mean (`formats.grid`, `formats.flat`), servers and buckets
-(`lc_assets.loaders.rows`).
+Servers and buckets: `lc_assets.loaders.rows`.
 """
 
 import bisect
@@ -15,13 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
-
-MOST_METADATA_BYTES: Final = 2**24
-"""More than any array's metadata has."""
-
 _NUMBERED: Final = re.compile(r"(0|[1-9][0-9]{0,18})(\.(0|[1-9][0-9]{0,18}))?")
-
 
 Content = TypeVar("Content", bytes, bytes | None)
 
@@ -35,13 +28,13 @@ class Piece(NamedTuple):
 
 
 NEAR_BYTES: Final = 64 * 2**10
-"""Pieces of one file that lie no further apart are one request: a request costs about as much as
+"""Pieces of one file that are no further apart become one request: a request costs about as much as
 these bytes.
 """
 
 
 def coalesced(pieces: Iterable[Piece]) -> list[Piece]:
-    """Join pieces of one file that touch, overlap or lie near each other.
+    """Join pieces of one file that touch, overlap or are near each other.
 
     >>> coalesced([Piece("a", 200, 300), Piece("b", 0, 9), Piece("a", 0, 100)])
     [Piece(path='a', start=0, stop=300), Piece(path='b', start=0, stop=9)]
@@ -57,7 +50,7 @@ def coalesced(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def cut_out(piece: Piece, joined: Sequence[Piece], contents: Sequence[Content]) -> Content:
-    """A piece's bytes out of those of the joined pieces; None where these have none.
+    """A piece's bytes out of those of the joined pieces; None where these are None.
 
     >>> cut_out(Piece("a", 2, 4), [Piece("a", 0, 8)], [b"abcdefgh"])
     b'cd'
@@ -78,15 +71,15 @@ class Files(Protocol):
         """Size of a file.
 
         Raises:
-            FileNotFoundError: when there is none.
+            FileNotFoundError: if there is none.
         """
         ...
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
-        """Read pieces; a piece that reaches beyond the end of its file is cut off there.
+        """Read pieces; a piece that extends beyond the end of its file is cut off there.
 
         Raises:
-            FileNotFoundError: when one of the files does not exist.
+            FileNotFoundError: if one of the files does not exist.
         """
         ...
 
@@ -104,21 +97,13 @@ class LocalFiles:
         return str(self.folder / path)
 
     def n_bytes(self, path: str) -> int:
-        """Size of a file.
-
-        Raises:
-            FileNotFoundError: when there is none.
-        """
+        """See `Files.n_bytes`."""
         with _as_missing():
             # Pathlib costs three times the call.
             return os.stat(f"{self.folder}/{path}").st_size  # noqa: PTH116
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
-        """Read pieces; a piece that reaches beyond the end of its file is cut off there.
-
-        Raises:
-            FileNotFoundError: when one of the files does not exist.
-        """
+        """See `Files.read`."""
         with _as_missing():
             return [
                 part
@@ -128,7 +113,7 @@ class LocalFiles:
 
 
 def numbered(folder: Path) -> Iterator[str]:
-    """Names in a folder that are numbers, as arrays' files have them: ``7`` or ``7.12``; none where
+    """Names in a folder that are numbers, as arrays' files have them: ``7`` or ``7.12``; none if
     there is no folder.
     """
     try:
@@ -136,44 +121,6 @@ def numbered(folder: Path) -> Iterator[str]:
             yield from (entry.name for entry in entries if _NUMBERED.fullmatch(entry.name))
     except (FileNotFoundError, NotADirectoryError):
         return
-
-
-def read_metadata(files: Files, path: str, kind: str) -> bytes:
-    """Read the file that makes a folder an array; ``kind`` names what was looked for.
-
-    Raises:
-        NotPublished: when there is none.
-    """
-    try:
-        return files.read([Piece(path, 0, MOST_METADATA_BYTES)])[0]
-    except FileNotFoundError as error:
-        raise NotPublished(f"{files.where('').rstrip('/')}: no {kind} here (no {path})") from error
-
-
-def require_no_other(metadata: Path, content: bytes) -> None:
-    """Check, before an array is written, that its folder holds no other.
-
-    Raises:
-        BadInput: when the metadata file exists with other content.
-    """
-    if metadata.exists() and metadata.read_bytes() != content:
-        raise BadInput(f"{metadata}: describes another array; write to a new folder or remove it")
-
-
-def require_published(files: Files, metadata: str, found: CorruptFile) -> None:
-    """Tell a lost array from a lost file, after a file was ``found`` missing or damaged.
-
-    Raises:
-        NotPublished: when the array's metadata is gone too: its version was withdrawn while it was
-            read.
-    """
-    try:
-        files.n_bytes(metadata)
-    except FileNotFoundError as error:
-        raise NotPublished(
-            f"{files.where('').rstrip('/')}: the array was withdrawn while it was read: open the "
-            f"data set again and resume from the last state ({found})"
-        ) from error
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ Source: the ``.zarray`` of LongCrawl64's surviving copy; Zarr v2 specification; 
 RFC 8878; numcodecs.
 
 ==================  ================================================================================
-path                what
+path                content
 ==================  ================================================================================
 ``.zarray``         ``zarr_format`` 2, ``shape`` [rows, 65536], ``chunks`` [2048, 2048], ``dtype``
                     "<u2", ``order`` "C", ``fill_value`` 0, ``filters`` null, ``compressor``
@@ -30,7 +30,7 @@ or gives ids outside the vocabulary, and otherwise only by the digests of a rece
 """
 
 import struct
-import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,27 +44,17 @@ from numpy.typing import NDArray
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 from lc_assets.formats.arrays.chunks import (
     ALL,
+    MOST_METADATA_BYTES,
     ChunkedArray,
-    RowBlock,
     TokenArray,
-    missing_files,
     n_chunks,
     padded,
     require_band,
-    require_tokens,
-    require_vocabulary,
-    span,
-    unnamed_rest,
-)
-from lc_assets.formats.arrays.files import (
-    MOST_METADATA_BYTES,
-    Files,
-    Piece,
-    numbered,
-    read_metadata,
     require_no_other,
-    require_published,
+    require_tokens,
+    span,
 )
+from lc_assets.formats.arrays.files import Files, Piece, numbered
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
@@ -107,7 +97,7 @@ class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
         *_, n_bytes, _, n_stored = _BLOSC_HEADER.unpack_from(content)
         if n_stored != len(content) or n_bytes != out.nbytes:
             raise ValueError(
-                f"its header states {n_stored:,} bytes giving {n_bytes:,}; wanted the file's "
+                f"its header states {n_stored:,} bytes giving {n_bytes:,}; expected the file's "
                 f"{len(content):,}, giving {out.nbytes:,}"
             )
         _use_one_thread()
@@ -127,7 +117,7 @@ class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
         """Decompress a chunk after comparing the size that the frame states with the chunk's."""
         stated = zstandard.frame_content_size(content)
         if stated != out.nbytes:
-            raise ValueError(f"it gives {stated:,} bytes, wanted {out.nbytes:,}")
+            raise ValueError(f"it gives {stated:,} bytes, expected {out.nbytes:,}")
         Zstd().decode(content, out)
 
 
@@ -163,13 +153,13 @@ def create_flat(
         path: the array's folder, such as ``train.zarr``.
         n_rows: rows of the array; may be zero.
         row_tokens: tokens of a row.
-        chunk: rows × tokens of a chunk; LongCrawl64's are 2048 × 2048, also where the array is
+        chunk: rows × tokens of a chunk; LongCrawl64's are 2048 × 2048, also if the array is
             smaller.
         codec: LongCrawl64's, or zstd, which is smaller and which Zarr v2 readers know too.
-        vocab_size: ids are below it; stated among the attributes when it is not GPT-2's.
+        vocab_size: ids are below it; stated among the attributes if it is not GPT-2's.
 
     Raises:
-        BadInput: when a size is not possible, or ``path`` holds another array.
+        BadInput: if a size is not possible, or ``path`` holds another array.
     """
     if n_rows < 0 or row_tokens < 1 or min(chunk) < 1:
         raise BadInput(
@@ -187,31 +177,27 @@ def create_flat(
     publish_bytes(path / METADATA, content)
 
 
-def write_flat_band(
-    path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: slice = ALL
-) -> None:
-    """Write the chunks of one band, or of some of its columns, replacing what is there. The same
+def write_flat_band(path: Path, block: range, rows: NDArray[Any], *, tokens: slice = ALL) -> None:
+    """Write the chunks of one band, or of some of its columns, replacing what exists. The same
     rows give the same bytes.
 
     Args:
         path: the array's folder, with its metadata.
-        block: which rows; begins and ends where a chunk does.
+        block: numbers of the rows; begins and ends where a chunk does.
         rows: (row, token) ids of any integer dtype.
         tokens: which columns; begins and ends where a chunk does. Column by column takes far less
             memory.
 
     Raises:
-        BadInput: when ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit
-            them or hold ids outside the vocabulary.
+        BadInput: if ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit
+            them or have ids outside the vocabulary.
     """
     reader = FlatReader(path)
     down, across = reader.chunk_shape
-    require_band(block, n_rows=reader.n_rows, shard_rows=down)
+    require_band(block, n_rows=reader.n_rows, file_rows=down)
     columns = span(tokens, reader.row_tokens, "tokens")
-    require_band(columns, n_rows=reader.row_tokens, shard_rows=across, what="tokens")
-    ids = require_tokens(
-        rows, block, row_tokens=len(columns), dtype=DTYPE, vocab_size=reader.vocab_size
-    )
+    require_band(columns, n_rows=reader.row_tokens, file_rows=across, what="tokens")
+    ids = require_tokens(rows, block, columns, reader).astype(DTYPE, copy=False)
     for row, column in np.ndindex(n_chunks(ids.shape, reader.chunk_shape)):
         part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
         name = f"{block.start // down + row}.{columns.start // across + column}"
@@ -226,74 +212,56 @@ class FlatReader(ChunkedArray):
         codec: of its chunks.
     """
 
+    METADATA, KIND = METADATA, "flat array"
+
     def __init__(
         self, path: Path, *, vocab_size: int | None = None, files: Files | None = None
     ) -> None:
-        """Read the metadata and nothing else; ``vocab_size`` overrides what it says.
+        """Read the metadata and nothing else; ``vocab_size`` overrides what it states.
 
         Raises:
-            NotPublished: when there is no such array.
-            CorruptFile: when the metadata is not this layout's; says which field, what it is and
-                what was expected.
+            NotPublished: if there is no such array.
+            CorruptFile: if the metadata is not this layout's; names the field, its value and the
+                expected one.
         """
         super().__init__(path, files)
-        self.metadata = read_metadata(self._files, METADATA, "flat array")
         document = _parsed(self.metadata, self._files.where(METADATA))
         self.vocab_size = vocab_size or _vocab_size(self._files)
         self.dtype = np.dtype(np.uint16)
         self.n_rows, self.row_tokens = document.shape
-        self.chunk_shape = document.chunks
+        self.chunk_shape = self.file_shape = document.chunks
         self.codec = document.compressor
 
-    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode adjacent chunks; see `ChunkedArray.read_chunks`."""
+    def _decode(self, row: int, columns: range, out: TokenArray) -> None:
         for column, chunk in zip(columns, out, strict=True):
-            name = f"{row}.{column}"
+            # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
+            most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
             try:
-                self._decode(name, chunk)
-            except CorruptFile as error:
-                require_published(self._files, METADATA, error)
-                raise
-            inside = self._inside(chunk, row, column)
-            require_vocabulary(inside, self.vocab_size, self._named, name)
+                (content,) = self._files.read([Piece(f"{row}.{column}", 0, most_bytes)])
+            except FileNotFoundError as error:
+                raise CorruptFile(
+                    f"{self._named(row, column)} is missing: its rows were never written, or were "
+                    "lost; download or write it again"
+                ) from error
+            try:
+                self.codec.decode(content, chunk)
+            except (RuntimeError, ValueError, zstandard.ZstdError) as error:
+                raise CorruptFile(
+                    f"{self._named(row, column)} does not decompress: {error}"
+                ) from error
+            self._check(row, column, chunk)
 
-    def _named(self, name: str) -> str:
-        return f"{self._files.where(name)}: the chunk"
+    def _named(self, row: int, column: int) -> str:
+        return f"{self._files.where(f'{row}.{column}')}: the chunk"
 
-    def missing(self) -> list[str]:
-        """Say which chunks are missing; empty for a whole array.
+    def _files_found(self) -> Iterable[tuple[int, int]]:
+        names = (name.partition(".") for name in numbered(self.path))
+        return ((int(row), int(column)) for row, dot, column in names if dot)
 
-        Looks at file names only, and names the first thousand: the time is proportional to the
-        files there are, whatever the metadata claims.
-        """
-        found = [
-            (int(row), int(column))
-            for row, dot, column in (name.partition(".") for name in numbered(self.path))
-            if dot
-        ]
-        shape = n_chunks((self.n_rows, self.row_tokens), self.chunk_shape)
-        lost, n_lost = missing_files(shape, found)
-        lines = [f"{self.path}/{row}.{column}: the chunk is missing" for row, column in lost]
-        return [*lines, *unnamed_rest(lost, n_lost, self.path)]
-
-    def _decode(self, name: str, out: TokenArray) -> None:
-        # No codec's output exceeds the chunk by as much, so a longer file is not read to its end.
-        most_bytes = out.nbytes + out.nbytes // 128 + 1024
-        try:
-            (content,) = self._files.read([Piece(name, 0, most_bytes)])
-        except FileNotFoundError as error:
-            raise CorruptFile(
-                f"{self._files.where(name)}: the chunk is missing: its rows were never written, or "
-                "were lost; download or write it again"
-            ) from error
-        try:
-            self.codec.decode(content, out)
-        except (RuntimeError, ValueError, zstandard.ZstdError) as error:
-            raise CorruptFile(
-                f"{self._files.where(name)}: the chunk does not decompress: {error}"
-            ) from error
-        if sys.byteorder == "big":
-            out.byteswap(inplace=True)
+    def _damage(self, row: int, column: int) -> str:
+        """Looks at names only."""
+        exists = (self.path / f"{row}.{column}").is_file()
+        return "" if exists else f"{self._named(row, column)} is missing"
 
 
 def _use_one_thread() -> None:
@@ -303,16 +271,7 @@ def _use_one_thread() -> None:
 
 
 def _document(shape: tuple[int, int], chunks: tuple[int, int], codec: FlatCodec) -> _ZArray:
-    return _ZArray(
-        chunks=chunks,
-        compressor=codec,
-        dtype=DTYPE.str,
-        fill_value=FILL,
-        filters=None,
-        order="C",
-        shape=shape,
-        zarr_format=2,
-    )
+    return _ZArray(chunks, codec, DTYPE.str, FILL, None, "C", shape, zarr_format=2)
 
 
 def _vocab_size(files: Files) -> int:

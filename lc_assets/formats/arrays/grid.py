@@ -1,17 +1,17 @@
 """The token grid: one split of one snapshot, rows × tokens, as one sharded Zarr v3 array.
 
-Here: writing bands and reading rectangles. Not here: shapes and metadata (`formats.grid_layout`),
-the bytes of a shard (`formats.shard`), shuffling and rolling (`lc_assets.tokens`), caching
-(`loaders.cache`).
+Shapes and metadata: `formats.arrays.grid_layout`; shuffling and rolling: `lc_assets.tokens`;
+caching: `loaders.cache`. zarr-python >= 3 and tensorstore read these arrays; why neither is used
+here: docs/decisions/0006-own-shards.md.
 
-Source: Zarr v3 core specification and its ``sharding_indexed`` codec. zarr-python >= 3 and
-tensorstore read these arrays. Neither is needed here: docs/decisions/0006-own-shards.md.
+Source: Zarr v3 core specification and its ``sharding_indexed`` codec with ``index_location: end``;
+RFC 8878 for zstd frames.
 
 ==================  ================================================================================
-path                what
+path                content
 ==================  ================================================================================
 ``zarr.json``       metadata, below
-``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 65,536 j and up (see `formats.shard`)
+``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 65,536 j and up
 ==================  ================================================================================
 
 ==================  ================================================================================
@@ -19,8 +19,8 @@ metadata            value
 ==================  ================================================================================
 shape               (rows, row_tokens); zero rows are allowed
 data type           uint16 for vocabularies of up to 65,535 ids, else uint32
-shard               2,048 × 65,536, and smaller where the array is smaller (`GridLayout`); readers
-                    take it from here
+shard               2,048 × 65,536, and smaller if the array is smaller (`GridLayout`); readers take
+                    it from here
 inner chunk         64 × 1,024 by default: 128 KiB of uint16; readers take it from here
 codecs              little-endian bytes, zstd level 4 with its checksum; no shuffle: ids are symbols
 fill value          the data type's largest number, which is no token: rows that are missing read as
@@ -29,42 +29,63 @@ attributes          format ``lc-token-grid``, format_version 2, row_tokens, voca
                     and what the writer adds; version 1, with inner chunks of 64 × 2,048 in shards
                     of 2,048 × 2,048, zstd level 3, is read as well
 ==================  ================================================================================
+
+=================  =================================================================================
+bytes of a shard   content
+=================  =================================================================================
+0 …                inner chunks in C order, each one zstd frame of its little-endian ids in C order;
+                   the frame states the size of its content and ends with zstd's own checksum (low
+                   32 bits of XXH64)
+16 n, before CRC   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both
+                   uint64 little-endian; both are 2^64 - 1 for an inner chunk that lies wholly
+                   outside the array
+last 4             CRC-32C of the index, uint32 little-endian
+=================  =================================================================================
+
+Every inner chunk that overlaps the array is stored, whatever its ids, so a missing one is always
+damage. Ids of an inner chunk beyond the array's edges are the array's fill value.
 """
 
-from collections.abc import Mapping
+import functools
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import google_crc32c
 import numpy as np
+import zstandard
+from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.chunks import (
     ChunkedArray,
-    RowBlock,
     TokenArray,
-    missing_files,
     n_chunks,
+    padded,
     plan_rows,
     require_band,
-    require_tokens,
-    unnamed_rest,
-)
-from lc_assets.formats.arrays.files import (
-    Files,
-    numbered,
-    read_metadata,
     require_no_other,
-    require_published,
+    require_tokens,
 )
+from lc_assets.formats.arrays.files import Files, Piece, numbered
 from lc_assets.formats.arrays.grid_layout import (
     METADATA,
     GridLayout,
     encode_metadata,
     parse_metadata,
 )
-from lc_assets.formats.arrays.shard import ShardReader, encode_shard
 from lc_assets.publishing import publish, publish_bytes
+
+KEPT_INDEX_BYTES: Final = 2**18
+"""Bytes of indexes kept per array. Each inner chunk is read by itself, and without this a walk down
+an array would read and check a shard's index 32 times.
+"""
+
+_ABSENT: Final = 2**64 - 1
+_CRC: Final = struct.Struct("<I")
+_FRAME_OVERHEAD: Final = 1024
 
 
 def create_grid(
@@ -80,11 +101,11 @@ def create_grid(
     Args:
         path: the array's folder, such as ``train.zarr``.
         layout: its shape.
-        tokenizer: name of the vocabulary that the ids belong to.
+        tokenizer: name of the vocabulary of the ids.
         attributes: further attributes, JSON-like values.
 
     Raises:
-        BadInput: when ``path`` holds another array, or an attribute has the name of one of the
+        BadInput: if ``path`` holds another array, or an attribute has the name of one of the
             format's own.
     """
     content = encode_metadata(layout, tokenizer, attributes or {})
@@ -92,121 +113,234 @@ def create_grid(
     publish_bytes(path / METADATA, content)
 
 
-def plan_bands(layout: GridLayout) -> list[RowBlock]:
-    """Cut a grid's rows into bands, one per row of shard files: each may be written by another
+def plan_bands(layout: GridLayout) -> list[range]:
+    """Divide a grid's rows into bands, one per row of shard files: each may be written by another
     process.
 
     >>> plan_bands(GridLayout(5000, 65_536, 50_257, shard_rows=4096))
-    [RowBlock(start=0, stop=4096), RowBlock(start=4096, stop=5000)]
+    [range(0, 4096), range(4096, 5000)]
     """
     return plan_rows(layout.n_rows, layout.shard_rows)
 
 
-def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
-    """Write the shards of one band, replacing what is there. The same rows give the same bytes.
+def write_band(path: Path, block: range, rows: NDArray[Any]) -> None:
+    """Write the shards of one band, replacing what exists. The same rows give the same bytes.
 
     Args:
         path: the array's folder, with its metadata.
-        block: which rows; begins and ends where a shard does (see `plan_bands`).
+        block: numbers of the rows; begins and ends where a shard does (see `plan_bands`).
         rows: (row, token) ids of any integer dtype.
 
     Raises:
-        BadInput: when ``block`` is no band, or ``rows`` do not fit it or hold ids outside the
+        BadInput: if ``block`` is no band, or ``rows`` do not fit it or have ids outside the
             vocabulary.
     """
-    layout = GridReader(path).layout
-    shards = layout.shards
-    down, across = shards.shard
-    require_band(block, n_rows=layout.n_rows, shard_rows=down)
-    ids = require_tokens(
-        rows, block, row_tokens=layout.row_tokens, dtype=layout.dtype, vocab_size=layout.vocab_size
-    )
-    for row, column in np.ndindex(n_chunks(ids.shape, shards.shard)):
+    array = GridReader(path)
+    layout, (down, across) = array.layout, array.file_shape
+    require_band(block, n_rows=layout.n_rows, file_rows=down)
+    ids = require_tokens(rows, block, range(layout.row_tokens), array)
+    for row, column in np.ndindex(n_chunks(ids.shape, layout.shard)):
         part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
         target = path / _shard_name(block.start // down + row, column)
         with publish(target) as draft, draft.open("wb") as out:
-            out.writelines(encode_shard(part, shards, fill=layout.fill))
+            out.writelines(encode_shard(part, layout))
+
+
+def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
+    """Yield the bytes of one shard: one inner chunk at a time, then the index.
+
+    Args:
+        values: (row, token) ids of the layout's dtype, the part of the shard that is in the array.
+        layout: the grid's.
+    """
+    index = np.full((*layout.chunks_of_shard, 2), _ABSENT, "<u8")
+    down, across = layout.inner
+    codec, offset = _codec(layout.zstd_level), 0
+    for row, column in np.ndindex(n_chunks(values.shape, layout.inner)):
+        part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
+        inner = padded(part, layout.inner, layout.fill)
+        frame = bytes(codec.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+        index[row, column] = offset, len(frame)
+        offset += len(frame)
+        yield frame
+    yield index.tobytes()
+    yield _CRC.pack(google_crc32c.value(index.tobytes()))
 
 
 class GridReader(ChunkedArray):
     """Reads rectangles of a grid, without a cache; every id it returns is a token.
+
+    Threads may share it.
 
     Attributes:
         layout: shape of the array and its chunks.
         attributes: of the array, the format's own and the writer's.
     """
 
+    METADATA, KIND = METADATA, "token grid"
+
     def __init__(self, path: Path, *, files: Files | None = None) -> None:
         """Read the metadata and nothing else, from the folder ``path`` or from ``files``; ``path``
         is only a name then.
 
         Raises:
-            NotPublished: when there is no such array.
-            CorruptFile: when the metadata is not this format's; says which field, what it is and
-                what was expected.
+            NotPublished: if there is no such array.
+            CorruptFile: if the metadata is not this format's; names the field, its value and the
+                expected one.
         """
         super().__init__(path, files)
-        self.metadata = read_metadata(self._files, METADATA, "token grid")
         self.layout, self.attributes = parse_metadata(self.metadata, self._files.where(METADATA))
         self.n_rows, self.row_tokens = self.layout.shape
         self.vocab_size, self.dtype = self.layout.vocab_size, self.layout.dtype
-        self.shards = self.layout.shards
-        self.chunk_shape = self.shards.inner
-        self._shards = ShardReader(self._files, self.shards, self.layout.shape, self.vocab_size)
+        self.chunk_shape, self.file_shape = self.layout.inner, self.layout.shard
+        self._chunks_of_shard = self.layout.chunks_of_shard
+        self._inner_bytes = self.layout.inner_bytes
+        self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + _CRC.size
+        self._indexes: dict[str, tuple[NDArray[np.uint64], int]] = {}
 
     @property
     def tokenizer(self) -> str:
-        """Name of the vocabulary that the ids belong to; empty when the writer did not state it."""
+        """Name of the vocabulary of the ids; empty if the writer did not state it."""
         return str(self.attributes.get("tokenizer", ""))
 
     @property
     def eot(self) -> int | None:
-        """Id of end of text, where the writer stated it."""
+        """Id of end of text, if the writer stated it."""
         found = self.attributes.get("eot")
         return found if isinstance(found, int) else None
 
-    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode adjacent inner chunks; see `ChunkedArray.read_chunks`."""
+    def _decode(self, row: int, columns: range, out: TokenArray) -> None:
+        """Decode adjacent inner chunks; all their bytes are requested at once."""
         try:
-            self._shards.read(row, columns, out)
-        except CorruptFile as error:
-            require_published(self._files, METADATA, error)
+            frames = self._read([self._piece(row, column) for column in columns])
+            for column, frame, chunk in zip(columns, frames, out, strict=True):
+                self._decode_frame(row, column, frame, chunk)
+        except CorruptFile:
+            self._indexes = {}  # so that a shard written again is found at the next call
             raise
 
-    def missing(self) -> list[str]:
-        """Say of every shard that is missing, damaged or lacks inner chunks what is wrong; empty
-        for a whole grid.
+    def _decode_frame(self, row: int, column: int, frame: bytes, out: TokenArray) -> None:
+        if frame_content_bytes(frame) != self._inner_bytes:
+            raise CorruptFile(
+                f"{self._named(row, column)}: not a zstd frame that states {self._inner_bytes:,} "
+                "bytes of content and carries a checksum"
+            )
+        try:
+            _codec().decode(frame, out)
+        except (RuntimeError, ValueError) as error:
+            raise CorruptFile(
+                f"{self._named(row, column)}: {len(frame):,} bytes do not decompress: {error}"
+            ) from error
+        self._check(row, column, out)
 
-        Reads the indexes only, so damage inside a chunk is not found. The first thousand missing
-        shards are named: the time is proportional to the files there are, whatever the metadata
-        claims.
-        """
+    def _located(self, row: int, column: int) -> tuple[str, tuple[int, int]]:
+        """The shard's file, and the inner chunk's position in it."""
+        down, across = self._chunks_of_shard
+        return _shard_name(row // down, column // across), (row % down, column % across)
+
+    def _named(self, row: int, column: int) -> str:
+        path, at = self._located(row, column)
+        return f"{self._files.where(path)}: inner chunk {at}"
+
+    def _piece(self, row: int, column: int) -> Piece:
+        path, at = self._located(row, column)
+        index, room = self._indexes.get(path) or self._index(path)
+        offset, n_bytes = index[at].tolist()
+        if offset == n_bytes == _ABSENT:
+            raise CorruptFile(
+                f"{self._named(row, column)} is missing from the index; write its band again"
+            )
+        if not 0 < n_bytes <= min(room - offset, 2 * self._inner_bytes + _FRAME_OVERHEAD):
+            raise CorruptFile(
+                f"{self._named(row, column)} cannot be {n_bytes:,} bytes at {offset:,}: the file "
+                f"has {room:,} before its index"
+            )
+        return Piece(path, offset, offset + n_bytes)
+
+    def _index(self, path: str) -> tuple[NDArray[np.uint64], int]:
+        """A shard's index, (row, column, 2) of offset and size, and the bytes before it."""
+        size = self._index_bytes
+        try:
+            n_bytes = self._files.n_bytes(path)
+        except FileNotFoundError as error:
+            raise self._lost([path]) from error
+        (content,) = self._read([Piece(path, max(n_bytes - size, 0), n_bytes)])
+        if len(content) < size:
+            raise CorruptFile(
+                f"{self._files.where(path)}: {len(content):,} bytes cannot hold a shard's index of "
+                f"{size:,}; write its band again"
+            )
+        (stated,) = _CRC.unpack(content[-_CRC.size :])
+        if google_crc32c.value(content[: -_CRC.size]) != stated:
+            raise CorruptFile(
+                f"{self._files.where(path)}: the shard's index does not match its checksum: "
+                "truncated or damaged; write its band again"
+            )
+        index = np.frombuffer(content, "<u8", count=size // 8).reshape(*self._chunks_of_shard, 2)
+        if len(self._indexes) >= max(KEPT_INDEX_BYTES // size, 4):
+            self._indexes = {}
+        found = self._indexes[path] = index, n_bytes - size
+        return found
+
+    def _read(self, pieces: list[Piece]) -> list[bytes]:
+        try:
+            return self._files.read(pieces)
+        except FileNotFoundError as error:
+            raise self._lost(sorted({piece.path for piece in pieces})[:2]) from error
+
+    def _lost(self, paths: list[str]) -> CorruptFile:
+        return CorruptFile(
+            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were never "
+            "written, or were lost; write its band again"
+        )
+
+    def _files_found(self) -> Iterable[tuple[int, int]]:
         folder = self.path / "c"
-        found = [
+        return (
             (int(row), int(column))
             for row in numbered(folder)
             if "." not in row
             for column in numbered(folder / row)
             if "." not in column
-        ]
-        shape = n_chunks(self.layout.shape, self.shards.shard)
-        lost, n_lost = missing_files(shape, found)
-        here = {at for at in found if at[0] < shape[0] and at[1] < shape[1]}
-        lines = [self._missing_in(*at) for at in sorted(here.union(lost))]
-        return [*filter(None, lines), *unnamed_rest(lost, n_lost, self.path)]
-
-    def _missing_in(self, row: int, column: int) -> str:
-        name, (down, across) = _shard_name(row, column), self.shards.shard
-        inside = (
-            min(down, self.n_rows - row * down),
-            min(across, self.row_tokens - column * across),
         )
+
+    def _damage(self, row: int, column: int) -> str:
+        """Reads the index only, so damage inside a chunk is not found."""
+        name, (down, across) = _shard_name(row, column), self.file_shape
+        rest = min(down, self.n_rows - row * down), min(across, self.row_tokens - column * across)
         try:
-            lost = self._shards.missing(name, n_chunks(inside, self.chunk_shape))
+            index, room = self._index(name)
         except CorruptFile as error:
             return str(error)
+        lost = [
+            at
+            for at in np.ndindex(n_chunks(rest, self.chunk_shape))
+            if not 0 < int(index[at][1]) <= room - int(index[at][0])
+        ]
         return f"{self._files.where(name)}: inner chunks {lost} are missing" if lost else ""
 
 
 def _shard_name(row: int, column: int) -> str:
     return f"c/{row}/{column}"
+
+
+def frame_content_bytes(frame: bytes) -> int | None:
+    """Content size that a zstd frame states in its header; None if it is no frame, states no size
+    or has no checksum.
+
+    Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
+
+    >>> frame_content_bytes(Zstd(level=3, checksum=True).encode(b"abc"))
+    3
+    """
+    try:
+        header = zstandard.get_frame_parameters(frame)
+    except zstandard.ZstdError:
+        return None
+    stated = header.content_size
+    return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
+
+
+@functools.cache
+def _codec(level: int = 1) -> Zstd:
+    return Zstd(level=level, checksum=True)

@@ -1,22 +1,19 @@
 """Shapes of a token grid and its metadata file ``zarr.json``.
 
-Here: the numbers, their defaults and limits, and the metadata document. Not here: the rows
-(`formats.grid`), why the defaults are what they are (docs/chunking.md).
+Rows: `formats.arrays.grid`; reasons for the defaults: docs/chunking.md.
 
 Source: Zarr v3 core specification and its ``sharding_indexed`` codec.
 """
 
-import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
-from lc_assets.formats.arrays.shard import ShardShape
 
 METADATA: Final = "zarr.json"
 FORMAT: Final = "lc-token-grid"
@@ -44,7 +41,7 @@ MOST_INNER: Final = 2**16
 
 
 def grid_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Data type of a grid's ids: uint16 unless its largest number is an id of the vocabulary
+    """Dtype of a grid's ids: uint16 unless its largest number is an id of the vocabulary
     (docs/decisions/0005).
 
     >>> grid_dtype(65_535), grid_dtype(65_536)
@@ -68,10 +65,10 @@ class GridLayout:
         inner_tokens: tokens of its rows, at most those of the array's rows.
         zstd_level: compression level of the chunks.
 
-    >>> GridLayout(5000, 65_536, 50_257).shards
-    ShardShape(shard=(2048, 65536), inner=(64, 1024), dtype=dtype('uint16'), level=4)
-    >>> GridLayout(100, 64, 50_257).shards
-    ShardShape(shard=(128, 64), inner=(64, 64), dtype=dtype('uint16'), level=4)
+    >>> GridLayout(5000, 65_536, 50_257).shard, GridLayout(5000, 65_536, 50_257).inner
+    ((2048, 65536), (64, 1024))
+    >>> GridLayout(100, 64, 50_257).shard, GridLayout(100, 64, 50_257).inner
+    ((128, 64), (64, 64))
     """
 
     n_rows: int
@@ -103,12 +100,12 @@ class GridLayout:
                 )
         if not 1 <= self.zstd_level <= 22:
             raise BadInput(f"zstd_level must be 1 to 22, got {self.zstd_level}")
-        shards = self.shards
-        if shards.inner_bytes > MOST_INNER_BYTES or math.prod(shards.grid) > MOST_INNER:
+        n_inner = math.prod(self.chunks_of_shard)
+        if self.inner_bytes > MOST_INNER_BYTES or n_inner > MOST_INNER:
             raise BadInput(
                 f"an inner chunk has at most {MOST_INNER_BYTES:,} bytes, a shard at most "
-                f"{MOST_INNER:,} inner chunks; got {shards.inner_bytes:,} bytes and "
-                f"{math.prod(shards.grid):,} chunks"
+                f"{MOST_INNER:,} inner chunks; got {self.inner_bytes:,} bytes and {n_inner:,} "
+                "chunks"
             )
 
     @property
@@ -127,45 +124,45 @@ class GridLayout:
         return int(np.iinfo(self.dtype).max)
 
     @property
-    def shards(self) -> ShardShape:
-        """Shape of every shard file, including the last ones, which reach beyond the array."""
-        down = _shrunk(self.n_rows, self.shard_rows, self.inner_rows)
-        across = _shrunk(self.row_tokens, self.shard_tokens, self.inner_tokens)
-        return ShardShape((down[0], across[0]), (down[1], across[1]), self.dtype, self.zstd_level)
+    def inner(self) -> tuple[int, int]:
+        """Rows × tokens of an inner chunk."""
+        return (
+            min(self.inner_rows, self.shard_rows, max(self.n_rows, 1)),
+            min(self.inner_tokens, self.shard_tokens, self.row_tokens),
+        )
 
+    @property
+    def shard(self) -> tuple[int, int]:
+        """Rows × tokens of every shard file, including the last ones, which extend beyond the
+        array.
+        """
+        down, across = self.inner
+        return (
+            min(self.shard_rows, -(-max(self.n_rows, 1) // down) * down),
+            min(self.shard_tokens, -(-self.row_tokens // across) * across),
+        )
 
-def _shrunk(n: int, shard: int, inner: int) -> tuple[int, int]:
-    """Lengths of a shard and of an inner chunk along an axis of ``n``."""
-    inner = min(inner, shard, max(n, 1))
-    return min(shard, -(-max(n, 1) // inner) * inner), inner
+    @property
+    def chunks_of_shard(self) -> tuple[int, int]:
+        """Inner chunks of a shard, along each axis."""
+        return self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
 
-
-class _Codec(msgspec.Struct):
-    """A codec or chunk grid: a name and its settings."""
-
-    name: str
-    configuration: dict[str, Any] = {}
-
-
-class _Document(msgspec.Struct):
-    """The fields from which the layout is read."""
-
-    shape: tuple[int, int]
-    chunk_grid: _Codec
-    codecs: list[_Codec]
-    attributes: dict[str, Any]
+    @property
+    def inner_bytes(self) -> int:
+        """Size of an inner chunk before compression."""
+        return math.prod(self.inner) * self.dtype.itemsize
 
 
 def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str, Any]) -> bytes:
-    """Return the bytes of ``zarr.json``.
+    """The bytes of ``zarr.json``.
 
     Args:
         layout: the grid's.
-        tokenizer: name of the vocabulary that the ids belong to.
+        tokenizer: name of the vocabulary of the ids.
         attributes: JSON-like values, stored beside the format's own.
 
     Raises:
-        BadInput: when an attribute has the name of one of the format's own.
+        BadInput: if an attribute has the name of one of the format's own.
     """
     ours = {**_own_attributes(layout, FORMAT_VERSION), "tokenizer": tokenizer}
     if ours.keys() & attributes.keys():
@@ -179,56 +176,50 @@ def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str,
 def parse_metadata(content: bytes, where: str) -> tuple[GridLayout, dict[str, Any]]:
     """Read the layout and the attributes out of the bytes of ``zarr.json``.
 
-    The metadata a grid of this layout must have is rebuilt and compared, so that nothing that a
-    reader does not know goes unnoticed. ``where`` names the file in messages.
+    The metadata that a grid of this layout must have is built and compared, so nothing unknown to a
+    reader is overlooked. ``where`` names the file in messages.
 
     Raises:
-        CorruptFile: when a field differs from a token grid's; says which, what it is and what was
-            expected.
+        CorruptFile: if a field differs from a token grid's; names the field, its value and the
+            expected one.
     """
     try:
-        fields = msgspec.json.decode(content, type=dict[str, Any])
-        document = msgspec.convert(fields, _Document)
-        layout = _layout_of(document)
-    except (*UNDECODABLE, BadInput) as error:
+        found = msgspec.json.decode(content, type=dict[str, Any])
+        layout = _layout_of(found)
+    except (*UNDECODABLE, BadInput, KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{where}: not the metadata of a token grid: {error}") from error
-    version = document.attributes.get("format_version")
+    attributes = found["attributes"]
+    version = attributes.get("format_version")
     ours = _own_attributes(layout, version if version in READABLE_VERSIONS else FORMAT_VERSION)
-    for field, wanted in _document(layout, {**document.attributes, **ours}).items():
-        found, expected = _json(fields.get(field)), _json(wanted)
-        if found != expected:
+    for field, expected in _document(layout, {**attributes, **ours}).items():
+        if _json(found.get(field)) != _json(expected):
             raise CorruptFile(
-                f"{where}: {field} is {found.decode()}, a token grid's is {expected.decode()}"
+                f"{where}: {field} is {_json(found.get(field)).decode()}, a token grid's is "
+                f"{_json(expected).decode()}"
             )
-    return layout, document.attributes
+    return layout, attributes
 
 
-def _layout_of(document: _Document) -> GridLayout:
+def _layout_of(found: Mapping[str, Any]) -> GridLayout:
     """The layout by the few numbers that may differ between grids."""
-    configuration = document.codecs[0].configuration if document.codecs else {}
-    shard_rows, shard_tokens = _pair(document.chunk_grid.configuration.get("chunk_shape"))
-    inner_rows, inner_tokens = _pair(configuration.get("chunk_shape") or (INNER_ROWS, INNER_TOKENS))
-    return GridLayout(
-        *document.shape,
-        msgspec.convert(document.attributes.get("vocab_size"), int),
-        shard_rows=shard_rows,
-        shard_tokens=shard_tokens,
-        inner_rows=inner_rows,
-        inner_tokens=inner_tokens,
-        zstd_level=_zstd_level(configuration.get("codecs")),
+    sharding = _configuration(found["codecs"], "sharding_indexed")
+    zstd = _configuration(sharding.get("codecs"), "zstd")
+    numbers = (
+        *msgspec.convert(found["shape"], tuple[int, int]),
+        found["attributes"]["vocab_size"],
+        *msgspec.convert(found["chunk_grid"]["configuration"]["chunk_shape"], tuple[int, int]),
+        *msgspec.convert(sharding.get("chunk_shape", (INNER_ROWS, INNER_TOKENS)), tuple[int, int]),
+        zstd.get("level", ZSTD_LEVEL),
     )
+    names = (field.name for field in fields(GridLayout))
+    return msgspec.convert(dict(zip(names, numbers, strict=True)), GridLayout)
 
 
-def _zstd_level(codecs: Any) -> int:
-    with contextlib.suppress(msgspec.ValidationError, KeyError):
-        for codec in msgspec.convert(codecs, list[_Codec]):
-            if codec.name == "zstd":
-                return msgspec.convert(codec.configuration["level"], int)
-    return ZSTD_LEVEL
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return msgspec.convert(value, tuple[int, int])
+def _configuration(codecs: Any, name: str) -> dict[str, Any]:
+    """Settings of a codec of this name; empty if there is none, which the comparison reports."""
+    known = codecs if isinstance(codecs, list) else []
+    ours = (codec for codec in known if isinstance(codec, dict) and codec.get("name") == name)
+    return msgspec.convert(next(ours, {}).get("configuration", {}), dict[str, Any])
 
 
 def _own_attributes(layout: GridLayout, version: int) -> dict[str, Any]:
@@ -242,11 +233,10 @@ def _own_attributes(layout: GridLayout, version: int) -> dict[str, Any]:
 
 def _document(layout: GridLayout, attributes: dict[str, Any]) -> dict[str, Any]:
     """The fields that the format fixes, in the order in which they are written."""
-    shards = layout.shards
     little_endian = {"configuration": {"endian": "little"}, "name": "bytes"}
-    zstd = {"configuration": {"checksum": True, "level": shards.level}, "name": "zstd"}
+    zstd = {"configuration": {"checksum": True, "level": layout.zstd_level}, "name": "zstd"}
     sharding = {
-        "chunk_shape": shards.inner,
+        "chunk_shape": layout.inner,
         "codecs": [little_endian, zstd],
         "index_codecs": [little_endian, {"name": "crc32c"}],
         "index_location": "end",
@@ -255,8 +245,8 @@ def _document(layout: GridLayout, attributes: dict[str, Any]) -> dict[str, Any]:
         "zarr_format": 3,
         "node_type": "array",
         "shape": layout.shape,
-        "data_type": shards.dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shards.shard}},
+        "data_type": layout.dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": layout.shard}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": layout.fill,
         "codecs": [{"name": "sharding_indexed", "configuration": sharding}],

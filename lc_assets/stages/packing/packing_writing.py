@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from lc_assets.build.tables import COMPRESSION, opened_table
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.arrays.chunks import RowBlock
 from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,
@@ -74,7 +73,7 @@ class PackedBandTask:
     tokens: Path
     folder: Path
     split: str
-    block: RowBlock
+    block: range
     groups: range
     row_tokens: int
     vocabulary: Vocabulary
@@ -195,7 +194,7 @@ def write_plan(
     return tasks
 
 
-def groups_of(plan: Packing, block: RowBlock) -> Iterator[tuple[int, int]]:
+def groups_of(plan: Packing, block: range) -> Iterator[tuple[int, int]]:
     """First and last (exclusive) piece of each group of a band: whole rows, at most `MOST_PIECES`
     and `MOST_TOKENS` unless one has more.
     """

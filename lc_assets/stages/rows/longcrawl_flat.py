@@ -29,7 +29,7 @@ from lc_assets.build.stage import (
     later,
 )
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.chunks import RowBlock, plan_rows
+from lc_assets.formats.arrays.chunks import plan_rows
 from lc_assets.formats.arrays.flat import (
     BLOSC,
     CHUNK,
@@ -60,7 +60,7 @@ class FlatTask:
     order: Path
     folder: Path
     split: str
-    block: RowBlock
+    block: range
 
     @property
     def name(self) -> str:

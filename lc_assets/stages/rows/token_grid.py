@@ -43,7 +43,6 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.arrays.chunks import RowBlock
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.staging import once
@@ -69,7 +68,7 @@ class BandTask:
     tokens: Path
     folder: Path
     split: str
-    block: RowBlock
+    block: range
     row_tokens: int
     n_ids: int
 
