@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from lc_assets.loaders.cache import ChunkCache
 __all__ = [
     "ALL",
     "METADATA_FILES",
-    "CachedRows",
     "InterleavedRows",
     "RowSource",
     "TokenArray",
@@ -46,39 +45,6 @@ class RowSource(Rows, Protocol):
     @property
     def identity(self) -> str:
         """Equal for two sources only if both have the same rows in the same order."""
-        ...
-
-
-@runtime_checkable
-class CachedRows(Protocol):
-    """Rows that are copied straight into a batch, from a cache of the size that batches need.
-
-    It is not a `RowSource`, because ``isinstance`` would compute the identity, which reads chunks.
-    """
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Dtype of the ids."""
-        ...
-
-    def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """Fill ``out``, (row, token), from row ``top`` and token ``left`` on.
-
-        The rectangle must be inside the rows.
-        """
-        ...
-
-    def make_room(
-        self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
-    ) -> None:
-        """Let the cache hold what batches of this shape need.
-
-        Args:
-            batch_rows: rows of a batch.
-            context_tokens: tokens of its rows.
-            n_ahead: batches that are read ahead of the one in use.
-            n_places: number of such batches, in different parts of the rows, that are read at once.
-        """
         ...
 
 
@@ -165,10 +131,16 @@ class ZarrRows:
             CorruptFile: if a chunk is missing or damaged.
             NotPublished: if the array was withdrawn.
         """
-        return _rectangle(self, rows, tokens)
+        down, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
+        rectangle = np.empty((len(down), len(across)), self.dtype)
+        if rectangle.size:
+            self.read_into(rectangle, down.start, across.start)
+        return rectangle
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """See `CachedRows.read_into`. Raises: as `read` does."""
+        """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
+        inside the array. Raises: as `read`.
+        """
         n_rows, n_tokens = out.shape
         first, inside = divmod(left, self._across)
         last = (left + n_tokens - 1) // self._across + 1
@@ -213,7 +185,14 @@ class ZarrRows:
     def make_room(
         self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
     ) -> None:
-        """See `CachedRows.make_room`; a walk then decodes each chunk once per column."""
+        """Let the cache hold what a walk needs to decode each chunk once per column.
+
+        Args:
+            batch_rows: rows of a batch.
+            context_tokens: tokens of its rows.
+            n_ahead: batches that are read ahead of the one in use.
+            n_places: number of such batches, in different parts of the rows, that are read at once.
+        """
         aligned = self._down % batch_rows == 0 or batch_rows % self._down == 0
         bands = -(-(n_ahead + 1) * batch_rows // self._down) + (n_ahead > 0 or not aligned)
         self.cache.fit(n_places * bands * self.band_bytes(context_tokens))
@@ -267,18 +246,8 @@ class InterleavedRows(RiffledReader):
         """Id of end of text, if the arrays state it; all arrays of an order have one tokenizer."""
         return self.sources[0].eot if self.sources else None
 
-    def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
-        """Read a rectangle as a new (row, token) array.
-
-        Raises:
-            BadInput: if it is not inside the order.
-            CorruptFile: if the order names a row that its source does not have, or a chunk is
-                missing or damaged.
-        """
-        return _rectangle(self, rows, tokens)
-
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """See `CachedRows.read_into`. Row by row, because nearly always each has another source."""
+        """See `ZarrRows.read_into`. Row by row, because nearly always each has another source."""
         n_rows, n_tokens = out.shape
         source, row = self._looked_up(range(top, top + n_rows))
         sources, across = self.sources, self._across
@@ -306,18 +275,10 @@ class InterleavedRows(RiffledReader):
     def make_room(
         self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
     ) -> None:
-        """See `CachedRows.make_room`: a band of every source, and a few that are being replaced."""
+        """See `ZarrRows.make_room`: a band of every source, and a few that are being replaced."""
         bands = [rows.band_bytes(context_tokens) for rows in self.sources if rows.n_rows]
         spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(
             bands, default=0
         )
         for cache in self._caches.values():
             cache.fit(n_places * sum(bands) + spare)
-
-
-def _rectangle(source: ZarrRows | InterleavedRows, rows: slice, tokens: slice) -> TokenArray:
-    down, across = span(rows, source.n_rows, "rows"), span(tokens, source.row_tokens, "tokens")
-    rectangle = np.empty((len(down), len(across)), source.dtype)
-    if rectangle.size:
-        source.read_into(rectangle, down.start, across.start)
-    return rectangle

@@ -37,18 +37,20 @@ class ChunkCache:
         misses: requests for a chunk that had to be read.
     """
 
-    def __init__(self, max_bytes: int | None = None) -> None:
-        """Set the bound; None leaves it to the walks that use the cache (`fit`)."""
-        self._given = max_bytes
-        self.max_bytes = DEFAULT_CACHE_BYTES if max_bytes is None else max_bytes
-        self.n_bytes = self.hits = self.misses = self._fitted = 0
+    def __init__(self, max_bytes: int | None = None, fitted: int = 0) -> None:
+        """Set the bound; None leaves it to the walks that use the cache, which need ``fitted``
+        bytes so far (`fit`).
+        """
+        self._given, self._fitted = max_bytes, fitted
+        self.max_bytes = (fitted or DEFAULT_CACHE_BYTES) if max_bytes is None else max_bytes
+        self.n_bytes = self.hits = self.misses = 0
         self._chunks: OrderedDict[Hashable, TokenArray] = OrderedDict()
         self._reading: dict[Hashable, threading.Event] = {}
         self._lock = threading.Lock()
         np.empty(_ALLOCATED_ONCE, np.uint8)
 
-    def __reduce__(self) -> tuple[Callable[..., "ChunkCache"], tuple[int | None, int]]:
-        return _emptied, (self._given, self._fitted)
+    def __reduce__(self) -> tuple[type["ChunkCache"], tuple[int | None, int]]:
+        return ChunkCache, (self._given, self._fitted)
 
     def require_room(self, chunk_bytes: int) -> None:
         """Check that a chunk fits.
@@ -59,8 +61,7 @@ class ChunkCache:
         if self.max_bytes < chunk_bytes and self._given is not None:
             raise BadInput(
                 f"a cache of {self.max_bytes:,} bytes cannot hold one chunk of {chunk_bytes:,} "
-                "bytes: "
-                "increase cache_bytes"
+                "bytes: increase cache_bytes"
             )
 
     def fit(self, n_bytes: int) -> None:
@@ -106,18 +107,13 @@ class ChunkCache:
                     self._reading[key] = threading.Event()
                     break
             reading.wait()
-        return self._made(key, read, tuple(family))
-
-    def _made(
-        self, key: Hashable, read: Callable[[], TokenArray], family: tuple[Hashable, ...]
-    ) -> TokenArray:
         try:
             chunk = read()
             self.require_room(chunk.nbytes)
             chunk.flags.writeable = False
             with self._lock:
                 self.misses += 1
-                self._keep(key, chunk, family)
+                self._keep(key, chunk, tuple(family))
         finally:
             with self._lock:
                 self._reading.pop(key).set()
@@ -132,9 +128,3 @@ class ChunkCache:
         self.n_bytes += chunk.nbytes
         while self.n_bytes > self.max_bytes and len(self._chunks) > 1:
             self.n_bytes -= self._chunks.popitem(last=False)[1].nbytes
-
-
-def _emptied(max_bytes: int | None, fitted: int) -> ChunkCache:
-    cache = ChunkCache(max_bytes)
-    cache.fit(fitted) if fitted else None
-    return cache

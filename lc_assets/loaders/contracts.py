@@ -6,9 +6,9 @@ A loader has ``len(loader)`` steps, ``loader[step]`` is a batch of (row, token) 
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.testing import assert_array_equal, assert_equal
@@ -16,36 +16,12 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.loaders.arrays import RowSource, span
-from lc_assets.loaders.stepping import Batch
+from lc_assets.loaders.stepping import SteppedLoader
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
-
-class StepLoader(Protocol):
-    """Random access by step."""
-
-    def __len__(self) -> int:
-        """Number of steps."""
-        ...
-
-    def __getitem__(self, step: int) -> Batch:
-        """The batch of a step."""
-        ...
-
-
-class ResumableLoader(Protocol):
-    """A stream that can be saved and resumed."""
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Continue from the current position."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """The current position."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to a saved position."""
-        ...
+Loader: TypeAlias = SteppedLoader[Any]
+"""What is checked; a loader that is not derived from it needs the methods that an assertion calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +59,14 @@ class NumberedRows:
         )
 
 
-def assert_step_is_enough(loader: StepLoader, *, steps: Sequence[int]) -> None:
+def assert_step_is_enough(loader: Loader, *, steps: Sequence[int]) -> None:
     """The step alone determines the batch: visiting steps backwards and again changes nothing."""
     forwards = [loader[step] for step in steps]
     assert_equal([loader[step] for step in reversed(steps)][::-1], forwards)
     assert_equal([loader[step] for step in steps], forwards)
 
 
-def assert_resume_gives_the_rest(
-    make_loader: Callable[[], ResumableLoader], *, stop_after: int
-) -> None:
+def assert_resume_gives_the_rest(make_loader: Callable[[], Loader], *, stop_after: int) -> None:
     """A new loader with a saved position gives the rest of the stream, repeats and skips nothing.
 
     Args:
@@ -107,7 +81,7 @@ def assert_resume_gives_the_rest(
 
 
 def assert_every_token_is_visited_once(
-    make_loader: Callable[[RowSource], StepLoader],
+    make_loader: Callable[[RowSource], Loader],
     *,
     n_rows: int,
     row_tokens: int,
@@ -128,7 +102,7 @@ def assert_every_token_is_visited_once(
 
 
 def assert_ranks_share_every_batch(
-    make_rank: Callable[[int, int], StepLoader], *, world_sizes: Sequence[int], steps: Sequence[int]
+    make_rank: Callable[[int, int], Loader], *, world_sizes: Sequence[int], steps: Sequence[int]
 ) -> None:
     """The batches of all ranks at a step, concatenated, are the same for any number of ranks.
 
@@ -149,7 +123,7 @@ def assert_ranks_share_every_batch(
 
 
 def assert_a_resume_may_change_the_ranks(
-    make_rank: Callable[[int, int], ResumableLoader], *, world_sizes: Sequence[int], stop_after: int
+    make_rank: Callable[[int, int], Loader], *, world_sizes: Sequence[int], stop_after: int
 ) -> None:
     """A run that resumes with another number of ranks, from any rank's state, has the same stream.
 
@@ -158,16 +132,14 @@ def assert_a_resume_may_change_the_ranks(
         world_sizes: numbers of ranks, one after another.
         stop_after: steps before each change.
     """
-    state: Mapping[str, Any] | None = None
+    state: Mapping[str, Any] = make_rank(0, 1).state_dict()
     seen: list[NDArray[Any]] = []
-    for turn, n_ranks in enumerate(world_sizes):
+    for turn, n_ranks in enumerate(world_sizes, 1):
         ranks = [make_rank(rank, n_ranks) for rank in range(n_ranks)]
-        for loader in ranks if state is not None else []:
-            loader.load_state_dict(state or {})
-        streams = [
-            loader if turn == len(world_sizes) - 1 else itertools.islice(loader, stop_after)
-            for loader in ranks
-        ]
+        for loader in ranks:
+            loader.load_state_dict(state)
+        n_steps = stop_after if turn < len(world_sizes) else None
+        streams = [itertools.islice(loader, n_steps) for loader in ranks]
         seen += [
             np.concatenate([part.targets for part in parts]) for parts in zip(*streams, strict=True)
         ]
@@ -176,7 +148,7 @@ def assert_a_resume_may_change_the_ranks(
 
 
 def assert_reading_ahead_changes_nothing(
-    make_loader: Callable[[int, int], ResumableLoader], *, prefetches: Sequence[tuple[int, int]]
+    make_loader: Callable[[int, int], Loader], *, prefetches: Sequence[tuple[int, int]]
 ) -> None:
     """Reading ahead changes neither the stream nor the position after each batch.
 
@@ -184,19 +156,15 @@ def assert_reading_ahead_changes_nothing(
         make_loader: makes the loader, given the number of batches to read ahead and of threads.
         prefetches: such pairs.
     """
-    plain = [
-        (batch, state)
-        for loader in [make_loader(0, 1)]
-        for batch in loader
-        for state in [loader.state_dict()]
-    ]
+    loader = make_loader(0, 1)
+    plain = [(batch, loader.state_dict()) for batch in loader]
     for n_ahead, threads in prefetches:
         loader = make_loader(n_ahead, threads)
         assert_equal([(batch, loader.state_dict()) for batch in loader], plain)
 
 
 def assert_inputs_are_shifted_targets(
-    loader: StepLoader, *, steps: Sequence[int], first_token: int
+    loader: Loader, *, steps: Sequence[int], first_token: int
 ) -> None:
     """Inputs are the targets shifted right by one, so no target is among its own inputs."""
     for step in steps:

@@ -3,19 +3,31 @@ alone.
 
 A batch predicts the data itself; the inputs are the data shifted right by one, after an end of
 text.
+
+Batches go down the rows of the first context column, then down the second, and so on, so that
+consecutive batches share no document.
+
+A step is a *global* batch, the same for any number of ranks, and a rank takes its rows of it; so a
+run may resume on another number of ranks with the same stream. With one lane, which is the
+article's order, the ranks' rows are adjacent, and if a rank's share is below the 64 rows of a token
+grid's chunk, several ranks decode the same chunk. Lanes avoid that: the walk goes down ``lanes``
+equal parts of the rows at once, and a rank takes whole lanes, so two ranks share a chunk only where
+lanes meet. Rows of a grid are shuffled, so both orders are equally random; but they differ, so
+lanes are off by default.
+
 Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.arrays import CachedRows, RowSource, TokenArray
-from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader
-from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
+from lc_assets.loaders.arrays import InterleavedRows, RowSource, TokenArray, ZarrRows
+from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors, steps_of
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
 if TYPE_CHECKING:
@@ -24,13 +36,130 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
+class Rectangle(NamedTuple):
+    """A range of rows, and of their tokens."""
+
+    rows: range
+    tokens: range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridWalk:
+    """The rectangles of a grid, column by column.
+
+    Attributes:
+        n_rows: rows of the grid.
+        row_tokens: tokens of a row.
+        batch_rows: rows of a step's batch.
+        context_tokens: tokens of its rows; divides ``row_tokens``.
+        lanes: parts of the rows that are walked in parallel; divides ``batch_rows``.
+
+    >>> walk = GridWalk(n_rows=5, row_tokens=4, batch_rows=2, context_tokens=2)
+    >>> [(at.rows.start, at.tokens.start) for at in map(walk.rectangle, range(walk.n_steps))]
+    [(0, 0), (2, 0), (0, 2), (2, 2)]
+    >>> walk.dropped_rows, walk.dropped_tokens
+    (1, 4)
+    >>> lanes = GridWalk(n_rows=8, row_tokens=4, batch_rows=4, context_tokens=4, lanes=2)
+    >>> [[list(at.rows) for at in lanes.rectangles(step)] for step in range(lanes.n_steps)]
+    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    """
+
+    n_rows: int
+    row_tokens: int
+    batch_rows: int
+    context_tokens: int
+    lanes: int = 1
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise BadInput("the data set has no rows")
+        if not 1 <= self.batch_rows <= self.n_rows:
+            raise BadInput(
+                f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got "
+                f"{self.batch_rows:,}"
+            )
+        if self.context_tokens < 1 or self.row_tokens % self.context_tokens:
+            raise BadInput(
+                f"context_tokens must divide row_tokens = {self.row_tokens:,}; these do: "
+                f"{divisors(self.row_tokens)}; got {self.context_tokens:,}"
+            )
+        if self.lanes < 1 or self.batch_rows % self.lanes:
+            raise BadInput(
+                f"lanes must divide batch_rows = {self.batch_rows:,}; these do: "
+                f"{divisors(self.batch_rows)}; got {self.lanes:,}"
+            )
+
+    @property
+    def row_blocks(self) -> int:
+        """Steps from top to bottom."""
+        return self.n_rows // self.batch_rows
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the whole walk."""
+        return self.row_blocks * (self.row_tokens // self.context_tokens)
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows at the end that fill no batch and are never visited."""
+        return self.n_rows % self.batch_rows
+
+    @property
+    def dropped_tokens(self) -> int:
+        """Tokens of those rows."""
+        return self.dropped_rows * self.row_tokens
+
+    def rectangle(self, step: int) -> Rectangle:
+        """The rectangle of a step of a walk with one lane.
+
+        Raises:
+            IndexError: if the step is negative or beyond the last.
+            BadInput: if there are several lanes, so several rectangles.
+        """
+        if self.lanes > 1:
+            raise BadInput(
+                f"a step of {self.lanes:,} lanes has as many rectangles: use rectangles({step})"
+            )
+        return self.rectangles(step)[0]
+
+    def rectangles(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[Rectangle, ...]:
+        """A rank's part of a step: a rectangle per lane, or the rank's rows of the only lane.
+
+        Raises:
+            IndexError: if the step is negative or beyond the last.
+        """
+        left, tops = self.corners(step, rank=rank, n_ranks=n_ranks)
+        tokens, height = range(left, left + self.context_tokens), self.part_rows(n_ranks)
+        return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
+
+    def corners(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[int, list[int]]:
+        """First token of a rank's part of a step, and first row of each of its rectangles.
+
+        Raises:
+            IndexError: if the step is negative or beyond the last.
+        """
+        if not 0 <= step < self.n_steps:
+            raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
+        blocks, height = self.n_rows // self.batch_rows, self.batch_rows // self.lanes
+        column, block = divmod(step, blocks)
+        left = column * self.context_tokens
+        if self.lanes == 1:
+            return left, [block * height + rank * (height // n_ranks)]
+        mine = range(rank * self.lanes // n_ranks, (rank + 1) * self.lanes // n_ranks)
+        return left, [(lane * blocks + block) * height for lane in mine]
+
+    def part_rows(self, n_ranks: int) -> int:
+        """Rows of each rectangle of a rank's part."""
+        return self.batch_rows // self.lanes if self.lanes > 1 else self.batch_rows // n_ranks
+
+
 class WalkOptions(ShareOptions, total=False):
     """Further arguments of loaders that walk over rows.
 
     Attributes:
         first_token: first token of each row of inputs; by default the end of text that the data set
             states, as LongCrawl64 recommends.
-        lanes: parts of the rows that are walked in parallel (see `loaders.walk`); 1, the default,
+        lanes: parts of the rows that are walked in parallel (see the module); 1, the default,
             is the article's order.
     """
 
@@ -85,10 +214,11 @@ class WalkingLoader(SteppedLoader[Step]):
             context_tokens=context_tokens,
             lanes=lanes,
         )
-        self.walk.require_rank(self.rank, self.n_ranks)
+        shared = ("the rows of a batch", batch_rows) if lanes == 1 else ("the lanes", lanes)
+        self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
         self.rows, self.first_token = rows, first_token
         self._part_rows = self.walk.part_rows(self.n_ranks)
-        self._cached = rows if isinstance(rows, CachedRows) else None
+        self._cached = rows if isinstance(rows, ZarrRows | InterleavedRows) else None
         if self._cached is not None:
             n_places = max(lanes // self.n_ranks, 1)
             self._cached.make_room(
@@ -131,10 +261,10 @@ class WalkingLoader(SteppedLoader[Step]):
         left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         height, width = self._part_rows, self.walk.context_tokens
         if self._cached is None:
-            read = [
-                self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops
-            ]
-            targets = read[0] if len(read) == 1 else np.concatenate(read)
+            columns = slice(left, left + width)
+            targets = np.concatenate(
+                [self.rows.read(slice(top, top + height), columns) for top in tops]
+            )
             return Batch(shifted_right(targets, self.first_token), targets)
         text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
         for part, top in enumerate(tops):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import numpy as np
@@ -21,8 +20,7 @@ from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import WalkingLoader, WalkOptions
-from lc_assets.loaders.published import version_at
-from lc_assets.loaders.rows import RemoteFiles, fetch, open_rows
+from lc_assets.loaders.rows import array_kind, below, local_copy, location, open_rows, version_at
 from lc_assets.packing import spans as columns
 
 if TYPE_CHECKING:
@@ -110,8 +108,7 @@ class PackedRows:
         if self.spans.n_rows != self.rows.n_rows:
             raise Mismatch(
                 f"{self.rows.n_rows:,} rows, but spans of {self.spans.n_rows:,}: they are of "
-                "different "
-                "versions"
+                "different versions"
             )
 
     @cached_property
@@ -149,16 +146,14 @@ def open_packed(
         BadInput: if there is no such split, or nothing to open.
         Unreachable: if a server does not answer, also when retried.
     """
-    at = version_at(path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path))
+    at = location(path)
+    if array_kind(below(at, f"{split}.zarr")) is None:
+        at = version_at(at)
     rows = open_rows(at, split, cache_bytes=cache_bytes)
-    if isinstance(at, Path):
-        return PackedRows(rows, PackedSpans.open(at, split, row_tokens=rows.row_tokens))
-    with TemporaryDirectory() as copies:
-        fetch(RemoteFiles(at), Path(copies), *(path.name for path in span_files(Path(), split)))
-        mapped = PackedSpans.open(Path(copies), split, row_tokens=rows.row_tokens)
-        spans = PackedSpans(
-            np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)
-        )
+    with local_copy(at, *(path.name for path in span_files(Path(), split))) as folder:
+        spans = PackedSpans.open(folder, split, row_tokens=rows.row_tokens)
+        if not isinstance(at, Path):
+            spans = PackedSpans(*map(np.array, (spans.first, spans.stop, spans.document)))
     return PackedRows(rows, spans)
 
 

@@ -6,9 +6,8 @@ packed rows. Only the row groups and columns that are needed are read. From a do
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
@@ -87,17 +86,33 @@ def documents_of(rows: RowSource, positions: Sequence[int]) -> list[RowDocument]
         Mismatch: if the row table does not match the array.
         CorruptFile: if it is not readable.
     """
-    wanted: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    wanted: dict[int, dict[int, int]] = defaultdict(dict)
     arrays: dict[int, ZarrRows] = {}
     for position in positions:
         array, row = _array_of(rows, position)
         arrays[id(array)] = array
-        wanted[id(array)].append((position, row))
-    found = {
-        position: document
-        for name, array in arrays.items()
-        for position, document in _documents(array, wanted[name])
-    }
+        wanted[id(array)][position] = row
+    found: dict[int, RowDocument] = {}
+    for name, array in arrays.items():
+        grid = array.path.absolute().parent
+        lines, n_lines = _lines(array, ROWS_FILE, wanted[name].values(), _COLUMNS)
+        by_row = {line["row"]: line for line in lines}
+        missing = sorted(set(wanted[name].values()) - by_row.keys())
+        if n_lines != array.n_rows or missing:
+            raise Mismatch(
+                f"{grid / ROWS_FILE}: {n_lines:,} {array.path.stem} rows, the array beside it has "
+                f"{array.n_rows:,}; rows without a line: {missing[:5]}: table and array are of "
+                "different versions: build the grid again"
+            )
+        found |= {
+            position: RowDocument(
+                position=position,
+                snapshot=grid.parent.name,
+                version=grid.name,
+                **by_row[row],
+            )
+            for position, row in wanted[name].items()
+        }
     return [found[position] for position in positions]
 
 
@@ -109,29 +124,16 @@ def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:
         Mismatch: if a row has no piece in it, so it is of other rows.
         CorruptFile: if it is not readable.
     """
-    path = array.path.absolute().parent / SPANS_FILE
+    lines, _ = _lines(array, SPANS_FILE, rows, [field.name for field in fields(PackedPiece)])
     found: dict[int, list[PackedPiece]] = defaultdict(list)
-    for line in _table(
-        path, array.path.stem, rows, [field.name for field in fields(PackedPiece)]
-    ).to_pylist():
+    for line in lines:
         found[line["row"]].append(PackedPiece(**line))
     if missing := sorted(set(rows) - found.keys()):
         raise Mismatch(
-            f"{path}: no piece of rows {missing[:5]}: table and array are of different versions: "
-            "pack the rows again"
+            f"{array.path.with_name(SPANS_FILE)}: no piece of rows {missing[:5]}: table and array "
+            "are of different versions: pack the rows again"
         )
     return [piece for row in rows for piece in sorted(found[row], key=lambda piece: piece.piece)]
-
-
-def _documents(array: ZarrRows, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, RowDocument]]:
-    """Documents of rows of one grid, given as (position, row), with their positions."""
-    folder = array.path.absolute().parent
-    lines = _lines(folder / ROWS_FILE, array.path.stem, [row for _, row in wanted], array.n_rows)
-    snapshot, version = folder.parent.name, folder.name
-    return [
-        (position, RowDocument(position=position, snapshot=snapshot, version=version, **lines[row]))
-        for position, row in wanted
-    ]
 
 
 def _array_of(rows: RowSource, position: int) -> tuple[ZarrRows, int]:
@@ -144,44 +146,25 @@ def _array_of(rows: RowSource, position: int) -> tuple[ZarrRows, int]:
     return rows, position
 
 
-def _lines(path: Path, split: str, wanted: Sequence[int], n_rows: int) -> dict[int, dict[str, Any]]:
-    """Lines of the wanted rows of one split, by row."""
-    lines = {line["row"]: line for line in _table(path, split, wanted, _COLUMNS).to_pylist()}
-    n_lines = _count(path, split)
-    if n_lines != n_rows or len(lines) != len(set(wanted)):
-        missing = sorted(set(wanted) - lines.keys())
-        raise Mismatch(
-            f"{path}: {n_lines:,} {split} rows, the array beside it has {n_rows:,}; wanted rows "
-            f"without a line: {missing[:5]}:"
-            " table and array are of different versions: build the grid again"
-        )
-    return lines
-
-
-def _table(path: Path, split: str, wanted: Sequence[int], columns: Sequence[str]) -> Any:
-    """Lines of the wanted rows of one split; row groups without any of them are not read."""
+def _lines(
+    array: ZarrRows, name: str, rows: Collection[int], columns: Sequence[str]
+) -> tuple[list[dict[str, Any]], int]:
+    """Lines of some rows in a table beside an array, and the number of lines of the array's split;
+    row groups without any of the rows are not read.
+    """
     import pyarrow.compute as pc
-
-    near = (pc.field("row") >= min(wanted)) & (
-        pc.field("row") <= max(wanted)
-    )  # by this, row groups are left out
-    these = near & (pc.field("split") == split) & pc.field("row").isin(sorted(set(wanted)))
-    return _queried(path, lambda table: table.to_table(columns=list(columns), filter=these))
-
-
-def _count(path: Path, split: str) -> int:
-    import pyarrow.compute as pc
-
-    return int(_queried(path, lambda table: table.count_rows(filter=pc.field("split") == split)))
-
-
-def _queried(path: Path, query: Callable[[Any], Any]) -> Any:
     import pyarrow.dataset
 
+    path = array.path.absolute().with_name(name)
     if not path.is_file():
         raise NotPublished(
             f"{path}: no row table here, so the documents of these rows are unknown: open the lake "
             "that published them"
         )
+    number, in_split = pc.field("row"), pc.field("split") == array.path.stem
+    near = (number >= min(rows)) & (number <= max(rows))  # by this, row groups are left out
+    these = near & in_split & number.isin(sorted(set(rows)))
     with library_errors_as_corrupt_file(path, "not a readable row table", system_errors_too=True):
-        return query(pyarrow.dataset.dataset(path, format="parquet"))
+        table = pyarrow.dataset.dataset(path, format="parquet")
+        found = table.to_table(columns=list(columns), filter=these).to_pylist()
+        return found, int(table.count_rows(filter=in_split))

@@ -3,24 +3,39 @@
 Remote arrays are read by range requests of the chunks that are needed. A band of 65,536 tokens is
 in one shard, its chunks adjacent: one request. Where it is in several (32 in grids of the first
 version), all ranges are requested at once. A failed request is repeated after pauses of 1, 10 and
-60 seconds, and then raises `Unreachable`: a batch is complete or an error, never shorter.
+60 seconds, and then raises `Unreachable`: a batch is complete or an error, never shorter. An order
+and its grids' receipts are small: from a URL they are copied and checked like local ones.
 Transport: `lc_assets.lake.upstream`.
+
+Arrays need nothing of a lake, so its modules are imported when a lake is opened.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from lc_assets.errors import NotPublished
-from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
-from lc_assets.formats.arrays.order import require_split
+import numpy as np
+
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.formats.arrays.files import Files, LocalFiles, Piece, coalesced, cut_out
+from lc_assets.formats.arrays.order import SOURCES, GlobalOrder, order_files, require_split
 from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 
 if TYPE_CHECKING:
     from lc_assets.lake.upstream import Upstream
+
+At = Path | str
+"""A folder, or a URL without a slash at its end."""
+
+ORDER: Final = "longcrawl/all"
+"""Stage and partition of the global order in a lake."""
+GRIDS: Final = "token_grid"
+"""Stage of the grids."""
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -53,40 +68,152 @@ def open_rows(
         Unreachable: if a server does not answer, also when retried.
     """
     require_split(split)
-    at = path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path)
+    at = location(path)
     if release is not None:
-        # Arrays need nothing of a lake.
-        from lc_assets.loaders.published import order_of_release
-
-        at = order_of_release(at, release)
-    return open_at(at, split, ChunkCache(cache_bytes))
+        at = _order_of_release(at, release)
+    return _open(at, split, ChunkCache(cache_bytes))
 
 
-def open_at(at: Path | str, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
-    """Open rows in a folder (a `Path`) or at a URL (a `str`); see `open_rows`."""
-    for place in (at, at / f"{split}.zarr" if isinstance(at, Path) else f"{at}/{split}.zarr"):
-        if (kind := _array_kind(place)) is not None:
-            return open_array(place, kind, cache)
-    from lc_assets.loaders.published import open_published
-
-    return open_published(at, split, cache)
+def location(path: Path | str) -> At:
+    """A path as a `Path`, a URL as a `str`."""
+    return path.rstrip("/") if isinstance(path, str) and "://" in path else Path(path)
 
 
-def open_array(at: Path | str, kind: str | None, cache: ChunkCache) -> ZarrRows:
-    """Open an array in a folder or at a URL; ``kind`` is the name of its metadata file, if
-    known.
+def version_at(at: At) -> At:
+    """The published version of the partition at a path or URL; ``at`` itself if it is none.
+
+    Raises:
+        NotPublished: if the partition has no published version.
+        CorruptFile: if its pointer is not readable.
+        Unreachable: if the server does not answer.
     """
-    files = None if isinstance(at, Path) else RemoteFiles(at)
-    return ZarrRows(array_reader(Path(at), kind, files), cache)
+    from lc_assets.lake.partition import CURRENT, Current, Partition
+    from lc_assets.lake.receipts import decode_json
 
-
-def _array_kind(at: Path | str) -> str | None:
-    """Name of the metadata file of the array in a folder or at a URL; None if there is no array."""
+    if not _holds(at, CURRENT):
+        return at
     if isinstance(at, Path):
-        # An array without metadata was withdrawn, which its reader reports.
-        default = METADATA_FILES[0] if at.suffix == ".zarr" and at.is_dir() else None
-        return next((name for name in METADATA_FILES if (at / name).is_file()), default)
-    return next((name for name in METADATA_FILES if RemoteFiles(at).holds(name)), None)
+        return Partition(at).require().folder
+    with local_copy(at, CURRENT) as folder:
+        return below(at, decode_json(folder / CURRENT, Current).version)
+
+
+@contextlib.contextmanager
+def local_copy(at: At, *names: str) -> Iterator[Path]:
+    """The folder at a path, or a temporary folder with copies of a URL's small files.
+
+    Raises:
+        NotPublished: if one of a URL's files is missing.
+    """
+    if isinstance(at, Path):
+        yield at
+        return
+    files = RemoteFiles(at)
+    with TemporaryDirectory() as copies:
+        for name in names:
+            try:
+                (content,) = files.read([Piece(name, 0, files.n_bytes(name))])
+            except FileNotFoundError as error:
+                raise NotPublished(f"{files.where(name)}: is missing") from error
+            path = Path(copies, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        yield Path(copies)
+
+
+def _open(at: At, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
+    for array in (at, below(at, f"{split}.zarr")):
+        if (kind := array_kind(array)) is not None:
+            return _open_array(array, kind, cache)
+    if _holds(at, SOURCES):
+        return _open_order(at, split, cache)
+    if (version := version_at(at)) != at:
+        return _open(version, split, cache)
+    order = below(at, ORDER)
+    if isinstance(at, Path) and any((at / stage).is_dir() for stage in (ORDER, GRIDS)):
+        from lc_assets.lake.partition import Partition
+
+        return _open(Partition(at / ORDER).require().folder, split, cache)
+    if not isinstance(at, Path) and (version := version_at(order)) != order:
+        return _open(version, split, cache)
+    raise BadInput(
+        f"{at}: found none of {split}.zarr, {SOURCES}, {', '.join(METADATA_FILES)}: expected an "
+        "array, a published version or the root of a lake"
+    )
+
+
+def _open_array(at: At, kind: str, cache: ChunkCache) -> ZarrRows:
+    return ZarrRows(array_reader(Path(at), kind, _files(at)), cache)
+
+
+def _open_order(at: At, split: str, cache: ChunkCache) -> InterleavedRows:
+    """Open a version of the global order, after comparing its grids' digests."""
+    from lc_assets.lake.receipts import RECEIPT
+    from lc_assets.lake.versions import Published
+
+    lake = at.absolute().parents[2] if isinstance(at, Path) else at.rsplit("/", 3)[0]
+    with local_copy(at, SOURCES, *(path.name for path in order_files(Path(), split))) as folder:
+        order = GlobalOrder.open(folder, split)
+        if not isinstance(at, Path):
+            order = replace(order, source=np.array(order.source), row=np.array(order.row))
+    rows = []
+    for source in order.sources:
+        grid = f"{GRIDS}/{source.snapshot}/{source.version}"
+        with local_copy(lake, f"{grid}/{RECEIPT}") as folder:
+            found = Published.at(folder / grid).digest
+        if found != source.digest:
+            raise Mismatch(
+                f"{below(lake, grid)}: digest {found}, but the global order was made for "
+                f"{source.digest}: build the order again"
+            )
+        rows.append(_open_array(below(lake, f"{grid}/{split}.zarr"), METADATA_FILES[0], cache))
+    return InterleavedRows(order, rows)
+
+
+def _order_of_release(lake: At, release: str) -> At:
+    """Folder or URL of a release's global order."""
+    from lc_assets.lake.lake import Lake
+    from lc_assets.lake.receipts import RECEIPT
+    from lc_assets.lake.releases import decode_release, lake_of_release, note_of
+    from lc_assets.lake.versions import Published
+
+    if isinstance(lake, Path):
+        return lake_of_release(Lake(lake), release).partition(*ORDER.split("/")).require().home
+    note = note_of(release)
+    if not _holds(lake, note):
+        raise NotPublished(f"{lake}/{note}: there is no such release")
+    with local_copy(lake, note) as folder:
+        pin = decode_release((folder / note).read_bytes(), where=f"{lake}/{note}").pins[ORDER]
+    order = f"{ORDER}/{pin.version}"
+    with local_copy(lake, f"{order}/{RECEIPT}") as folder:
+        if Published.at(folder / order).digest != pin.digest:
+            raise Mismatch(f"{lake}/{order}: not the version of release {release}")
+    return f"{lake}/{order}"
+
+
+def array_kind(at: At) -> str | None:
+    """Name of the metadata file of the array in a folder or at a URL; None if there is no array."""
+    # An array without metadata was withdrawn, which its reader reports.
+    withdrawn = isinstance(at, Path) and at.suffix == ".zarr" and at.is_dir()
+    default = METADATA_FILES[0] if withdrawn else None
+    return next((name for name in METADATA_FILES if _holds(at, name)), default)
+
+
+def below(at: At, path: str) -> At:
+    """A path or URL below another."""
+    return at / path if isinstance(at, Path) else f"{at}/{path}"
+
+
+def _files(at: At) -> Files:
+    return LocalFiles(at) if isinstance(at, Path) else RemoteFiles(at)
+
+
+def _holds(at: At, path: str) -> bool:
+    try:
+        _files(at).n_bytes(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -131,26 +258,3 @@ class RemoteFiles:
         requests = coalesced(pieces)
         answers = self._retried(self._upstream.ranges, requests)
         return [cut_out(piece, requests, answers) for piece in pieces]
-
-    def holds(self, path: str) -> bool:
-        """Whether there is such a file."""
-        try:
-            self.n_bytes(path)
-        except FileNotFoundError:
-            return False
-        return True
-
-
-def fetch(files: RemoteFiles, folder: Path, *paths: str) -> None:
-    """Copy small files to the same relative paths below ``folder``.
-
-    Raises:
-        NotPublished: if one is missing.
-    """
-    for path in paths:
-        try:
-            (content,) = files.read([Piece(path, 0, files.n_bytes(path))])
-        except FileNotFoundError as error:
-            raise NotPublished(f"{files.where(path)}: is missing") from error
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)

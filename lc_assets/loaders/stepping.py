@@ -7,6 +7,7 @@ no chunk is decoded twice.
 """
 
 import contextlib
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -88,6 +89,19 @@ class SteppedLoader(ABC, Generic[Step]):
             "threads": self.threads,
         }
 
+    def share_of(self, n: int, what: str) -> int:
+        """How many of ``n`` a rank has; ``what`` names them in the message.
+
+        Raises:
+            BadInput: if the ranks cannot share them equally.
+        """
+        if n % self.n_ranks:
+            raise BadInput(
+                f"{self.n_ranks:,} ranks cannot share {what} equally: use one of {divisors(n)} "
+                "ranks"
+            )
+        return n // self.n_ranks
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -102,7 +116,9 @@ class SteppedLoader(ABC, Generic[Step]):
 
     def __iter__(self) -> Iterator[Step]:
         while self.step < len(self):
-            for at, batch in enumerate(self._from_here(), self.step + 1):
+            left = range(self.step, len(self))
+            batches = ahead(self.__getitem__, left, n_ahead=self.prefetch, threads=self.threads)
+            for at, batch in enumerate(batches, self.step + 1):
                 self.step = at
                 yield batch
                 if self.step != at:  # a state was loaded meanwhile: continue from there
@@ -138,14 +154,6 @@ class SteppedLoader(ABC, Generic[Step]):
         step = state.get("step")
         if not isinstance(step, int) or not 0 <= step <= len(self):
             raise BadInput(f"the state's step is {step!r}, expected 0 to {len(self):,}")
-
-    def _from_here(self) -> Iterator[Step]:
-        return ahead(
-            self.__getitem__,
-            range(self.step, len(self)),
-            n_ahead=self.prefetch,
-            threads=self.threads,
-        )
 
 
 def as_arrays(
@@ -191,8 +199,7 @@ def ahead(
     if n_ahead < 0 or threads < 1:
         raise BadInput(
             f"cannot read {n_ahead} steps ahead on {threads} threads: expected at least 0 steps "
-            "and "
-            "1 thread"
+            "and 1 thread"
         )
     return map(read, steps) if n_ahead == 0 else _ahead(read, steps, n_ahead, min(threads, n_ahead))
 
@@ -210,3 +217,36 @@ def _ahead(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def steps_of(
+    n_steps: int, *, rank: int = 0, n_ranks: int = 1, worker: int = 0, n_workers: int = 1
+) -> range:
+    """Steps that one worker of one rank reads, if whole steps are distributed.
+
+    A rank reads every ``n_ranks``-th step. Its workers take turns, so a reader that takes from its
+    workers in turn gets the rank's steps in order, for any number of workers. Ranks differ by at
+    most one step. Here a step is one rank's batch, so the global batch grows with the ranks;
+    `loaders.grid.GridWalk.rectangles` is the alternative.
+
+    >>> [list(steps_of(5, rank=0, n_ranks=2, worker=worker, n_workers=2)) for worker in (0, 1)]
+    [[0, 4], [2]]
+
+    Raises:
+        BadInput: if there is no such rank or worker.
+    """
+    if not (0 <= rank < n_ranks and 0 <= worker < n_workers):
+        raise BadInput(f"there is no rank {rank} of {n_ranks} or no worker {worker} of {n_workers}")
+    return range(rank + n_ranks * worker, n_steps, n_ranks * n_workers)
+
+
+def divisors(number: int) -> str:
+    """The divisors of a number, for messages.
+
+    >>> divisors(12)
+    '1, 2, 3, 4, 6, 12'
+    """
+    small = [candidate for candidate in range(1, math.isqrt(number) + 1) if number % candidate == 0]
+    return ", ".join(
+        f"{divisor:,}" for divisor in sorted({*small, *(number // divisor for divisor in small)})
+    )

@@ -1,8 +1,8 @@
 """Batches as PyTorch tensors: map-style data sets, a stream for ranks and workers, batches on a
 GPU.
 
-Only this module and `loaders.torch_packed` import torch, which is optional: without it, these
-classes can be imported but not created.
+Only this module imports torch, which is optional: without it, these classes can be imported but not
+created.
 
 Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to
 torchdata's ``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before you use
@@ -20,9 +20,10 @@ import numpy as np
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader, steps_of
 from lc_assets.loaders.packed import PackedBatch, PackedLoader
-from lc_assets.loaders.sliding import SlidingWindows
+from lc_assets.loaders.sliding import SlidingWindows, Window
 from lc_assets.loaders.stepping import Batch, ahead
 from lc_assets.loaders.windows import WindowLoader
+from lc_assets.packing.spans import PADDING
 
 try:
     import torch
@@ -40,10 +41,11 @@ class StepDataset:
     """Map-style: ``dataset[step]`` is the loader's batch, ``{"text": …, "targets": …}``, int64.
 
     For packed rows, also mask, positions, documents, cu_seqlens and max_seqlen; see `PackedBatch`.
+    Of `SlidingWindows`, one window: ``{"input_ids", "targets", "mask", "positions", "documents"}``.
     """
 
-    def __init__(self, loader: GridLoader | WindowLoader | PackedLoader) -> None:
-        """Wrap a loader.
+    def __init__(self, loader: GridLoader | WindowLoader | PackedLoader | SlidingWindows) -> None:
+        """Wrap a loader or windows.
 
         Raises:
             BadInput: if torch is not installed.
@@ -56,29 +58,6 @@ class StepDataset:
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         return _tensors(self.loader[step])
-
-
-class SlidingWindowDataset:
-    """Map-style: ``dataset[number]`` is one window, ``{"input_ids", "targets", "mask", "positions",
-    "documents"}`` as tensors.
-    """
-
-    def __init__(self, windows: SlidingWindows) -> None:
-        """Wrap windows.
-
-        Raises:
-            BadInput: if torch is not installed.
-        """
-        require_torch()
-        self.windows = windows
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        window = self.windows[number]
-        names = ("input_ids", "targets", "mask", "positions", "documents")
-        return {name: torch.from_numpy(values) for name, values in zip(names, window, strict=True)}
 
 
 def sliding_loader(
@@ -112,7 +91,7 @@ def sliding_loader(
     if not 0 <= rank < n_ranks:
         raise BadInput(f"there is no rank {rank} of {n_ranks}")
     return torch.utils.data.DataLoader(
-        SlidingWindowDataset(windows),
+        StepDataset(windows),
         batch_size=batch_size,
         sampler=windows.order(base_seed=base_seed, epoch=epoch, first=first)[
             rank::n_ranks
@@ -213,14 +192,15 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
 
 
 def to_device(
-    batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AHEAD
+    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any, *, n_ahead: int = N_SENT_AHEAD
 ) -> Iterator[dict[str, Any]]:
-    """Yield batches as int64 tensors on a device, and copy the next ones while one is used.
+    """Yield batches as tensors on a device, and copy the next ones while one is used.
 
     Each id is copied once and as stored, in 2 bytes instead of the 16 of two int64 tensors: inputs
-    are targets shifted by one, so one tensor (row, token + 1) is copied and widened on the device.
-    To a GPU, from pinned memory, on a separate stream. The batches must be a loader's:
-    ``text[:, 1:]`` is ``targets[:, :-1]``.
+    are targets shifted by one, so one tensor (row, token + 1) is copied and widened on the device;
+    of packed rows the targets and each span, and the rest is computed there. To a GPU, from pinned
+    memory, on a separate stream. The batches must be a loader's: ``text[:, 1:]`` is
+    ``targets[:, :-1]``.
 
     Args:
         batches: a loader, or another iterable of batches; with ``prefetch=``, decoding overlaps,
@@ -229,88 +209,110 @@ def to_device(
         n_ahead: batches that are copied ahead of the one in use; ignored on a CPU.
 
     Yields:
-        ``{"text": …, "targets": …}``, each (row, token), int64, contiguous.
+        ``{"text": …, "targets": …}``, each (row, token), int64, contiguous. For packed rows also
+        mask, bool; positions, int64; documents, int32; cu_seqlens, (span + 1) int32; max_seqlen, a
+        number. See `PackedBatch`.
 
     Raises:
         BadInput: if torch is not installed.
     """
     require_torch()
     place = torch.device(device)
-    if place.type != "cuda":
-        return (
-            _split(_widened(torch.from_numpy(_signed(_joined(batch))).to(place)))
-            for batch in batches
-        )
-    return _to_gpu(batches, place, n_ahead)
+    if place.type == "cuda":
+        return _to_gpu(batches, place, n_ahead)
+    return (
+        _computed([torch.from_numpy(values).to(place) for values in _stored(batch)], batch)
+        for batch in batches
+    )
 
 
-def _to_gpu(batches: Iterable[Batch], device: Any, n_ahead: int) -> Iterator[dict[str, Any]]:
+def _to_gpu(
+    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any, n_ahead: int
+) -> Iterator[dict[str, Any]]:
     stream = torch.cuda.Stream(device)
-    sent: deque[tuple[Any, Any]] = deque()
-    pinned: deque[tuple[Any, Any]] = deque()  # memory and the event of its last copy, in turn
+    sent: deque[tuple[list[Any], Any, Batch | PackedBatch]] = deque()
     for batch in batches:
-        joined = _signed(_joined(batch))
-        room = (
-            _free_room(pinned, joined)
-            if len(pinned) > n_ahead
-            else torch.from_numpy(joined).pin_memory()
-        )
+        pinned = [torch.from_numpy(values).pin_memory() for values in _stored(batch)]
         with torch.cuda.stream(stream):
-            ids = _widened(room.to(device, non_blocking=True))
+            copies = [values.to(device, non_blocking=True) for values in pinned]
             copied = torch.cuda.Event()
             copied.record(stream)
-        pinned.append((room, copied))
-        sent.append((ids, copied))
+        sent.append((copies, copied, batch))
         if len(sent) > n_ahead:
             yield _arrived(*sent.popleft(), device)
     while sent:
         yield _arrived(*sent.popleft(), device)
 
 
-def _free_room(pinned: deque[tuple[Any, Any]], joined: Any) -> Any:
-    """The pinned memory that was used least recently, refilled once its copy is done."""
-    room, copied = pinned.popleft()
-    copied.synchronize()
-    room.numpy()[...] = joined
-    return room
-
-
-def _arrived(ids: Any, copied: Any, device: Any) -> dict[str, Any]:
+def _arrived(
+    copies: list[Any], copied: Any, batch: Batch | PackedBatch, device: Any
+) -> dict[str, Any]:
     current = torch.cuda.current_stream(device)
     current.wait_event(copied)
-    ids.record_stream(current)
-    return _split(ids)
+    for values in copies:
+        values.record_stream(current)
+    return _computed(copies, batch)
 
 
-def _joined(batch: Batch) -> Any:
-    """One (row, token + 1) array: the first column of the inputs, and the targets."""
-    return np.concatenate([batch.text[:, :1], batch.targets], axis=1)
+def _stored(batch: Batch | PackedBatch) -> list[Any]:
+    """What is copied: ids as a signed type, since PyTorch supports few operations on unsigned ones;
+    of packed rows the targets and the spans, otherwise the inputs' first column and the targets.
+    """
+    if isinstance(batch, PackedBatch):
+        return [_signed(batch.targets), batch.lengths, batch.owners]
+    return [_signed(np.concatenate([batch.text[:, :1], batch.targets], axis=1))]
 
 
 def _signed(ids: Any) -> Any:
-    """The same bits as a signed type: PyTorch supports few operations on unsigned ones."""
-    return ids if ids.dtype.kind == "i" else ids.view(f"i{ids.dtype.itemsize}")
+    return np.ascontiguousarray(ids).view(f"i{ids.dtype.itemsize}")
 
 
-def _widened(ids: Any) -> Any:
-    return ids.to(torch.int64) & (
-        (1 << 8 * ids.element_size()) - 1 if ids.element_size() < 8 else -1
-    )
-
-
-def _split(ids: Any) -> dict[str, Any]:
+def _computed(copies: list[Any], batch: Batch | PackedBatch) -> dict[str, Any]:
+    """What a batch consists of, computed on the device without waiting for it."""
+    stored, *spans = copies
+    ids = stored.to(torch.int64)
+    if stored.element_size() < ids.element_size():
+        ids &= (1 << 8 * stored.element_size()) - 1
+    if isinstance(batch, PackedBatch):
+        return _packed_columns(ids, spans, batch)
     return {"text": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
 
 
-def _tensors(batch: Batch | PackedBatch) -> dict[str, Any]:
-    columns = batch.arrays() if isinstance(batch, PackedBatch) else {}
-    ids = {"text": batch.text, "targets": batch.targets}
-    others = {
+def _packed_columns(targets: Any, spans: list[Any], batch: PackedBatch) -> dict[str, Any]:
+    lengths, owners = spans
+    device, n_tokens, shape = targets.device, targets.numel(), targets.shape
+    edges = torch.zeros(len(lengths) + 1, dtype=torch.int32, device=device)
+    edges[1:] = torch.cumsum(lengths, 0)
+    starts = edges[:-1].long()
+    text = torch.empty_like(targets)
+    text[:, 1:] = targets[:, :-1]
+    text.view(-1)[starts] = int(batch.text[0, 0])
+    span_of = torch.repeat_interleave(
+        torch.arange(len(lengths), device=device), lengths.long(), output_size=n_tokens
+    )
+    documents = owners[span_of]
+    mask = documents != PADDING
+    mask[starts] = False
+    return {
+        "text": text,
+        "targets": targets,
+        "mask": mask.view(shape),
+        "positions": (torch.arange(n_tokens, device=device) - starts[span_of]).view(shape),
+        "documents": documents.view(shape),
+        "cu_seqlens": edges,
+        "max_seqlen": batch.max_seqlen,
+    }
+
+
+def _tensors(batch: Batch | PackedBatch | Window) -> dict[str, Any]:
+    columns: dict[str, Any] = batch.arrays() if isinstance(batch, PackedBatch) else batch._asdict()
+    if isinstance(batch, Window):
+        columns = {"input_ids": columns.pop("inputs")} | columns
+    else:
+        columns |= {name: columns[name].astype(np.int64) for name in ("text", "targets")}
+    return {
         name: torch.from_numpy(values) if isinstance(values, np.ndarray) else values
         for name, values in columns.items()
-    }
-    return others | {
-        name: torch.from_numpy(values.astype(np.int64)) for name, values in ids.items()
     }
 
 

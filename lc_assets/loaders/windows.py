@@ -28,7 +28,6 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.stepping import Batch, ShareOptions, SteppedLoader
-from lc_assets.loaders.walk import divisors
 
 ROUNDS: Final = 10
 _MULTIPLIERS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # SplitMix64's
@@ -119,8 +118,7 @@ class WindowLoader(SteppedLoader[Batch]):
             batch_windows: windows of a step, of all ranks together.
             context_tokens: tokens of a window's inputs.
             stride: tokens from the beginning of one window to that of the next; by default
-                ``context_tokens``, so that every token is a target once per epoch, except those at
-                the end that fill no window.
+                ``context_tokens``, so that every token is a target once per epoch.
             seed: seed of the order.
             epochs: number of passes over the file.
             shuffled: False keeps the order of the file.
@@ -151,12 +149,8 @@ class WindowLoader(SteppedLoader[Batch]):
                 f"batch_windows must be 1 to {self.n_windows:,}, the windows of "
                 f"{bin_path(prefix)}, got {batch_windows:,}"
             )
-        if batch_windows % self.n_ranks:
-            raise BadInput(
-                f"{self.n_ranks:,} ranks cannot share {batch_windows:,} windows equally: use one "
-                "of "
-                f"{divisors(batch_windows)} ranks"
-            )
+        share = self.share_of(batch_windows, f"{batch_windows:,} windows")
+        self._share = slice(self.rank * share, (self.rank + 1) * share)
         self._reader, self._prefix = reader, prefix
         self._shape = {
             "batch_windows": batch_windows,
@@ -165,8 +159,6 @@ class WindowLoader(SteppedLoader[Batch]):
             "seed": seed,
         }
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
-        share = batch_windows // self.n_ranks
-        self._share = slice(self.rank * share, (self.rank + 1) * share)
         self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, context_tokens + 1)
         self._steps_per_epoch = self.n_windows // batch_windows
         self._drawn = (-1, 0), np.empty((0, 0), np.int64)

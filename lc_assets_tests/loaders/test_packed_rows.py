@@ -15,7 +15,6 @@ from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.loaders import torch as tensors
-from lc_assets.loaders import torch_packed
 from lc_assets.loaders.contracts import (
     NumberedRows,
     assert_a_resume_may_change_the_ranks,
@@ -277,7 +276,7 @@ def test_pyarrow_is_not_needed_to_train():
 @pytest.mark.skipif(tensors.torch is not None, reason="torch is installed")
 def test_without_torch_packed_rows_say_what_to_install(folder):
     with pytest.raises(BadInput, match=r"pip install 'lc-assets\[torch\]'"):
-        torch_packed.packed_to_device(PackedLoader(open_packed(folder), batch_rows=1), "cpu")
+        tensors.to_device(PackedLoader(open_packed(folder), batch_rows=1), "cpu")
 
 
 @pytest.mark.parametrize("context", [16, 4])
@@ -295,7 +294,7 @@ def test_tensors_are_what_the_batch_says(folder, context):
         "documents": torch.int32,
         "cu_seqlens": torch.int32,
     }
-    made = list(torch_packed.packed_to_device(loader, "cpu"))
+    made = list(tensors.to_device(loader, "cpu"))
     assert len(made) == len(loader)
     for step, on_device in enumerate(made):
         told = loader[step].arrays()

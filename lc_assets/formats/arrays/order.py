@@ -133,7 +133,7 @@ def write_order(
             f"an order is a uint16 and a uint32 array of one length, got {source.dtype} of "
             f"{source.shape} and {row.dtype} of {row.shape}"
         )
-    source_path, row_path = _paths(folder, split)
+    source_path, row_path = order_files(folder, split)
     publish_bytes(source_path, npy_bytes(source))
     publish_bytes(row_path, npy_bytes(row))
 
@@ -176,7 +176,7 @@ class GlobalOrder:
         """
         require_split(split)
         described = _read_sources(folder)
-        source_path, row_path = _paths(folder, split)
+        source_path, row_path = order_files(folder, split)
         source, row = _mapped(source_path, np.dtype("<u2")), _mapped(row_path, np.dtype("<u4"))
         if len(source) != len(row):
             raise CorruptFile(
@@ -235,7 +235,8 @@ def _read_sources(folder: Path) -> _SourcesJson:
         raise CorruptFile(f"{path}: not the sources of a global order: {error}") from error
 
 
-def _paths(folder: Path, split: str) -> tuple[Path, Path]:
+def order_files(folder: Path, split: str) -> tuple[Path, Path]:
+    """Files of one split's order: sources and rows."""
     return folder / f"{split}_source.npy", folder / f"{split}_row.npy"
 
 
