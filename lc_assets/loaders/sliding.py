@@ -19,15 +19,17 @@ Source: the number of windows is that of the "Tokenized Dataset with Sliding Win
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
-from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.windows import Permutation
+
+if TYPE_CHECKING:
+    from lc_assets.loaders.arrays import RowSource
 
 Boundaries = Literal["ignore", "stay", "reset"]
 BOUNDARIES: Final = ("ignore", "stay", "reset")

@@ -169,7 +169,8 @@ def as_arrays(
         batches: a loader, or another iterable of batches.
         dtype: int32 holds every id of vocabularies below 2³¹, and is JAX's default.
 
-    >>> [sorted(batch) for batch in as_arrays([Batch(np.zeros((1, 2), np.uint16), np.ones((1, 2), np.uint16))])]
+    >>> batch = Batch(np.zeros((1, 2), np.uint16), np.ones((1, 2), np.uint16))
+    >>> [sorted(arrays) for arrays in as_arrays([batch])]
     [['targets', 'text']]
     """
     for batch in batches:

@@ -28,15 +28,12 @@ Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_d
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import normalise, requests, targets
 from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources
 
-WHOLE = (0.0, 1.0)
-_WHOLE: Bounds = WHOLE
 GPT_FILES = ("document_index", "sample_index", "shuffle_index")
 BLEND_FILES = ("dataset_index", "dataset_sample_index")
 
@@ -46,179 +43,134 @@ _OLDER = "megatron.core.tokenizers.text.models.default_tokenizer.DefaultTokenize
 _NEWER = "megatron.core.tokenizers.text.text_tokenizer.MegatronTokenizerText"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GptRequest:
-    """The index of one source for one split of a launch."""
+class Part(NamedTuple):
+    """The samples of one source that one split needs; None means one epoch."""
 
     prefix: str
-    split: str
     bounds: Bounds
     n_samples: int | None
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of the arrays."""
-        return GPT_FILES
 
-    def described(self, launch: Launch, tokenizer: Identity) -> dict[str, Any]:
-        """Megatron's description, in its order."""
-        return {
-            "class": "GPTDataset",
-            "dataset_path": self.prefix,
-            "num_samples": self.n_samples,
-            "index_split": self.split,
-            "random_seed": launch.seed,
-            "sequence_length": launch.sequence_length,
-            "split": launch.split,
-            "split_matrix": launch.bounds,
-            "tokenizer": tokenizer,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlendRequest:
-    """The blend of one split.
+class Request(NamedTuple):
+    """The index of one source, or the blend of several, for one split of a launch.
 
     Attributes:
-        sources: in the order of the data sets' numbers.
-        weights: shares, if the blend has a size; samples of each source, if it takes them all.
+        split: name of the split.
+        parts: the source, or the sources in the order of the data sets' numbers.
+        weights: None for an index; of a blend, shares if it has a size, else the samples of each
+            source, all of which it takes.
         size: samples of the blend, or None.
     """
 
     split: str
-    sources: tuple[GptRequest, ...]
-    weights: tuple[float, ...] | tuple[int, ...]
-    size: int | None
+    parts: tuple[Part, ...]
+    weights: tuple[float, ...] | tuple[int, ...] | None = None
+    size: int | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the arrays."""
-        return BLEND_FILES
+        return GPT_FILES if self.weights is None else BLEND_FILES
 
-    def described(self, launch: Launch, tokenizer: Identity) -> dict[str, Any]:
-        """Megatron's description, in its order."""
-        return {
+    def description(self, launch: Launch, tokenizer: Identity) -> str:
+        """The text whose MD5 names the files."""
+        data_sets = [
+            {
+                "class": "GPTDataset",
+                "dataset_path": part.prefix,
+                "num_samples": part.n_samples,
+                "index_split": self.split,
+                "random_seed": launch.seed,
+                "sequence_length": launch.sequence_length,
+                "split": launch.split,
+                "split_matrix": launch.bounds if launch.split else None,
+                "tokenizer": tokenizer,
+            }
+            for part in self.parts
+        ]
+        blend = {
             "class": "BlendedDataset",
-            "datasets": [source.described(launch, tokenizer) for source in self.sources],
+            "datasets": data_sets,
             "split": self.split,
-            "weights": list(self.weights),
+            "weights": self.weights,
             "size": self.size,
         }
+        return json.dumps(data_sets[0] if self.weights is None else blend, indent=4)
+
+    def stem(self, launch: Launch, tokenizer: Identity) -> str:
+        """Common beginning of the names of the files.
+
+        >>> from lc_assets.mixing.launch import Sources
+        >>> web = Sources(prefixes=("web",))
+        >>> launch = Launch(
+        ...     sequence_length=8, n_samples=(5, 0, 0), sources=(web, web, web), split="1,0,0"
+        ... )
+        >>> requested(launch, lambda split, part: 9)[0].stem(launch, {})
+        'f464cdd8937a60fd462ca47c99b762fa-GPTDataset-train'
+        """
+        content = self.description(launch, tokenizer).encode()
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        kind = "GPTDataset" if self.weights is None else "BlendedDataset"
+        return f"{digest}-{kind}-{self.split}"
 
 
-Request = GptRequest | BlendRequest
-
-
-def description(request: Request, launch: Launch, tokenizer: Identity) -> str:
-    """The text whose MD5 names the files."""
-    return json.dumps(request.described(launch, tokenizer), indent=4)
-
-
-def stem(request: Request, launch: Launch, tokenizer: Identity) -> str:
-    """Common beginning of the names of a request's files.
-
-    >>> from lc_assets.mixing.launch import Sources
-    >>> launch = Launch(sequence_length=8, n_samples=(5, 0, 0), blend=Sources(prefixes=("web",)), split="1,0,0")
-    >>> stem(requested(launch, lambda _: 9)[0], launch, {})
-    'f464cdd8937a60fd462ca47c99b762fa-GPTDataset-train'
-    """
-    text = description(request, launch, tokenizer)
-    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    return f"{digest}-{request.described(launch, tokenizer)['class']}-{request.split}"
-
-
-def requested(launch: Launch, n_samples_of: Callable[[GptRequest], int]) -> list[Request]:
+def requested(launch: Launch, n_samples_of: Callable[[str, Part], int]) -> list[Request]:
     """Every index that a launch looks for; sources come before the blends that use them.
 
     Args:
         launch: the launch.
-        n_samples_of: number of samples of a source's index; called for blends without weights.
+        n_samples_of: number of samples of a source's index for a split; called for blends without
+            weights.
 
     Raises:
         BadInput: if weights are given without a number of samples, or the blend is invalid.
     """
     found: dict[Request, None] = {}
     for number, split in enumerate(SPLITS):
-        for request in _of_split(launch, number, split, n_samples_of):
-            found[request] = None
+        sources, bounds = launch.sources[number], launch.bounds[number]
+        if sources is not None and bounds is not None:
+            size = launch.n_samples[number]
+            found |= dict.fromkeys(_of_split(launch, split, sources, bounds, size, n_samples_of))
     return list(found)
 
 
 def _of_split(
-    launch: Launch, number: int, split: str, n_samples_of: Callable[[GptRequest], int]
-) -> Sequence[Request]:
-    size = launch.n_samples[number]
-    if launch.per_split is not None:
-        sources, bounds = launch.per_split[number], _WHOLE
-        alone = sources is not None and (
-            len(sources) == 1 or (launch.several_validation_sets and split == "valid")
-        )
-    else:
-        sources, bounds = launch.blend, (launch.bounds or (None,) * len(SPLITS))[number]
-        alone = sources is not None and len(sources) == 1 and sources.weights is None
-    if sources is None or bounds is None:
-        return []
-    if alone:
-        return [
-            GptRequest(prefix=prefix, split=split, bounds=bounds, n_samples=size)
-            for prefix in sources.prefixes
-        ]
-    return _blended(
-        launch,
-        sources,
-        GptRequest(prefix="", split=split, bounds=bounds, n_samples=size),
-        n_samples_of,
-    )
-
-
-def _blended(
-    launch: Launch, sources: Sources, like: GptRequest, n_samples_of: Callable[[GptRequest], int]
-) -> Sequence[Request]:
-    size = like.n_samples
-    requested_of: Sequence[int | None] = [None] * len(sources)
-    if sources.weights is not None:
+    launch: Launch,
+    split: str,
+    sources: Sources,
+    bounds: Bounds,
+    size: int | None,
+    n_samples_of: Callable[[str, Part], int],
+) -> list[Request]:
+    weights = sources.weights
+    alone = len(sources) == 1 and (launch.split is None or weights is None)
+    alone |= launch.split is None and launch.several_validation_sets and split == "valid"
+    each: Sequence[int | None] = [size if alone else None] * len(sources)
+    if weights is not None and not alone:
         if size is None:
             raise BadInput(
-                f"{like.split}: sources with weights need a number of samples: remove the weights "
-                "or --full-validation"
+                f"{split}: sources with weights need a number of samples: remove the weights or "
+                "--full-validation"
             )
-        requested_of = requests(sources.weights, size, surplus=launch.surplus)
-    each = tuple(
-        GptRequest(prefix=prefix, split=like.split, bounds=like.bounds, n_samples=n)
-        for prefix, n in zip(sources.prefixes, requested_of, strict=True)
-    )
-    if sources.weights is not None and size is not None:
+        each = requests(weights, size, surplus=launch.surplus)
+    parts = tuple(Part(prefix, bounds, n) for prefix, n in zip(sources.prefixes, each, strict=True))
+    found = [Request(split, (part,)) for part in parts]
+    if alone:
+        return found
+    if weights is not None and size is not None:
         # Megatron normalises twice: for the sources, and for the blend.
-        weights = normalise(normalise(sources.weights).tolist()).tolist()
-        return [
-            *each,
-            BlendRequest(
-                split=like.split,
-                sources=each,
-                weights=tuple(weights),
-                size=sum(targets(sources.weights, size)),
-            ),
-        ]
-    available = [n_samples_of(one) for one in each]
-    if empty := [
-        one.prefix for one, n_samples in zip(each, available, strict=True) if n_samples < 1
-    ]:
+        shares = normalise(normalise(weights).tolist()).tolist()
+        return [*found, Request(split, parts, tuple(shares), sum(targets(weights, size)))]
+    available = [n_samples_of(split, part) for part in parts]
+    if min(available) < 1:
         raise BadInput(
-            f"{empty[0]}: its {like.split} split has less than one sample: leave it out of the "
-            "blend"
+            f"{parts[available.index(min(available))].prefix}: its {split} split has less than one "
+            "sample: leave it out of the blend"
         )
     if size is None:
-        return [
-            *each,
-            BlendRequest(split=like.split, sources=each, weights=tuple(available), size=None),
-        ]
-    weights = normalise(available).tolist()
-    return [
-        *each,
-        BlendRequest(
-            split=like.split, sources=each, weights=tuple(weights), size=min(size, sum(available))
-        ),
-    ]
+        return [*found, Request(split, parts, tuple(available))]
+    shares = normalise(available).tolist()
+    return [*found, Request(split, parts, tuple(shares), min(size, sum(available)))]
 
 
 def hugging_face_identities(tokenizer_path: str) -> Mapping[str, dict[str, Any]]:

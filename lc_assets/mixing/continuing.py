@@ -17,11 +17,11 @@ from jaxtyping import Integer
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import Blend, counts
 from lc_assets.mixing.gpt_index import (
-    INT64_SHUFFLE_FROM,
     Cut,
     GptIndex,
     chosen_documents,
     sample_index,
+    served_in_order,
 )
 from lc_assets.mixing.shuffling import shuffle
 from lc_assets.randomness import keyed_u64
@@ -55,7 +55,6 @@ def lengthened(
     sequence_length: int,
     seed: int,
     n_samples: int,
-    documents: Integer[np.ndarray, " document"] | None = None,
     extra_token: bool = True,
 ) -> GptIndex:
     """An index of at least ``n_samples`` that serves what ``index`` serves, and then more.
@@ -66,7 +65,6 @@ def lengthened(
         sequence_length: that of ``index``.
         seed: seed of the new epochs; they differ from all earlier ones for any seed.
         n_samples: samples that are needed.
-        documents: numbers of the documents in the split; None means all.
         extra_token: that of ``index``.
 
     Raises:
@@ -74,9 +72,9 @@ def lengthened(
     """
     if n_samples <= index.n_samples:
         return index
-    chosen = chosen_documents(len(lengths), documents)
+    chosen = chosen_documents(len(lengths))
     n_before, rest = divmod(len(index.document_index), max(len(chosen), 1))
-    epoch_tokens = int(lengths[chosen].sum(dtype=np.int64))
+    epoch_tokens = int(lengths.sum(dtype=np.int64))
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token)
     if rest or not n_before or cut.n_whole(n_before * epoch_tokens) != index.n_samples:
         raise BadInput(
@@ -89,9 +87,7 @@ def lengthened(
     order = np.concatenate([index.document_index, np.tile(chosen, n_epochs - n_before)])
     shuffle(order[len(index.document_index) :], state)
     cuts = sample_index(lengths, order, cut, n_epochs * epoch_tokens)
-    served = np.arange(
-        len(cuts) - 1, dtype=np.int64 if len(cuts) - 1 >= INT64_SHUFFLE_FROM else np.uint32
-    )
+    served = served_in_order(len(cuts) - 1)
     served[: index.n_samples] = index.shuffle_index
     shuffle(served[index.n_samples :], state)
     return GptIndex(order, cuts, served)

@@ -112,7 +112,7 @@ def build_gpt_index(
     sequence_length: int,
     seed: int,
     n_samples: int | None = None,
-    documents: Integer[np.ndarray, " document"] | None = None,
+    documents: range | Integer[np.ndarray, " document"] | None = None,
     extra_token: bool = True,
     keep_partial: bool = False,
 ) -> GptIndex:
@@ -135,19 +135,38 @@ def build_gpt_index(
         raise BadInput(f"the seed must be 0 to 2**32 - 1, got {seed:,}")
     chosen = chosen_documents(len(lengths), documents)
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
-    epoch_tokens = int((lengths if documents is None else lengths[chosen]).sum(dtype=np.int64))
+    own = slice(documents.start, documents.stop) if isinstance(documents, range) else chosen
+    epoch_tokens = int((lengths if documents is None else lengths[own]).sum(dtype=np.int64))
     epochs = plan_epochs(epoch_tokens, cut, n_samples)
     # Megatron uses the legacy stream, which NumPy promises never to change.
     state = np.random.RandomState(seed)
-    order = document_index(chosen, epochs, state)
+    order = np.tile(chosen, epochs.n_epochs)
+    separate = epochs.n_before_last is not None
+    _shuffle_apart(order, len(order) - len(chosen) if separate else None, state)
     samples = sample_index(lengths, order, cut, epochs.n_epochs * epoch_tokens)
-    return GptIndex(order, samples, shuffle_index(len(samples) - 1, epochs, state))
+    served = served_in_order(len(samples) - 1)
+    _shuffle_apart(served, epochs.n_before_last, state)
+    return GptIndex(order, samples, served)
+
+
+def _shuffle_apart(
+    values: np.ndarray, before_last: int | None, state: np.random.RandomState
+) -> None:
+    """Shuffle what belongs to the last epoch by itself, if it begins at ``before_last``."""
+    edge = len(values) if before_last is None else before_last
+    shuffle(values[:edge], state)
+    shuffle(values[edge:], state)
+
+
+def served_in_order(n_samples: int) -> ShuffleIndex:
+    """A shuffle index that is not shuffled yet."""
+    return np.arange(n_samples, dtype=np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32)
 
 
 def chosen_documents(
-    n_documents: int, documents: Integer[np.ndarray, " document"] | None
+    n_documents: int, documents: range | Integer[np.ndarray, " document"] | None = None
 ) -> Documents:
-    """Numbers of the documents in the split, as int32.
+    """Numbers of the documents in the split, as int32; None means all.
 
     Raises:
         BadInput: if there are too many for an int32, or one does not exist.
@@ -155,17 +174,17 @@ def chosen_documents(
     if n_documents > MOST_INT32:
         raise BadInput(
             f"{n_documents:,} documents, but Megatron allows at most {MOST_INT32:,} in one data "
-            "set: "
-            "split it"
+            "set: split it"
         )
-    if documents is None:
-        return np.arange(n_documents, dtype=np.int32)
+    if documents is None or isinstance(documents, range):
+        own = range(n_documents) if documents is None else documents
+        documents = np.arange(own.start, own.stop, dtype=np.int32)
     if len(documents) and not 0 <= int(documents.min()) <= int(documents.max()) < n_documents:
         raise BadInput(
             f"documents {documents.min():,} to {documents.max():,} were requested, but there are "
             f"{n_documents:,}, counted from 0"
         )
-    return documents.astype(np.int32)
+    return documents.astype(np.int32, copy=False)
 
 
 def plan_epochs(epoch_tokens: int, cut: Cut, n_samples: int | None) -> Epochs:
@@ -192,17 +211,6 @@ def plan_epochs(epoch_tokens: int, cut: Cut, n_samples: int | None) -> Epochs:
     before_last = cut.n_whole((n_epochs - 1) * epoch_tokens)
     separate = n_samples - before_last < int(SEPARATE_BELOW * cut.n_whole(epoch_tokens))
     return Epochs(n_epochs=n_epochs, n_before_last=before_last if separate else None)
-
-
-def document_index(
-    documents: Documents, epochs: Epochs, state: np.random.RandomState
-) -> Int32[np.ndarray, " place"]:
-    """Every document once per epoch, shuffled across epochs; see `Epochs` for the last."""
-    order = np.tile(documents, epochs.n_epochs)
-    before_last = len(order) if epochs.n_before_last is None else len(order) - len(documents)
-    shuffle(order[:before_last], state)
-    shuffle(order[before_last:], state)
-    return order
 
 
 def sample_index(
@@ -274,12 +282,3 @@ def _walk(
                 ahead += sequence_length
             ahead -= fetched[at]
     return row
-
-
-def shuffle_index(n_samples: int, epochs: Epochs, state: np.random.RandomState) -> ShuffleIndex:
-    """Order in which the samples are served; see `Epochs` for the last epoch."""
-    served = np.arange(n_samples, dtype=np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32)
-    before_last = n_samples if epochs.n_before_last is None else epochs.n_before_last
-    shuffle(served[:before_last], state)
-    shuffle(served[before_last:], state)
-    return served

@@ -23,8 +23,9 @@ from lc_assets.mixing.blending import SURPLUS, normalise
 SPLITS = ("train", "valid", "test")
 """Megatron's names."""
 
-Bounds: TypeAlias = tuple[float, float] | None
-"""Where a split begins and ends, as shares of the sequences; None if it is empty."""
+Bounds: TypeAlias = tuple[float, float]
+"""Where a split begins and ends, as shares of the sequences."""
+WHOLE: Bounds = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,9 @@ class Launch:
         sequence_length: Megatron's ``--seq-length``.
         seed: Megatron's ``--seed``.
         n_samples: samples of train, valid and test; None uses each source once.
-        blend: sources of all splits, divided by ``split``; or None.
-        split: as written, such as ``98,2,0``; only with ``blend``.
-        per_split: sources of each split; only without ``blend``.
+        sources: sources of train, valid and test; None if a split has none.
+        split: as written, such as ``98,2,0``: the shares of all splits in the same sources. None if
+            each split has sources of its own.
         surplus: Megatron's ``mid_level_dataset_surplus``.
         several_validation_sets: Megatron's ``--multiple-validation-sets``: the sources of valid are
             not blended.
@@ -70,24 +71,15 @@ class Launch:
     sequence_length: int
     seed: int = 1234
     n_samples: tuple[int | None, int | None, int | None]
-    blend: Sources | None = None
+    sources: tuple[Sources | None, Sources | None, Sources | None]
     split: str | None = None
-    per_split: tuple[Sources | None, Sources | None, Sources | None] | None = None
     surplus: float = SURPLUS
     several_validation_sets: bool = False
 
-    def __post_init__(self) -> None:
-        if (self.blend is None) == (self.per_split is None):
-            raise BadInput(
-                "give the data of a launch once: by --data-path, or for each split separately"
-            )
-        if (self.blend is None) != (self.split is None):
-            raise BadInput("a split such as 98,2,0 requires --data-path, and the reverse")
-
     @property
-    def bounds(self) -> tuple[Bounds, Bounds, Bounds] | None:
-        """Shares of the sequences of each split; None if each has sources of its own."""
-        return None if self.split is None else split_bounds(self.split)
+    def bounds(self) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
+        """Shares of the sequences of each split; None if it is empty."""
+        return (WHOLE, WHOLE, WHOLE) if self.split is None else split_bounds(self.split)
 
 
 def sources_of(words: Sequence[str]) -> Sources:
@@ -107,8 +99,7 @@ def sources_of(words: Sequence[str]) -> Sources:
     if None in weights:
         raise BadInput(
             f"expected a weight, got {words[2 * weights.index(None)]!r}: give a weight before "
-            "every "
-            "prefix, or none at all"
+            "every prefix, or none at all"
         )
     return Sources(
         prefixes=tuple(word.strip() for word in words[1::2]),
@@ -116,7 +107,7 @@ def sources_of(words: Sequence[str]) -> Sources:
     )
 
 
-def split_bounds(split: str) -> tuple[Bounds, Bounds, Bounds]:
+def split_bounds(split: str) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
     """Where train, valid and test begin and end, with Megatron's arithmetic.
 
     >>> split_bounds("98,2,0")
@@ -143,7 +134,7 @@ def split_bounds(split: str) -> tuple[Bounds, Bounds, Bounds]:
     return first, second, third
 
 
-def documents_of(bounds: Bounds, n_sequences: int) -> range:
+def documents_of(bounds: Bounds | None, n_sequences: int) -> range:
     """Sequences of a split, with Megatron's rounding of halves to the even number.
 
     >>> documents_of((0.98, 1.0), 100)
@@ -165,7 +156,13 @@ def samples_per_split(
 ) -> tuple[int, int | None, int]:
     """Samples that Megatron requests of train, valid and test.
 
-    >>> samples_per_split(train_samples=None, train_iters=1000, global_batch_size=8, eval_interval=100, eval_iters=10)
+    >>> samples_per_split(
+    ...     train_samples=None,
+    ...     train_iters=1000,
+    ...     global_batch_size=8,
+    ...     eval_interval=100,
+    ...     eval_iters=10,
+    ... )
     (8000, 880, 80)
 
     Raises:

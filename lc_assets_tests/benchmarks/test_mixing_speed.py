@@ -234,7 +234,10 @@ def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(
     weights = rng.uniform(0.1, 5, len(prefixes)).tolist()
     sources = Sources(prefixes=tuple(prefixes), weights=tuple(weights))
     launch = Launch(
-        sequence_length=64, n_samples=(2_000_000, 1_000, 0), blend=sources, split="98,2,0"
+        sequence_length=64,
+        n_samples=(2_000_000, 1_000, 0),
+        sources=(sources, sources, sources),
+        split="98,2,0",
     )
     identity = {"class": "Mine", "path": "here"}
     spent, _ = cpu_seconds(

@@ -16,7 +16,7 @@ from lc_assets.formats.megatron.gpt_index import MANIFEST, SEQUENCES
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.launch_arguments import parse_launch, read_identities, read_launch
 from lc_assets.mixing.cache_names import hugging_face_identities
-from lc_assets.mixing.launch import Launch, Sources, documents_of, sources_of, split_bounds
+from lc_assets.mixing.launch import Sources, documents_of, sources_of, split_bounds
 from lc_assets.stages.megatron import caching
 from lc_assets.stages.megatron.caching import (
     build_cache,
@@ -99,7 +99,7 @@ def test_looking_writes_nothing_and_names_what_is_missing(data):
     launch, cache = launched(WORDS), Path("cache")
     entries = look_at_cache(launch, IDENTITY, cache)
     assert not cache.exists()
-    assert entries[0].words == ", ".join(
+    assert entries[0].problem == ", ".join(
         f"{entries[0].stem}-{name}"
         for name in (
             "description.txt",
@@ -130,9 +130,7 @@ def test_a_data_set_that_changed_makes_its_indices_stale(data):
     build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     write_data(Path("data/b"), [7] * 60)
     stale = [entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status == "stale"]
-    assert {entry.words for entry in stale} == {
-        "data/b is not what it was when the cache was built"
-    }
+    assert {entry.problem for entry in stale} == {"data/b has changed since the cache was built"}
     assert len(stale) == 4  # the index and the blend of train and valid
     build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
@@ -146,14 +144,14 @@ def test_prefixes_that_name_their_content_cannot_be_stale(data):
     assert with_versions(launch, Path("versions")) == first
     write_data(Path("data/b"), [7] * 60)
     second = with_versions(launch, Path("versions"))
-    assert (first.blend.prefixes[0], first.blend.weights) == (
-        second.blend.prefixes[0],
-        second.blend.weights,
+    assert (first.sources[0].prefixes[0], first.sources[0].weights) == (
+        second.sources[0].prefixes[0],
+        second.sources[0].weights,
     )
-    assert first.blend.prefixes[1] != second.blend.prefixes[1]
+    assert first.sources[0].prefixes[1] != second.sources[0].prefixes[1]
     assert [
         len(MegatronReader(Path(prefix)))
-        for prefix in (first.blend.prefixes[1], second.blend.prefixes[1])
+        for prefix in (first.sources[0].prefixes[1], second.sources[0].prefixes[1])
     ] == [45, 60]
     stated = write_data_arguments(second, Path("versions")).split()
     again, _ = parse_launch([*stated, *shlex.split(WORDS)[5:]], folder=Path())
@@ -249,7 +247,7 @@ def test_a_missing_data_set_is_named(data):
 def test_a_blend_that_asks_a_source_for_too_much_is_refused(data, monkeypatch):
     """Megatron would stop with an IndexError, in the middle of its start."""
     launch = launched(WORDS)
-    monkeypatch.setattr(caching._DataSets, "n_samples", lambda self, request: 50)
+    monkeypatch.setattr(caching._DataSets, "n_samples", lambda self, split, part: 50)
     with pytest.raises(
         BadInput,
         match=r"data/a: the train blend takes 60 samples, its index holds 50: .*--mid-level-dataset-surplus to 0.212",
@@ -297,10 +295,3 @@ def test_numbers_that_are_names_are_weights_as_megatron_has_it():
     """A folder called 2024 in front of a prefix is taken for a weight."""
     assert sources_of(["2024", "web"]) == Sources(prefixes=("web",), weights=(2024.0,))
     assert sources_of(["web"]) == Sources(prefixes=("web",))
-
-
-def test_a_launch_names_its_data_once():
-    with pytest.raises(BadInput, match="once"):
-        Launch(sequence_length=8, n_samples=(1, 1, 1))
-    with pytest.raises(BadInput, match="requires --data-path"):
-        Launch(sequence_length=8, n_samples=(1, 1, 1), blend=Sources(prefixes=("a",)))

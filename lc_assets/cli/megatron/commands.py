@@ -22,7 +22,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-EPOCHS_SUGGESTED = 4
 SHOWN = 20
 """Wanting entries of a cache that are named one by one."""
 
@@ -66,28 +65,16 @@ def index(
     """
     from lc_assets.stages.megatron.megatron_files import index_prefix
 
-    made = index_prefix(
-        prefix,
-        out,
-        sequence_length=sequence_length,
-        seed=seed,
-        n_samples=samples,
-        split=split,
-        part=part,
-    )
     facts(
-        [
-            ("documents", made.n_documents),
-            ("tokens of one epoch", made.epoch_tokens),
-            ("epochs", made.n_epochs),
-            ("last epoch apart", made.last_apart),
-            ("samples", made.n_samples),
-            (
-                "--train-samples for whole epochs",
-                ", ".join(f"{made.samples_of(n):,}" for n in range(1, EPOCHS_SUGGESTED + 1)),
-            ),
-            ("written to", str(out)),
-        ]
+        index_prefix(
+            prefix,
+            out,
+            sequence_length=sequence_length,
+            seed=seed,
+            n_samples=samples,
+            split=split,
+            part=part,
+        )
     )
 
 
@@ -123,21 +110,21 @@ def blend(
     """
     from lc_assets.stages.megatron.megatron_files import write_blend
 
-    made = write_blend(
-        out, weights=_words(weights, more), sizes=_words(sizes, more), size=size, uint8=uint8
+    # Typer gives an option one value: the others are arguments.
+    taken = write_blend(
+        out,
+        weights=weights and [*weights, *(more or ())],
+        sizes=sizes and [*sizes, *(more or ())],
+        size=size,
+        uint8=uint8,
     )
-    columns = ["source", "asked", "samples", "share"]
+    n_samples = sum(n for _, n in taken)
     table(
-        columns,
-        [
-            [number, asked, taken, taken / max(made.size, 1)]
-            for number, (asked, taken) in enumerate(made.lines)
-        ],
+        ["source", "requested", "samples", "share"],
+        [[number, stated, n, n / max(n_samples, 1)] for number, (stated, n) in enumerate(taken)],
     )
-    say(
-        f"{made.size:,} samples = "
-        f"{' + '.join(f'{taken:,}' for _, taken in made.lines[:SHOWN])}{' + …' if len(made.lines) > SHOWN else ''}"
-    )
+    shown = [f"{n:,}" for _, n in taken[:SHOWN]] + ["…"] * (len(taken) > SHOWN)
+    say(f"{n_samples:,} samples = {' + '.join(shown)}")
     facts([("written to", str(out))])
 
 
@@ -233,21 +220,18 @@ def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mappi
 
 
 def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting: str) -> None:
-    from lc_assets.mixing.cache_names import GptRequest
-
     wrong = [entry for entry in entries if entry.status != "found"]
-    columns = ["version", "split", "of", "samples", "name", "status"]
     table(
-        columns,
+        ["version", "split", "of", "samples", "name", "status"],
         [
             [
                 entry.version,
                 entry.request.split,
-                entry.request.prefix
-                if isinstance(entry.request, GptRequest)
-                else f"blend of {len(entry.request.sources):,}",
-                entry.request.n_samples
-                if isinstance(entry.request, GptRequest)
+                entry.request.parts[0].prefix
+                if entry.request.weights is None
+                else f"blend of {len(entry.request.parts):,}",
+                entry.request.parts[0].n_samples
+                if entry.request.weights is None
                 else entry.request.size,
                 entry.stem,
                 entry.status,
@@ -256,14 +240,10 @@ def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting:
         ],
     )
     for entry in wrong[:SHOWN]:
-        say(f"{entry.status}: {entry.words}")
+        say(f"{entry.status}: {entry.problem}")
     say(
         f"{len(entries):,} indices = {len(entries) - len(wrong):,} found + {len(wrong):,} {wanting}"
     )
     facts(
         [("sequence length", launch.sequence_length), ("seed", launch.seed), ("cache", str(place))]
     )
-
-
-def _words(first: "Sequence[str] | None", more: "Sequence[str] | None") -> list[str] | None:
-    return None if not first else [*first, *(more or ())]

@@ -163,7 +163,7 @@ class ChunkedArray(ABC):
         return [line for line in lines if line]
 
     def _check(self, row: int, column: int, chunk: TokenArray) -> None:
-        """Turn a decoded chunk into this machine's byte order, and compare it with the vocabulary."""
+        """Convert a decoded chunk to this machine's byte order; compare it with the vocabulary."""
         if sys.byteorder == "big":
             chunk.byteswap(inplace=True)
         largest = int(self._inside(chunk, row, column).max())

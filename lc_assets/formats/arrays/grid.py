@@ -290,8 +290,8 @@ class GridReader(ChunkedArray):
 
     def _lost(self, paths: list[str]) -> CorruptFile:
         return CorruptFile(
-            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were never "
-            "written, or were lost; write its band again"
+            f"{', '.join(map(self._files.where, paths))}: the shard is missing: its rows were "
+            "never written, or were lost; write its band again"
         )
 
     def _files_found(self) -> Iterable[tuple[int, int]]:

@@ -68,7 +68,7 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
             "here; leave the cache to it"
         )
     known, _ = _parser().parse_known_args(list(words))
-    blend, per_split = _named_data(known, folder)
+    shared, sources = _named_data(known, folder)
     launch = Launch(
         sequence_length=_required(known.seq_length, "--seq-length"),
         seed=known.seed,
@@ -80,9 +80,8 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
             eval_iters=known.eval_iters,
             full_validation=known.full_validation,
         ),
-        blend=blend,
-        split=None if blend is None else known.split or SPLIT_BY_DEFAULT,
-        per_split=per_split,
+        sources=sources,
+        split=known.split or SPLIT_BY_DEFAULT if shared else None,
         surplus=known.mid_level_dataset_surplus,
         several_validation_sets=known.multiple_validation_sets,
     )
@@ -132,32 +131,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _named_data(
     known: Any, folder: Path
-) -> tuple[Sources | None, tuple[Sources | None, Sources | None, Sources | None] | None]:
+) -> tuple[bool, tuple[Sources | None, Sources | None, Sources | None]]:
+    """Whether all splits share their sources, and the sources of each."""
     each = [known.train_data_path, known.valid_data_path, known.test_data_path]
-    named = [
-        known.data_path is not None,
-        known.data_args_path is not None,
-        known.per_split_data_args_path is not None,
-        any(each),
-    ]
-    if sum(named) != 1:
-        wanted = (
-            "--data-path, --data-args-path, --per-split-data-args-path, or --train-data-path "
-            "with --valid-data-path and --test-data-path"
-        )
+    files = known.data_args_path, known.per_split_data_args_path
+    n_named = sum(named is not None for named in (known.data_path, *files)) + any(each)
+    if n_named != 1:
         raise BadInput(
-            "launch arguments: "
-            f"{'the data is named in several ways' if any(named) else 'no data is named'}; wanted "
-            f"one of {wanted}"
+            f"launch arguments: {'the data is named in several ways' if n_named else 'no data is named'}"
+            "; expected one of --data-path, --data-args-path, --per-split-data-args-path, or "
+            "--train-data-path with --valid-data-path and --test-data-path"
         )
-    if known.data_path is not None:
-        return sources_of(known.data_path), None
+    shared = known.data_path
     if known.data_args_path is not None:
-        return sources_of(_text(folder, known.data_args_path).split()), None
+        shared = _text(folder, known.data_args_path).split()
     if known.per_split_data_args_path is not None:
         each = _each_split(folder, known.per_split_data_args_path)
-    train, valid, test = (None if words is None else sources_of(words) for words in each)
-    return None, (train, valid, test)
+    words = each if shared is None else [shared] * len(SPLITS)
+    train, valid, test = (None if named is None else sources_of(named) for named in words)
+    return shared is not None, (train, valid, test)
 
 
 def _each_split(folder: Path, name: str) -> list[list[str] | None]:

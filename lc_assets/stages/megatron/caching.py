@@ -1,9 +1,8 @@
-"""Pre-building Megatron's cache, so that a launch finds every index it looks for; and looking
+"""Pre-building Megatron's cache, so that a launch finds every index that it looks for, and checking
 whether it would.
 
-Here: reading the data sets, building, comparing. Not here: the names
-    (`lc_assets.mixing.cache_names`), the files
-(`lc_assets.formats.megatron.gpt_index`), launch arguments (`lc_assets.formats.megatron.launch_arguments`).
+Names: `lc_assets.mixing.cache_names`; files: `lc_assets.formats.megatron.gpt_index`; launch
+arguments: `lc_assets.formats.megatron.launch_arguments`.
 """
 
 import errno
@@ -31,16 +30,7 @@ from lc_assets.formats.megatron.gpt_index import (
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import Blend, blend, blend_all, counts
-from lc_assets.mixing.cache_names import (
-    WHOLE,
-    BlendRequest,
-    GptRequest,
-    Identity,
-    Request,
-    description,
-    requested,
-    stem,
-)
+from lc_assets.mixing.cache_names import Identity, Part, Request, requested
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources, documents_of
 from lc_assets.publishing import publish_bytes
@@ -55,18 +45,18 @@ class Entry:
     """One index under one name.
 
     Attributes:
-        request: what is asked for.
-        version: whose name it is: a version of megatron-core, or whatever the identity was called.
-        stem: what its files' names begin with.
-        status: ``stale`` when a data set is not what it was when the index was built.
-        words: what is wrong.
+        request: the index.
+        version: whose name it is: a version of megatron-core, or the name of the identity.
+        stem: beginning of its files' names.
+        status: ``stale`` if a data set has changed since the index was built.
+        problem: what is wrong.
     """
 
     request: Request
     version: str
     stem: str
     status: Status
-    words: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +67,15 @@ class _DataSets:
     facts: Mapping[str, PrefixFacts]
     tokens: Mapping[tuple[str, Bounds], int]
 
-    def n_samples(self, request: GptRequest) -> int:
-        tokens = self.tokens[request.prefix, request.bounds]
+    def n_samples(self, split: str, part: Part) -> int:
+        tokens = self.tokens[part.prefix, part.bounds]
         cut = Cut(sequence_length=self.launch.sequence_length)
         try:
-            epochs = plan_epochs(tokens, cut, request.n_samples)
+            epochs = plan_epochs(tokens, cut, part.n_samples)
         except BadInput as error:
-            begin, end = (f"{bound:.6g}" for bound in request.bounds or WHOLE)
+            begin, end = (f"{bound:.6g}" for bound in part.bounds)
             raise BadInput(
-                f"{request.prefix}: the {request.split} split ({begin} to {end} of its "
-                f"sequences): {error}"
+                f"{part.prefix}: the {split} split ({begin} to {end} of its sequences): {error}"
             ) from error
         return cut.n_samples(epochs.n_epochs * tokens)
 
@@ -104,7 +93,7 @@ class _Work:
 
 
 def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path) -> list[Entry]:
-    """Say of every index that a launch looks for whether it is there and sound; nothing is written.
+    """Check every index that a launch looks for; nothing is written.
 
     Args:
         launch: the launch.
@@ -112,42 +101,37 @@ def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Pat
         cache: Megatron's ``--data-cache-path``.
 
     Raises:
-        BadInput: when the launch cannot be meant: a split without tokens, a blend that asks for too
-            much.
-        CorruptFile: when a data set is missing or damaged.
+        BadInput: if the launch is impossible: a split without tokens, or a blend of too many
+            samples.
+        CorruptFile: if a data set is missing or damaged.
     """
-    data_sets = _read(launch)
-    return _looked_at(launch, identities, cache, data_sets)
+    return _entries(launch, identities, cache, _read(launch))
 
 
 def build_cache(
     launch: Launch, identities: Mapping[str, Identity], cache: Path, *, executor: Executor
 ) -> list[Entry]:
-    """Build what a launch would not find; return every index with what was wrong before (``found``:
-    it was kept).
+    """Build what a launch would not find; return every index with its status before (``found``: it
+    was kept).
 
     Raises:
         BadInput: as `look_at_cache`; nothing is written then.
-        CorruptFile: when a data set is missing or damaged.
+        CorruptFile: if a data set is missing or damaged.
     """
     data_sets = _read(launch)
-    before = _looked_at(launch, identities, cache, data_sets)
-    wanting = {entry.request for entry in before if entry.status != "found"}
+    before = _entries(launch, identities, cache, data_sets)
     work = [
         _Work(
             request=request,
             launch=launch,
             stems={
-                stem(request, launch, tokenizer): description(request, launch, tokenizer)
+                request.stem(launch, tokenizer): request.description(launch, tokenizer)
                 for tokenizer in identities.values()
             },
             cache=cache,
-            available=()
-            if isinstance(request, GptRequest)
-            else tuple(map(data_sets.n_samples, request.sources)),
+            available=tuple(data_sets.n_samples(request.split, part) for part in request.parts),
         )
-        for request in dict.fromkeys(entry.request for entry in before)
-        if request in wanting
+        for request in dict.fromkeys(entry.request for entry in before if entry.status != "found")
     ]
     for _ in executor.run(_build, work, what="indices"):
         pass
@@ -156,110 +140,84 @@ def build_cache(
 
 
 def with_versions(launch: Launch, folder: Path) -> Launch:
-    """The same launch over prefixes that name their content: links in ``folder``, so that a data
-    set that changes is another.
+    """The same launch over links in ``folder`` whose names contain the data sets' digests, so that
+    a data set that changes has another prefix.
 
     Raises:
-        CorruptFile: when a data set is missing or damaged.
+        CorruptFile: if a data set is missing or damaged.
     """
-    facts = _read(launch).facts
     renamed = {
         prefix: _linked(Path(prefix), folder / f"{Path(prefix).name}-{one.digest[:12]}", one.digest)
-        for prefix, one in facts.items()
+        for prefix, one in _read(launch).facts.items()
     }
-
-    def moved(sources: Sources | None) -> Sources | None:
-        return sources and replace(
-            sources, prefixes=tuple(renamed[prefix] for prefix in sources.prefixes)
-        )
-
-    if launch.per_split is None:
-        return replace(launch, blend=moved(launch.blend))
-    train, valid, test = map(moved, launch.per_split)
-    return replace(launch, per_split=(train, valid, test))
+    train, valid, test = (
+        sources and replace(sources, prefixes=tuple(renamed[name] for name in sources.prefixes))
+        for sources in launch.sources
+    )
+    return replace(launch, sources=(train, valid, test))
 
 
 def write_data_arguments(launch: Launch, folder: Path) -> str:
     """Write the data of a launch into a file; return the arguments that name it.
 
     Raises:
-        BadInput: when a path has a space, at which Megatron would cut it.
+        BadInput: if a path has a space, at which Megatron would cut it.
     """
-    if launch.per_split is None:
-        path, option, content = (
-            folder / "data_args.txt",
-            "--data-args-path",
-            " ".join(_words(launch.blend)),
-        )
+    each = dict(zip(SPLITS, map(_words, launch.sources), strict=True))
+    if launch.split is None:
+        path, option = folder / "per_split_data_args.json", "--per-split-data-args-path"
+        content = json.dumps(each, indent=1)
     else:
-        each = {
-            split: sources and _words(sources)
-            for split, sources in zip(SPLITS, launch.per_split, strict=True)
-        }
-        path, option, content = (
-            folder / "per_split_data_args.json",
-            "--per-split-data-args-path",
-            json.dumps(each, indent=1),
-        )
+        path, option = folder / "data_args.txt", "--data-args-path"
+        content = " ".join(each[SPLITS[0]] or [])
     publish_bytes(path, f"{content}\n".encode())
     return f"{option} {path}"
 
 
-def _words(sources: Sources | None) -> list[str]:
+def _words(sources: Sources | None) -> list[str] | None:
     if sources is None:
-        return []
+        return None
     if spaced := [prefix for prefix in sources.prefixes if len(prefix.split()) != 1]:
         raise BadInput(
-            f"{spaced[0]!r} holds a space, at which Megatron would cut it: choose another folder"
+            f"{spaced[0]!r} has a space, at which Megatron would cut it: choose another folder"
         )
     if sources.weights is None:
         return list(sources.prefixes)
-    return [
-        word
-        for weight, prefix in zip(sources.weights, sources.prefixes, strict=True)
-        for word in (repr(weight), prefix)
-    ]
+    pairs = zip(map(repr, sources.weights), sources.prefixes, strict=True)
+    return [word for pair in pairs for word in pair]
 
 
-def _linked(prefix: Path, place: Path, digest: str) -> str:
-    with os_errors_as_lc_errors(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not (bin_path(place).exists() and idx_path(place).exists() and _digest(place) == digest):
+def _linked(prefix: Path, link: Path, digest: str) -> str:
+    with os_errors_as_lc_errors(link):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not (bin_path(link).exists() and idx_path(link).exists() and _digest(link) == digest):
             for path in (bin_path, idx_path):
-                path(place).unlink(missing_ok=True)
-                _link(path(prefix).resolve(), path(place))
-    return str(place)
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        target.symlink_to(source)
+                path(link).unlink(missing_ok=True)
+                source = path(prefix).resolve()
+                try:
+                    os.link(source, path(link))
+                except OSError as error:
+                    if error.errno not in _NO_HARD_LINKS:
+                        raise
+                    path(link).symlink_to(source)
+    return str(link)
 
 
 def _read(launch: Launch) -> _DataSets:
-    named = [launch.blend] if launch.per_split is None else launch.per_split
-    all_bounds: Sequence[Bounds] = (
-        (WHOLE,) if launch.bounds is None else [bounds for bounds in launch.bounds if bounds]
-    )
-    facts, tokens = {}, {}
-    for prefix in dict.fromkeys(
-        prefix for sources in named if sources for prefix in sources.prefixes
-    ):
+    facts: dict[str, PrefixFacts] = {}
+    tokens: dict[tuple[str, Bounds], int] = {}
+    prefixes = (prefix for sources in launch.sources if sources for prefix in sources.prefixes)
+    for prefix in dict.fromkeys(prefixes):
         reader = MegatronReader(Path(prefix))
         facts[prefix] = PrefixFacts(
             digest=_digest(Path(prefix)),
             sequences=len(reader),
             boundaries=len(reader.index.document_boundaries),
         )
-        for bounds in all_bounds:
+        for bounds in filter(None, set(launch.bounds)):
             chosen = documents_of(bounds, len(reader))
-            tokens[prefix, bounds] = int(
-                reader.lengths[chosen.start : chosen.stop].sum(dtype=np.int64)
-            )
+            own = reader.lengths[chosen.start : chosen.stop]
+            tokens[prefix, bounds] = int(own.sum(dtype=np.int64))
     return _DataSets(launch, facts, tokens)
 
 
@@ -271,7 +229,7 @@ def _digest(prefix: Path) -> str:
     return hasher.hexdigest()
 
 
-def _looked_at(
+def _entries(
     launch: Launch, identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets
 ) -> list[Entry]:
     manifest = read_manifest(cache)
@@ -280,80 +238,61 @@ def _looked_at(
     }
     found = []
     for request in requested(launch, data_sets.n_samples):
-        expected = _expected(request, data_sets)
+        available = [data_sets.n_samples(request.split, part) for part in request.parts]
+        n_samples = sum(available) if request.size is None else request.size
+        stale = [part.prefix for part in request.parts if part.prefix in changed]
         for version, tokenizer in identities.items():
-            name = stem(request, launch, tokenizer)
-            status, words = _status(request, cache, name, expected)
-            if status != "missing" and (
-                stale := [prefix for prefix in _prefixes(request) if prefix in changed]
-            ):
-                status, words = "stale", f"{stale[0]} is not what it was when the cache was built"
+            name = request.stem(launch, tokenizer)
+            status, problem = _status(request, cache, name, n_samples)
+            if stale and status != "missing":
+                status, problem = "stale", f"{stale[0]} has changed since the cache was built"
             found.append(
-                Entry(request=request, version=version, stem=name, status=status, words=words)
+                Entry(request=request, version=version, stem=name, status=status, problem=problem)
             )
     return found
 
 
-def _prefixes(request: Request) -> list[str]:
-    return (
-        [request.prefix]
-        if isinstance(request, GptRequest)
-        else [source.prefix for source in request.sources]
-    )
-
-
-def _expected(request: Request, data_sets: _DataSets) -> int:
-    if isinstance(request, GptRequest):
-        return data_sets.n_samples(request)
-    for source in request.sources:
-        data_sets.n_samples(source)
-    return sum(int(weight) for weight in request.weights) if request.size is None else request.size
-
-
-def _status(request: Request, cache: Path, name: str, expected: int) -> tuple[Status, str]:
+def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[Status, str]:
     if missing := missing_files(cache, name, request.files):
         return "missing", ", ".join(missing)
     try:
         *_, last = entry_shapes(cache, name, request.files)
     except CorruptFile as error:
         return "damaged", str(error)
-    if last != (expected,):
-        return "damaged", f"{name}-{request.files[-1]}.npy: shape {last}, expected {(expected,)}"
+    if last != (n_samples,):
+        return "damaged", f"{name}-{request.files[-1]}.npy: shape {last}, expected {(n_samples,)}"
     return "found", ""
 
 
 def _build(work: _Work) -> None:
     request, launch = work.request, work.launch
-    if isinstance(request, BlendRequest):
-        arrays = dict(zip(request.files, _blended(request, work.available), strict=True))
+    if request.weights is not None:
+        arrays: Sequence[np.ndarray] = _blended(request, work.available)
     else:
-        lengths = MegatronReader(Path(request.prefix)).lengths
-        chosen = documents_of(request.bounds, len(lengths))
+        (part,) = request.parts
+        lengths = MegatronReader(Path(part.prefix)).lengths
         index = build_gpt_index(
             lengths,
             sequence_length=launch.sequence_length,
             seed=launch.seed,
-            n_samples=request.n_samples,
-            documents=None
-            if len(chosen) == len(lengths)
-            else np.arange(chosen.start, chosen.stop, dtype=np.int32),
+            n_samples=part.n_samples,
+            documents=documents_of(part.bounds, len(lengths)),
         )
-        arrays = {name: getattr(index, name) for name in request.files}
-    write_entry(work.cache, work.stems, arrays)
+        arrays = index.document_index, index.sample_index, index.shuffle_index
+    write_entry(work.cache, work.stems, dict(zip(request.files, arrays, strict=True)))
 
 
-def _blended(request: BlendRequest, available: Sequence[int]) -> Blend:
+def _blended(request: Request, available: Sequence[int]) -> Blend:
+    weights = request.weights or ()
     if request.size is None:
-        return blend_all([int(weight) for weight in request.weights])
-    drawn = blend(np.array(request.weights, np.float64), request.size)
-    for source, taken, there in zip(
-        request.sources, counts(drawn[0], len(available)), available, strict=True
-    ):
-        if taken > there:
+        return blend_all([int(weight) for weight in weights])
+    drawn = blend(np.array(weights, np.float64), request.size)
+    taken = counts(drawn[0], len(available))
+    for part, n_taken, n_there in zip(request.parts, taken, available, strict=True):
+        if n_taken > n_there:
             raise BadInput(
-                f"{source.prefix}: the {request.split} blend takes {taken:,} samples, its index "
-                f"holds {there:,}: Megatron would stop with"
-                " an IndexError; ask for fewer, or set --mid-level-dataset-surplus to "
-                f"{1.01 * taken / there - 1:.3g} or more"
+                f"{part.prefix}: the {request.split} blend takes {n_taken:,} samples, its index "
+                f"holds {n_there:,}: Megatron would stop with an IndexError; request fewer, or set "
+                f"--mid-level-dataset-surplus to {1.01 * n_taken / n_there - 1:.3g} or more"
             )
     return drawn

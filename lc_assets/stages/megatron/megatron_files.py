@@ -1,11 +1,10 @@
-"""One GPT index or one blend as files, outside any lake: what a person asks for by hand.
+"""One GPT index or one blend as files, outside any lake.
 
-The arrays bear the plain names of what they are; those under which Megatron looks for them are a
-cache's (`lc_assets.stages.megatron.caching`).
+The arrays have plain names; the names that Megatron looks for are a cache's
+(`lc_assets.stages.megatron.caching`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,31 +17,7 @@ from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets.mixing.launch import SPLITS, documents_of, split_bounds
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeIndex:
-    """What an index came to."""
-
-    cut: Cut
-    n_documents: int
-    epoch_tokens: int
-    n_epochs: int
-    last_apart: bool
-    n_samples: int
-
-    def samples_of(self, n_epochs: int) -> int:
-        """The most samples that so many epochs give."""
-        return self.cut.n_whole(n_epochs * self.epoch_tokens)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeBlend:
-    """What a blend came to: weight or size that was asked for, and samples taken, of each
-    source.
-    """
-
-    size: int
-    lines: list[tuple[float | int, int]]
+EPOCHS_SUGGESTED = 4
 
 
 def index_prefix(
@@ -54,12 +29,12 @@ def index_prefix(
     n_samples: int | None,
     split: str | None = None,
     part: str = "train",
-) -> MadeIndex:
-    """Write the GPT index of a data set, or of one part of a split of it.
+) -> list[tuple[str, object]]:
+    """Write the GPT index of a data set, or of one part of a split of it; return its facts.
 
     Raises:
-        BadInput: when the part has no token, or an argument cannot be meant.
-        CorruptFile: when the data set is missing or damaged.
+        BadInput: if the part has no token, or an argument is out of range.
+        CorruptFile: if the data set is missing or damaged.
     """
     lengths = MegatronReader(prefix).lengths
     chosen = _part(len(lengths), split, part)
@@ -71,28 +46,25 @@ def index_prefix(
         raise BadInput(
             f"{prefix}: {len(chosen):,} of {len(lengths):,} documents: {error}"
         ) from error
-    documents = (
-        None
-        if len(chosen) == len(lengths)
-        else np.arange(chosen.start, chosen.stop, dtype=np.int32)
-    )
     index = build_gpt_index(
         lengths,
         sequence_length=sequence_length,
         seed=seed,
         n_samples=n_samples,
-        documents=documents,
+        documents=chosen,
     )
     for name in GPT_FILES:
         write_npy(out / f"{name}.npy", getattr(index, name))
-    return MadeIndex(
-        cut=cut,
-        n_documents=len(chosen),
-        epoch_tokens=epoch_tokens,
-        n_epochs=epochs.n_epochs,
-        last_apart=epochs.n_before_last is not None,
-        n_samples=index.n_samples,
-    )
+    whole = (cut.n_whole(n * epoch_tokens) for n in range(1, EPOCHS_SUGGESTED + 1))
+    return [
+        ("documents", len(chosen)),
+        ("tokens of one epoch", epoch_tokens),
+        ("epochs", epochs.n_epochs),
+        ("last epoch apart", epochs.n_before_last is not None),
+        ("samples", index.n_samples),
+        ("--train-samples for whole epochs", ", ".join(f"{n:,}" for n in whole)),
+        ("written to", str(out)),
+    ]
 
 
 def write_blend(
@@ -102,31 +74,31 @@ def write_blend(
     sizes: Sequence[str] | None,
     size: int | None,
     uint8: bool = False,
-) -> MadeBlend:
-    """Write a blend by weights, or of everything.
+) -> list[tuple[float, int]]:
+    """Write a blend by weights, or of everything; return each source's weight or size, and the
+    samples taken of it.
 
     Raises:
-        BadInput: when a weight or size is no number or cannot be meant.
+        BadInput: if a weight or size is no number or out of range.
     """
     if (weights is None) == (sizes is None):
-        raise BadInput("wanted either --weights with --size, or --sizes")
+        raise BadInput("expected either --weights with --size, or --sizes")
     if (sizes is None) == (size is None):
         raise BadInput(
             "--size says how long a blend by --weights is; one by --sizes takes everything"
         )
-    asked = _numbers(weights or sizes or ())
-    if sizes is not None or size is None:
-        if fractions := [number for number in asked if number != int(number)]:
-            raise BadInput(f"a size is a whole number of samples, got {fractions[0]}")
-        drawn = blend_all([int(number) for number in asked])
+    stated = _numbers(weights or sizes or ())
+    if size is not None:
+        numbers, samples = blend(normalise(normalise(stated).tolist()), size)
+    elif fractions := [number for number in stated if number != int(number)]:
+        raise BadInput(f"a size is a whole number of samples, got {fractions[0]}")
     else:
-        drawn = blend(normalise(normalise(asked).tolist()), size)
-    numbers = for_uint8(drawn[0], len(asked)) if uint8 else drawn[0]
-    for name, array in zip(BLEND_FILES, (numbers, drawn[1]), strict=True):
+        numbers, samples = blend_all([int(number) for number in stated])
+    taken = counts(numbers, len(stated))
+    arrays = for_uint8(numbers, len(stated)) if uint8 else numbers, samples
+    for name, array in zip(BLEND_FILES, arrays, strict=True):
         write_npy(out / f"{name}.npy", array)
-    return MadeBlend(
-        size=len(numbers), lines=list(zip(asked, counts(numbers, len(asked)), strict=True))
-    )
+    return list(zip(stated, taken, strict=True))
 
 
 def _part(n_documents: int, split: str | None, part: str) -> range:
@@ -147,8 +119,8 @@ def _numbers(words: Sequence[str]) -> list[float]:
             found.append(float(word))
         except ValueError as error:
             raise BadInput(
-                f"{word!r} is not a number; wanted weights such as 0.7 0.2 0.1, or sizes such as "
-                "700 200"
+                f"{word!r} is not a number; expected weights such as 0.7 0.2 0.1, or sizes such "
+                "as 700 200"
             ) from error
     if odd := [number for number in found if not np.isfinite(number)]:
         raise BadInput(f"{odd[0]} is neither a weight nor a size")
