@@ -35,7 +35,7 @@ SURPLUS = 0.005
 (``mid_level_dataset_surplus``).
 """
 
-FEW = 64
+FEW = 32
 """Up to this number, every data set is compared for every sample: 10 to 40 ns, where lanes take
 60.
 """

@@ -51,37 +51,13 @@ def draw_few(
         chosen: data set of each sample; filled in.
         samples: number of the sample in its data set; filled in.
     """
-    room = (len(weights) + 3) // 4 * 4
-    # Four at a time; the entries that fill up the last four are never behind.
-    shares, taken = np.zeros(room), np.full(room, np.inf)
-    shares[: len(weights)], taken[: len(weights)] = weights, 0
-    behind = np.empty(room)
+    taken, behind = np.zeros(len(weights)), np.empty(len(weights))
     for n in range(len(chosen)):
-        now = float(max(n, 1))
-        most_0 = most_1 = most_2 = most_3 = -np.inf
-        for at in range(0, room, 4):
-            value_0, value_1 = shares[at] * now - taken[at], shares[at + 1] * now - taken[at + 1]
-            value_2, value_3 = (
-                shares[at + 2] * now - taken[at + 2],
-                shares[at + 3] * now - taken[at + 3],
-            )
-            behind[at], behind[at + 1], behind[at + 2], behind[at + 3] = (
-                value_0,
-                value_1,
-                value_2,
-                value_3,
-            )
+        now, most, who = float(max(n, 1)), -np.inf, 0
+        for at in range(len(weights)):
+            behind[at] = weights[at] * now - taken[at]
             # Not max(), which checks for NaN.
-            most_0, most_1 = (
-                value_0 if value_0 > most_0 else most_0,
-                value_1 if value_1 > most_1 else most_1,
-            )
-            most_2, most_3 = (
-                value_2 if value_2 > most_2 else most_2,
-                value_3 if value_3 > most_3 else most_3,
-            )
-        most = max(most_0, most_1, most_2, most_3)
-        who = 0
+            most = behind[at] if behind[at] > most else most
         while behind[who] != most:  # the only branch of a step that is mispredicted
             who += 1
         chosen[n], samples[n] = who, np.int64(taken[who])
@@ -136,19 +112,15 @@ def draw(
         while lane >= 0:
             after = following[lane]
             if weights[lane] * now - rounds[lane] >= bar:
-                slot_lanes[listed], slot_weights[listed], slot_rounds[listed] = (
-                    lane,
-                    weights[lane],
-                    rounds[lane],
-                )
+                slot_lanes[listed], slot_weights[listed] = lane, weights[lane]
+                slot_rounds[listed] = rounds[lane]
                 keys[listed] = members[starts[lane] + turns[lane]] << _SLOT_BITS | listed
                 listed += 1
             else:
                 _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
             lane = after
-        slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
-        # Place all lanes again if the list is empty or too long. A lane at the bar stays there
-        # until it is served.
+        # If the list is empty or too long, move the bar and let every lane wait for this step. A
+        # lane at the bar stays in the list until it is served.
         too_low = listed == 0
         if too_low or (listed > _LONG * wanted and n - placed_at > n_lanes):
             if too_low and placed_at >= 0 and n - placed_at < n_lanes:
@@ -157,19 +129,10 @@ def draw(
             bar = _bar(weights, rounds, limits, now, wanted, behind)
             first[:], listed = -1, 0
             for lane in range(n_lanes):
-                if rounds[lane] >= limits[lane]:
-                    continue
-                if weights[lane] * now - rounds[lane] >= bar:
-                    slot_lanes[listed], slot_weights[listed], slot_rounds[listed] = (
-                        lane,
-                        weights[lane],
-                        rounds[lane],
-                    )
-                    keys[listed] = members[starts[lane] + turns[lane]] << _SLOT_BITS | listed
-                    listed += 1
-                else:
-                    _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
-            slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
+                if rounds[lane] < limits[lane]:
+                    following[lane], first[n & (ring - 1)] = first[n & (ring - 1)], lane
+            continue
+        slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
         # Serve the lane for as many steps as it surely is the furthest.
         lane = slot_lanes[slot]
         begin, end = (
