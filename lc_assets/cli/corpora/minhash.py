@@ -10,16 +10,11 @@ from lc_assets.cli.printing import facts, say
 
 
 def minhash(
-    source: Annotated[
-        Path,
+    sources: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="IN", help="A file of documents, or a folder of them: JSON lines or Parquet."
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT", help="Folder for the signatures; each file's path below IN is kept."
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
         ),
     ],
     fast: Annotated[
@@ -30,36 +25,36 @@ def minhash(
         ),
     ] = False,
     text_field: Annotated[
-        str | None,
-        typer.Option(
-            "--text-field",
-            help="Where a record's text is; by default raw_content, text or content.",
-        ),
+        str | None, typer.Option("--text-field", help="Where a record's text is.")
     ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Sign every document: 128 numbers that alike documents share, cut into bands as RedPajama-V2
-    publishes them.
+    """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
+    bands as RedPajama-V2 publishes them.
 
-    Writes NAME.minhash.parquet for each file; the signatures are bit for bit those of RedPajama-V2,
-    unless --fast. A text of fewer than 13 words has none, and null stands in its place.
+    OUT is a lake: `document_signatures` holds a table per file. The signatures are bit for bit
+    those of RedPajama-V2, unless --fast. A text of fewer than 13 words has none, but null.
 
     Example: lc minhash documents minhash --workers 2
     """
+    from lc_assets.build.settings.documents import SignatureSettings
     from lc_assets.execution.local import executor_of
-    from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT, sign_corpus
-    from lc_assets.text.duplicates.minhash import FAST, RPV2
+    from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
+    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of, inputs_and_out
 
-    scheme = FAST if fast else RPV2
-    counts = sign_corpus(
-        [source], out, executor=executor_of(workers), scheme=scheme, text_field=text_field
+    inputs, out = inputs_and_out(sources, "minhash")
+    settings = SignatureSettings(signatures="fast" if fast else "computed")
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings={"document_signatures": settings},
+        text_field=text_field,
     )
+    counts = counts_of(build_for(context, "document_signatures"))
     say(
         f"{counts.seen:,} documents = {counts.kept:,} in the tables + "
-        f"{sum(counts.dropped.values()):,} that could not be read"
+        f"{counts.seen - counts.kept:,} that could not be read"
     )
-    signed = [
-        ("signed", counts.extra.get(COMPUTED, 0)),
-        (TOO_SHORT, counts.extra.get(TOO_SHORT, 0)),
-    ]
-    facts([*signed, *counts.dropped.items(), ("scheme", scheme.label), ("written to", str(out))])
+    signed = [(name, counts.extra.get(name, 0)) for name in (COMPUTED, TOO_SHORT)]
+    facts([*signed, *counts.dropped.items(), ("written to", f"{out}/document_signatures")])

@@ -1,23 +1,18 @@
-"""`document_signatures`: a MinHash signature for every filtered document, published ones where
-there are any.
+"""`document_signatures`: a MinHash signature of every filtered document, published ones where there
+are any.
 
-RedPajama-V2's signatures are read as they are and joined by id; what they lack is computed, bit for
-bit the same. The beginning of every shard is held against our own computation: if upstream's
-signatures were made otherwise, the shard's published and computed ones would not fit together, and
-a claim says so.
-
-Here too: signing the files of a plain corpus, which is what ``lc minhash`` does. Not here: what
-follows from signatures that agree.
+RedPajama-V2's signatures are read as they are and joined by id; missing ones are computed, bit for
+bit the same. The first documents of every shard are computed as well: if upstream's signatures were
+made in another way, published and computed ones could not be compared, and a check fails.
 """
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lc_assets.build.building import (
     build,
@@ -44,11 +39,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.execution.executor import Executor
-from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.minhash import (
-    Signatures,
     SignaturesWriter,
     read_signatures,
     scheme_label_of,
@@ -57,19 +48,17 @@ from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
-from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,
-    MinHashScheme,
     Signature,
     scheme_named,
     signature,
 )
-from lc_assets.vocabulary import SnapshotId
+from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 MINHASH_SUFFIX = ".minhash.parquet"
 CHECKED_DOCUMENTS = 4
@@ -112,25 +101,12 @@ class SignTask:
         return str(self.documents)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusTask:
-    """One file of a plain corpus to be signed into ``path``."""
-
-    file: Path
-    path: Path
-    scheme: str
-    text_field: str | None = None
-
-    def __str__(self) -> str:
-        return str(self.file)
-
-
 def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the signatures of one snapshot's filtered documents.
 
     Raises:
-        NotPublished: when the filtered documents are not there.
-        Unreachable: when upstream does not deliver, also when asked again.
+        NotPublished: when the filtered documents are missing.
+        Unreachable: when upstream does not answer, nor when retried.
     """
     settings = context.recipe.document_signatures
     scheme = FAST if settings.signatures == "fast" else RPV2
@@ -168,63 +144,6 @@ def _minhash_read(file: UpstreamFile | None) -> Read:
     return Read("minhash", "") if file is None else Read("minhash", file.identity, file.n_bytes)
 
 
-def sign_corpus(
-    sources: Sequence[Path],
-    out: Path,
-    *,
-    executor: Executor,
-    scheme: MinHashScheme = RPV2,
-    text_field: str | None = None,
-) -> Counts:
-    """Sign plain files: ``{stem}.minhash.parquet`` for each.
-
-    Args:
-        sources: files and folders.
-        out: folder of the results.
-        executor: what runs the files.
-        scheme: how to sign.
-        text_field: where a record's text is.
-
-    Raises:
-        BadInput: when a source cannot be meant, or two files would be written to the same place.
-        CorruptFile: when a file's container is damaged.
-    """
-
-    def task_of(file: Path, stem: Path) -> CorpusTask:
-        return CorpusTask(
-            file=file,
-            path=stem.with_name(f"{stem.name}{MINHASH_SUFFIX}"),
-            scheme=scheme.label,
-            text_field=text_field,
-        )
-
-    return over_corpus(sources, out, task_of, sign_file, executor=executor, what="sign")
-
-
-def sign_file(task: CorpusTask) -> Counts:
-    """Sign one file of a plain corpus; a document that cannot be read is dropped, by why."""
-    scheme, counts, dropped = scheme_named(task.scheme), Counter[str](), Counter[str]()
-    with (
-        publish(task.path) as staging,
-        contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
-    ):
-        for document in read_corpus(task.file, text_field=task.text_field):
-            if isinstance(document, Unread):
-                dropped[document.why] += 1
-                continue
-            numbers = signature(document.text, scheme)
-            counts[TOO_SHORT if numbers is None else COMPUTED] += 1
-            writer.add(document.id, _shard_of(document.id) or task.file.name, numbers)
-    n_signed = counts.total()
-    return Counts(
-        seen=n_signed + dropped.total(),
-        kept=n_signed,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=dict(counts),
-    )
-
-
 @once
 @with_retries
 def sign_shard(task: SignTask) -> Counts:
@@ -238,89 +157,54 @@ def sign_shard(task: SignTask) -> Counts:
         contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
     ):
         for line in read_lines(task.documents, ["id", "raw_content"], batch_lines=16):
-            numbers = _numbers(line["id"], line["raw_content"], published, scheme, counts)
-            writer.add(line["id"], _shard_of(line["id"]), numbers)
+            name, text = line["id"], line["raw_content"]
+            numbers = published[name] if name in published else signature(text, scheme)
+            if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
+                counts[CHECKED] += 1
+                counts[DIFFERENT] += not _same(numbers, signature(text, scheme))
+            origin = PUBLISHED if name in published else COMPUTED
+            counts[TOO_SHORT if numbers is None else origin] += 1
+            writer.add(name, _shard_id(name), numbers)
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
     return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 
 
-def _numbers(
-    document_id: str,
-    text: str,
-    published: "Found | None",
-    scheme: MinHashScheme,
-    counts: Counter[str],
-) -> Signature | None:
-    place = published.place_of.get(document_id) if published else None
-    if published is None or place is None:
-        numbers = signature(text, scheme)
-        counts[TOO_SHORT if numbers is None else COMPUTED] += 1
-        return numbers
-    found = published.numbers[place] if published.is_signed[place] else None
-    counts[TOO_SHORT if found is None else PUBLISHED] += 1
-    if counts[CHECKED] < CHECKED_DOCUMENTS:
-        counts[CHECKED] += 1
-        counts[DIFFERENT] += not _same(found, signature(text, scheme))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Published signatures of the documents that are wanted; half a kilobyte each."""
-
-    place_of: dict[str, int]
-    numbers: NDArray[np.uint32]
-    is_signed: NDArray[np.bool_]
-
-
-def _published(task: SignTask, counts: Counter[str]) -> Found | None:
-    """The shard's published signatures; None when there is no file, or it is broken, which is
-    counted.
+def _published(task: SignTask, counts: Counter[str]) -> dict[str, Signature | None]:
+    """Published signatures of the shard's documents, half a kilobyte each; none when there is no
+    file, or it is broken, which is counted.
     """
+    found: dict[str, Signature | None] = {}
     if task.published is None:
-        return None
+        return found
     wanted = frozenset(read_table(task.documents, ["id"])["id"].to_pylist())
     where = f"{task.upstream.root}/{task.published.path}"
     try:
         with task.upstream.open(task.published.path) as stream:
-            return _chosen([_only(part, wanted) for part in read_signatures(stream, where=where)])
+            for part in read_signatures(stream, where=where):
+                for name, numbers, signed in zip(
+                    part.ids, part.numbers, part.is_signed.tolist(), strict=True
+                ):
+                    if name in wanted:
+                        found[name] = numbers.copy() if signed else None
     except CorruptFile:
         counts[BROKEN] += 1
-        return None
-
-
-def _only(part: Signatures, wanted: frozenset[str]) -> Signatures:
-    places = [place for place, document_id in enumerate(part.ids) if document_id in wanted]
-    return Signatures(
-        ids=[part.ids[place] for place in places],
-        numbers=part.numbers[places],
-        is_signed=part.is_signed[places],
-    )
-
-
-def _chosen(parts: Sequence[Signatures]) -> Found:
-    ids = [document_id for part in parts for document_id in part.ids]
-    none = (np.empty((0, len(RPV2.factors)), dtype=np.uint32), np.empty(0, dtype=np.bool_))
-    return Found(
-        place_of={document_id: place for place, document_id in enumerate(ids)},
-        numbers=np.concatenate([none[0], *(part.numbers for part in parts)]),
-        is_signed=np.concatenate([none[1], *(part.is_signed for part in parts)]),
-    )
+        return {}
+    return found
 
 
 def _same(left: Signature | None, right: Signature | None) -> bool:
     return left is right if left is None or right is None else np.array_equal(left, right)
 
 
-def _shard_of(document_id: str) -> str:
-    """The documents file that an id names; empty when it is no id of RedPajama-V2's layout."""
-    shard_id, _, _ = document_id.rpartition("/")
-    return shard_id if shard_id.endswith(".json.gz") else ""
+def _shard_id(name: str) -> str:
+    """The file of a document: RedPajama-V2's, or partition and file of another source."""
+    shard, _ = parse_document_id(name)
+    return f"{shard.tag}.json.gz" if shard.number >= 0 else shard.tag
 
 
 def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
-    """The files name the filtered documents, in their order; each has a signature, or fewer than 13
-    words; bands agree.
+    """The files list the filtered documents, in order; each has a signature or fewer than 13 words,
+    and bands agree.
     """
     wrong, n_signed, n_short = [], 0, 0
     for path in documents_files(check_input.only_input("filtered_documents").folder):
@@ -350,9 +234,7 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
 
 
 def one_scheme_signed_all(check_input: CheckInput) -> CheckResult:
-    """All files say that they were made by one scheme; signatures of two say nothing about each
-    other.
-    """
+    """All files state the same scheme; signatures of different schemes cannot be compared."""
     labels = {
         scheme_label_of(path, where=str(path))
         for path in finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
@@ -411,4 +293,4 @@ STAGE = Stage(
     write=write_document_signatures,
     show=later("lc_assets.stages.shown.removing:document_signatures"),
 )
-"""MinHash signatures of the documents worth keeping."""
+"""MinHash signatures of the filtered documents."""

@@ -1,130 +1,206 @@
-"""Bands and facts of the documents of some shards, as one file of an index.
+"""The files of a version of `signature_index`: bands, documents and shards of some shards together.
 
 ::
 
-    bands/00003/keys.npy  (bands, m) uint64: keys of the signed documents, each band ascending
-                places.npy  (bands, m) uint32: whose they are, as places in the file
-                rows.npy    (n, bands) uint16: lowest bits of each document's keys, by place
-    facts/00003.parquet   a line per document, where exact duplicates are removed
+    bands.json               signature scheme, number and width of bands, documents of each file
+    bands/00003/keys.npy     (bands, m) uint64: keys of the m signed documents, each band ascending
+                places.npy   (bands, m) uint32: whose they are, as places in the file
+                rows.npy     (n, bands) uint16: lowest bits of each document's keys, by place
+    documents/00003.parquet  id, digest and date of each document, by place
+    shards/00003.parquet     the shards of the file, in order: name, size, documents, first place
+    facts/00003.parquet      a line per document, where exact duplicates are removed
 
-A document's number is its file's number × 2³² + its place.
+A *file* holds many shards, so a snapshot has few. A document's *place* is its index in its file,
+its *number* the file's number × 2³² + its place. See docs/formats/signature-bands.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.build.tables import read_table
+from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
+from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import ROW_BITS
 
-PLACE_BITS = 32
-MOST_BANDS = 64
+BANDS: Final = 18
+"""Bands of a signature.
+
+Candidates are compared before a document is removed, so bands may be generous: 18 of 7 rows. The
+chance that two documents share one of them, beside RedPajama-V2's bands for the same similarities:
+
+==========  ======  ======  ======  ======  ======
+similarity  0.5     0.7     0.8     0.85    0.9
+==========  ======  ======  ======  ======  ======
+18 × 7      0.13    0.79    0.986   0.999   1.000
+14 × 9      0.03    0.44    0.87    0.97    0.999
+9 × 13      0.001   0.08    0.40    0.69    0.93
+==========  ======  ======  ======  ======  ======
+"""
+ROWS: Final = 7
+"""Numbers of a band."""
+
+PLACE_BITS: Final = 32
+PLACES: Final = (1 << PLACE_BITS) - 1
+MANIFEST: Final = "bands.json"
+
+BANDED: Final = pa.schema(
+    [("id", pa.string()), ("digest", pa.string()), ("date_download", pa.string())]
+)
+"""A document, by place."""
+BANDED_SHARDS: Final = pa.schema(
+    [
+        ("shard", pa.string()),
+        ("n_bytes", pa.int64()),
+        ("n_documents", pa.int64()),
+        ("first", pa.int64()),
+    ]
+)
+"""A shard: the size of its table of documents, their number, and the place of the first."""
+
+Keys = NDArray[np.uint64]
+Places = NDArray[np.uint32]
 
 
-class FilePart(msgspec.Struct, frozen=True, kw_only=True):
-    """One table of documents of a file of the index: its path, its size when it was indexed, its
-    number of documents, the place of the first.
+class BandsManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a version holds.
+
+    Attributes:
+        signature: label of the scheme of the signatures; empty where there is none.
+        bands: of a signature.
+        rows: numbers of a band.
+        documents: of each file, by its number.
     """
 
-    path: str
-    n_bytes: int
-    n_documents: int
-    first: int = 0
+    signature: str
+    bands: int
+    rows: int
+    documents: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BandFile:
-    """Bands of one file's documents, mapped."""
+def read_bands_manifest(folder: Path) -> BandsManifest:
+    """The manifest of a version.
 
-    keys: NDArray[np.uint64]
-    places: NDArray[np.uint32]
+    Raises:
+        CorruptFile: when it is missing or not readable.
+    """
+    path = folder / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=BandsManifest)
+    except (FileNotFoundError, *UNDECODABLE) as error:
+        raise CorruptFile(f"{path}: not a readable manifest of bands: {error}") from error
 
-    def within(
-        self, band: int, low: int, high: int | None
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Keys of a band from ``low`` up to, without, ``high``, ascending; and places of their
-        documents; both mapped.
-        """
-        begin = int(np.searchsorted(self.keys[band], np.uint64(low)))
-        end = (
-            self.keys.shape[1]
-            if high is None
-            else int(np.searchsorted(self.keys[band], np.uint64(high)))
+
+def index_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
+    """The `signature_index` of a snapshot, among a stage's inputs.
+
+    Raises:
+        NotPublished: when it is missing.
+    """
+    if (found := inputs.get(f"signature_index/{snapshot}")) is None:
+        raise NotPublished(
+            f"signature_index/{snapshot} has not been published, but "
+            f"filtered_documents/{snapshot} has: materialize it first"
         )
-        return self.keys[band, begin:end], self.places[band, begin:end]
+    return found
 
 
-def facts_path(folder: Path, number: int) -> Path:
-    """Where the facts of a file lie."""
-    return folder / "facts" / f"{number:05d}.parquet"
+def snapshots_in(inputs: Mapping[str, Published]) -> list[str]:
+    """The snapshots whose filtered documents are among a stage's inputs, oldest first."""
+    names = (name.partition("/") for name in inputs)
+    return sorted(key for stage, _, key in names if stage == "filtered_documents")
 
 
 def bands_path(folder: Path, number: int) -> Path:
-    """Where the bands of a file lie."""
+    """Folder of the bands of a file."""
     return folder / "bands" / f"{number:05d}"
 
 
-def publish_bands(
-    folder: Path, number: int, keys: NDArray[np.uint64], signed: NDArray[np.bool_]
-) -> None:
-    """Publish the bands of a file's documents.
+def documents_path(folder: Path, number: int) -> Path:
+    """Table of the documents of a file, `BANDED`."""
+    return folder / "documents" / f"{number:05d}.parquet"
+
+
+def shards_path(folder: Path, number: int) -> Path:
+    """Table of the shards of a file, `BANDED_SHARDS`."""
+    return folder / "shards" / f"{number:05d}.parquet"
+
+
+def facts_path(folder: Path, number: int) -> Path:
+    """Table of the facts of a file (`lc_assets.stages.deduplication.facts`)."""
+    return folder / "facts" / f"{number:05d}.parquet"
+
+
+def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool_]) -> None:
+    """Publish the bands of a file.
 
     Args:
-        folder: of the index.
+        folder: of the version.
         number: of the file.
         keys: ``(n, bands)``, by place.
-        signed: ``(n,)``: which documents could be signed; keys of others are not looked at.
+        signed: ``(n,)``: which documents have a signature; keys of the others are ignored.
     """
-    n_bands = keys.shape[1]
-    if n_bands > MOST_BANDS:
-        raise BadInput(f"{n_bands} bands: at most {MOST_BANDS} can be told apart in the evidence")
     places = np.flatnonzero(signed).astype(np.uint32)
     by_band = np.ascontiguousarray(keys[signed].T)
     order = np.argsort(by_band, axis=1, kind="stable")
-    at = bands_path(folder, number)
-    publish_bytes(at / "keys.npy", npy_bytes(np.take_along_axis(by_band, order, axis=1)))
-    publish_bytes(
-        at / "places.npy",
-        npy_bytes(places[order] if len(places) else np.zeros(by_band.shape, np.uint32)),
-    )
-    publish_bytes(
-        at / "rows.npy", npy_bytes((keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16))
-    )
+    arrays = {
+        "keys": np.take_along_axis(by_band, order, axis=1),
+        "places": places[order] if len(places) else np.zeros(by_band.shape, np.uint32),
+        "rows": (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16),
+    }
+    for name, array in arrays.items():
+        publish_bytes(bands_path(folder, number) / f"{name}.npy", npy_bytes(array))
 
 
-def read_bands(at: Path) -> BandFile:
-    """Map the bands of a file, which lie in ``at``.
+def read_bands(at: Path) -> tuple[Keys, Places]:
+    """Map the keys and places of a file, ``(bands, m)`` each, which are in ``at``.
 
     Raises:
-        CorruptFile: when they are missing, or are no bands.
+        CorruptFile: when they are missing or have another shape or dtype.
     """
     keys, places = read_npy(at / "keys.npy"), read_npy(at / "places.npy")
-    if (
-        (keys.dtype, places.dtype) != (np.dtype(np.uint64), np.dtype(np.uint32))
-        or keys.ndim != 2
-        or keys.shape != places.shape
-    ):
+    wanted = (np.dtype(np.uint64), np.dtype(np.uint32))
+    if (keys.dtype, places.dtype) != wanted or keys.ndim != 2 or keys.shape != places.shape:
         raise CorruptFile(
             f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; "
-            "wanted uint64 and uint32 (bands, m)"
+            "expected uint64 and uint32 (bands, m)"
         )
-    return BandFile(keys, places)
+    return keys, places
 
 
 def read_rows(at: Path) -> NDArray[np.uint16]:
-    """Map the first rows of a file's bands; ``(n, bands)``.
+    """Map the lowest bits of a file's keys, ``(n, bands)``, which are in ``at``.
 
     Raises:
-        CorruptFile: when they are missing, or something else.
+        CorruptFile: when they are missing or have another shape or dtype.
     """
     rows: NDArray[np.uint16] = read_npy(at / "rows.npy")
     if rows.dtype != np.dtype(np.uint16) or rows.ndim != 2:
         raise CorruptFile(
-            f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)"
+            f"{at}: first rows are {rows.dtype} {rows.shape}; expected uint16 (documents, bands)"
         )
     return rows
+
+
+def shards_at(folder: Path, number: int, places: Numbers) -> pa.Table:
+    """The shards, `BANDED_SHARDS`, that hold some ascending places of a file, in order.
+
+    Raises:
+        CorruptFile: when the file has no such place.
+    """
+    shards = read_table(shards_path(folder, number), BANDED_SHARDS.names)
+    first, counts = shards["first"].to_numpy(), shards["n_documents"].to_numpy()
+    if len(places) and not 0 <= places[0] <= places[-1] < counts.sum():
+        raise CorruptFile(
+            f"{shards_path(folder, number)}: {counts.sum():,} documents, but place "
+            f"{places[-1]:,} is needed"
+        )
+    return shards.take(pa.array(np.unique(np.searchsorted(first, places, side="right") - 1)))

@@ -1,25 +1,24 @@
-"""`near_duplicate_pairs`: which documents of a snapshot are nearly the same as others of it, or of
-an older one.
+"""`near_duplicate_pairs`: which documents of a snapshot are near duplicates of others of it, or of an
+older one.
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
 Older means that the name comes before, as text. Candidates share one of 18 bands of 7 numbers of
-their signatures, whichever scheme made these. Bands were cut once, with their snapshot
-(`lc_assets.stages.deduplication.signature_index`): of older ones the keys are passed by, and
-nothing is opened but what is like something new. Candidates are compared by their texts; pairs that
-are alike to the floor are published. Who goes is not decided here
-(`lc_assets.stages.deduplication.removed_documents`), so another threshold costs no comparison.
+their signatures, whichever scheme made these; of older snapshots only the keys of the bands are
+read (`lc_assets.stages.deduplication.index`), and the texts that share one with something new.
+Candidates are compared by their texts, and pairs that are similar to the floor are published. Which
+documents are removed is decided in `lc_assets.stages.deduplication.removed_documents`, so another
+threshold costs no comparison.
 """
 
-import contextlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from lc_assets.build.building import build
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
@@ -37,29 +36,29 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.banded_documents import (
-    bands_of,
-    documents_at,
+from lc_assets.publishing import publish
+from lc_assets.stages.deduplication.index import (
+    BANDS,
+    PLACE_BITS,
+    PLACES,
+    ROWS,
+    bands_path,
+    documents_path,
+    index_of,
     read_bands_manifest,
     shards_at,
+    snapshots_in,
 )
-from lc_assets.stages.deduplication.evidence import (
-    Banded,
-    Comparing,
-    compared_pairs,
-    name_documents,
-)
-from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, bands_path
-from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import BANDS, ROWS, Means, Scheme
+from lc_assets.stages.deduplication.queries import LINES_AT_ONCE
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
+from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared_pairs
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
-from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
-from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
+from lc_assets.text.duplicates.shingles import Hashes, jaccard, shingle_hashes
+from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(
     [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
@@ -71,16 +70,16 @@ their true Jaccard index.
 TABLE: Final = "near_pairs.parquet"
 REFUTED: Final = "less alike than the floor"
 COMPARED_AGAIN: Final = 20
-"""Pairs whose similarity the audit computes anew from the texts."""
+"""Pairs whose similarity the check computes again."""
 
 
 def write_near_duplicate_pairs(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the near duplicates of one snapshot, among itself and the older ones.
 
     Raises:
-        NotPublished: when filtered documents or bands of the snapshot are not there.
-        Mismatch: when bands are of other documents than those that stand filtered, or signed
-            otherwise than those of another one.
+        NotPublished: when the snapshot's filtered documents or index are missing.
+        Mismatch: when an index is of other documents than the current filtered ones, or of
+            signatures of another scheme.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -92,42 +91,39 @@ def write_near_duplicate_pairs(context: BuildContext, snapshot: SnapshotId) -> B
     return build(context, STAGE, snapshot, fill)
 
 
-def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
-    settings = context.recipe.near_duplicate_pairs
+def _fill(context: BuildContext, staging: StagingFolder, snapshot: str) -> Counts:
+    settings, inputs = context.recipe.near_duplicate_pairs, staging.inputs
     work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    verified, counted = list[Path](), Counts()
-    files = banded_files(staging.inputs) if settings.near else []
+    files = indexed_files(inputs) if settings.near else []
+    tables, extra = list[Path](), dict[str, int]()
     if files:
-        banded = Banded(
-            scheme=Scheme(signature=f"{BANDS} × {ROWS}", floor=settings.evidence_floor),
-            n_bands=BANDS,
-            bands=tuple(bands_path(file.folder, file.number) for file in files),
-            documents=tuple(file.n_documents for file in files),
+        tables, counted = compared_pairs(
+            work,
+            context.executor,
+            {bands_path(file.folder, file.number): file.n_documents for file in files},
+            lambda number, places: _parts_of(inputs, files[number], places),
             first_new=sum(file.snapshot != snapshot for file in files),
+            floor=settings.evidence_floor,
         )
-        comparing = Comparing(work=work, executor=context.executor)
-        verified, counted = compared_pairs(
-            comparing, banded, partial(_texts_of, staging.inputs, files)
-        )
-    n_pairs = _publish(staging, work, verified, files)
-    n_candidates = counted.extra.get("candidates", 0)
-    dropped = {REFUTED: n_candidates - n_pairs} if n_candidates > n_pairs else {}
-    extra = {
-        name: count
-        for name, count in counted.extra.items()
-        if name in {"documents compared", "characters compared"}
-    }
+        extra = counted.extra
+    pairs = pa.concat_tables([VERIFIED.empty_table(), *map(read_table, tables)])
+    _publish(staging.folder / TABLE, pairs, files)
+    n_seen = extra.get("candidates", 0)
+    dropped = {REFUTED: n_seen - pairs.num_rows} if n_seen > pairs.num_rows else {}
+    kept = ("documents compared", "characters compared")
     return Counts(
-        seen=n_candidates, kept=n_pairs, dropped=dropped, failed_rules=dropped, extra=extra
+        seen=n_seen,
+        kept=pairs.num_rows,
+        dropped=dropped,
+        failed_rules=dropped,
+        extra={name: extra[name] for name in kept if name in extra},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BandedFile:
-    """A file of bands: of which snapshot, its number there, where it lies, how many documents it is
-    of.
+class IndexedFile(NamedTuple):
+    """A file of a `signature_index`: its snapshot, its number there, the version's folder, and its
+    number of documents.
     """
 
     snapshot: str
@@ -136,167 +132,132 @@ class BandedFile:
     n_documents: int
 
 
-def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
-    """The files of bands of all snapshots that are read, oldest first.
+def indexed_files(inputs: Mapping[str, Published]) -> list[IndexedFile]:
+    """The files of the `signature_index` of all snapshots that are read, oldest first.
 
     Raises:
-        NotPublished: when a snapshot stands filtered whose bands do not.
-        Mismatch: when they are of other documents, or were signed otherwise than those of the
-            newest snapshot.
+        NotPublished: when a snapshot has filtered documents, but no index.
+        Mismatch: when an index is of other documents, or of signatures of another scheme than those
+            of the newest snapshot.
     """
-    found, schemes = list[BandedFile](), dict[str, str]()
-    for snapshot in sorted(
-        name.partition("/")[2] for name in inputs if name.startswith("filtered_documents/")
-    ):
-        folder = _bands_of_what_stands(inputs, snapshot).folder
-        manifest = read_bands_manifest(folder)
-        counted = enumerate(manifest.documents)
+    found, schemes = list[IndexedFile](), dict[str, str]()
+    for snapshot in snapshots_in(inputs):
+        index, filtered = index_of(inputs, snapshot), inputs[f"filtered_documents/{snapshot}"]
+        if index.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
+            raise Mismatch(
+                f"{index.name}: is of other documents than {filtered.name} now has; materialize "
+                "`signature_index` of this snapshot again"
+            )
+        manifest = read_bands_manifest(index.folder)
         found += [
-            BandedFile(snapshot=snapshot, number=number, folder=folder, n_documents=n_documents)
-            for number, n_documents in counted
+            IndexedFile(snapshot, number, index.folder, n_documents)
+            for number, n_documents in enumerate(manifest.documents)
         ]
         schemes |= {snapshot: manifest.signature} if manifest.signature else {}
     newest = schemes[max(schemes)] if schemes else ""
     if other := [snapshot for snapshot, scheme in schemes.items() if scheme != newest]:
         raise Mismatch(
             f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of "
-            f"{max(schemes)} by {newest}, and the two do not "
-            "compare: materialize `document_signatures` and `signature_index` of all snapshots by "
-            "one recipe"
+            f"{max(schemes)} by {newest}, and the two do not compare: materialize "
+            "`document_signatures` and `signature_index` of all snapshots by one recipe"
         )
     return found
 
 
-def _bands_of_what_stands(inputs: Mapping[str, Published], snapshot: str) -> Published:
-    bands, filtered = bands_of(inputs, snapshot), inputs[f"filtered_documents/{snapshot}"]
-    if bands.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
-        raise Mismatch(
-            f"{bands.name}: is of other documents than {filtered.name} now has; materialize "
-            "`signature_index` of this snapshot again"
-        )
-    return bands
-
-
-def _texts_of(
-    inputs: Mapping[str, Published], files: Sequence[BandedFile], number: int, places: Numbers
-) -> tuple[FilePart, ...]:
-    """Where the texts of some documents of a file lie: of the shards of that snapshot only those
-    that hold one.
-    """
-    file = files[number]
+def _parts_of(
+    inputs: Mapping[str, Published], file: IndexedFile, places: Numbers
+) -> tuple[Part, ...]:
+    """The tables that hold the documents at some places of a file; no other is opened."""
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
     return tuple(
-        FilePart(
-            path=str(folder / name),
-            n_bytes=shard["n_bytes"],
-            n_documents=shard["n_documents"],
-            first=shard["first"],
-        )
+        (folder / name, shard["first"], shard["n_documents"])
         for name, shard in zip(names, shards, strict=True)
     )
 
 
-def _publish(
-    staging: StagingFolder, work: Path, verified: list[Path], files: Sequence[BandedFile]
-) -> int:
-    """Publish the pairs by their documents' ids, of which only those in a pair are looked up;
-    return how many there are.
-    """
-    nothing = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
-    with queries(work / "duckdb", Means().memory // 2) as asked:
-        if verified:
-            name_documents(
-                asked, verified, work / "names.parquet", lambda numbers: _names(numbers, files)
-            )
-        named = """SELECT l.id AS a, r.id AS b, bands, similarity
-            FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b ORDER BY 1, 2"""
-        return asked.publish(named if verified else nothing, staging.folder / TABLE, NEAR_PAIRS)
+def _publish(path: Path, pairs: pa.Table, files: Sequence[IndexedFile]) -> None:
+    """Publish pairs by their documents' ids, sorted; memory is some 60 bytes per pair."""
+    left, right = (pairs[name].to_numpy() for name in ("a", "b"))
+    numbers = np.union1d(left, right)
+    ids = pa.concat_arrays([pa.array([], pa.string()), *_ids(numbers, files)])
+    ranks = np.argsort(pc.sort_indices(ids).to_numpy())
+    left, right = np.searchsorted(numbers, left), np.searchsorted(numbers, right)
+    order = np.lexsort((ranks[right], ranks[left]))
+    with publish(path) as draft, pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd") as writer:
+        for start in range(0, len(order), LINES_AT_ONCE):
+            chosen = order[start : start + LINES_AT_ONCE]
+            sides = [ids.take(pa.array(side[chosen])) for side in (left, right)]
+            others = pairs.select(["bands", "similarity"]).take(pa.array(chosen))
+            columns = [*sides, *others.combine_chunks().columns]
+            writer.write_table(pa.table(columns, schema=NEAR_PAIRS))
 
 
-def _names(numbers: Numbers, files: Sequence[BandedFile]) -> Iterator[pa.Table]:
-    """Ids of some documents, by ascending numbers, a file of bands at a time."""
+def _ids(numbers: Numbers, files: Sequence[IndexedFile]) -> Iterator[pa.Array]:
+    """Ids of the documents with some ascending numbers, a file at a time."""
     for number in np.unique(numbers >> PLACE_BITS).tolist():
-        begin, end = np.searchsorted(numbers, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
-        places = numbers[begin:end] & ((1 << PLACE_BITS) - 1)
-        table = documents_at(files[number].folder, files[number].number, places, ["id"])
-        yield table.append_column("number", pa.array(numbers[begin:end]))
+        places = numbers[numbers >> PLACE_BITS == number] & PLACES
+        file = files[number]
+        ids = read_table(documents_path(file.folder, file.number), ["id"])["id"]
+        yield ids.take(pa.array(places)).combine_chunks()
 
 
 def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
-    """The table holds as many pairs as were counted, each once, of this snapshot, and alike at
-    least to the floor.
+    """The table holds as many pairs as were counted, each once, of this snapshot, and at least as
+    similar as the floor.
     """
     table = read_table(check_input.folder / TABLE, NEAR_PAIRS.names)
-    lines = list(
-        zip(
-            table["a"].to_pylist(),
-            table["b"].to_pylist(),
-            table["similarity"].to_pylist(),
-            strict=True,
-        )
-    )
-    floor = check_input.fingerprint.params["evidence_floor"]
-    n_unlike = sum(not floor <= alike <= 1 for _, _, alike in lines)
-    n_strange = sum(not b.startswith(f"{check_input.fingerprint.key}/") for _, b, _ in lines)
-    n_twice = len(lines) - len({frozenset((a, b)) for a, b, _ in lines if a != b})
-    right = len(lines) == check_input.counts.kept and not n_unlike and not n_strange and not n_twice
+    left, right, similar = (table[name].to_pylist() for name in ("a", "b", "similarity"))
+    floor, key = check_input.fingerprint.params["evidence_floor"], check_input.fingerprint.key
+    n_unlike = sum(not floor <= found <= 1 for found in similar)
+    n_foreign = sum(not b.startswith(f"{key}/") for b in right)
+    pairs = {frozenset(pair) for pair in zip(left, right, strict=True) if pair[0] != pair[1]}
+    n_twice, n_counted = len(left) - len(pairs), check_input.counts.kept
     return CheckResult(
         check="the_pairs_add_up",
-        passed=right,
-        message=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice "
-        "or of "
-        "one document, "
-        f"{n_unlike:,} less alike than {floor}, {n_strange:,} of other snapshots",
-        values={"pairs": len(lines)},
+        passed=len(left) == n_counted and not n_unlike and not n_foreign and not n_twice,
+        message=f"{len(left):,} pairs of {n_counted:,} counted; {n_twice:,} twice or of one "
+        f"document, {n_unlike:,} less alike than {floor}, {n_foreign:,} of other snapshots",
+        values={"pairs": len(left)},
     )
 
 
 def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
-    """An even choice of pairs, compared anew by their texts, is exactly as alike as the table
+    """Evenly chosen pairs, compared again by their texts, are exactly as similar as the table
     says.
     """
     lines = read_table(check_input.folder / TABLE, NEAR_PAIRS.names).to_pylist()
     chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
-    texts = _texts(check_input, {line[side] for line in chosen for side in ("a", "b")})
-    wrong = [line for line in chosen if _unlike(texts, line)]
+    sets = _shingles(check_input, {line[side] for line in chosen for side in ("a", "b")})
+    wrong = [
+        line
+        for line in chosen
+        if not {line["a"], line["b"]} <= sets.keys()
+        or abs(jaccard(sets[line["a"]], sets[line["b"]]) - line["similarity"]) > 1e-12
+    ]
     return CheckResult(
         check="pairs_are_as_alike_as_they_say",
         passed=not wrong,
-        message=f"{len(chosen):,} of {len(lines):,} pairs compared anew, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(lines):,} pairs compared again, {len(wrong):,} differ"
         + (f", such as {wrong[0]['a']} and {wrong[0]['b']}" if wrong else ""),
-        values={"compared anew": len(chosen), "differ": len(wrong)},
+        values={"compared again": len(chosen), "differ": len(wrong)},
     )
 
 
-def _unlike(texts: dict[str, str], line: dict[str, Any]) -> bool:
-    if line["a"] not in texts or line["b"] not in texts:
-        return True
-    found = jaccard(shingle_hashes(texts[line["a"]]), shingle_hashes(texts[line["b"]]))
-    return bool(abs(found - line["similarity"]) > 1e-12)
-
-
-def _texts(check_input: CheckInput, ids: set[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for shard in sorted({shard for shard in map(_shard_of, ids) if shard is not None}):
-        filtered, name = (
-            check_input.inputs.get(f"filtered_documents/{shard.snapshot}"),
-            f"{shard.name}{DOCUMENTS_SUFFIX}",
-        )
+def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
+    """Shingles of some documents; of those whose texts are not among the inputs, none."""
+    found: dict[str, Hashes] = {}
+    for shard in sorted({parse_document_id(name)[0] for name in ids}):
+        filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
+        name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
             found |= {
-                line["id"]: line["raw_content"]
+                line["id"]: shingle_hashes(line["raw_content"])
                 for line in read_lines(path, ["id", "raw_content"])
                 if line["id"] in ids
             }
     return found
-
-
-def _shard_of(name: str) -> Shard | None:
-    with contextlib.suppress(BadInput):
-        return parse_document_id(name)[0]
-    return None
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

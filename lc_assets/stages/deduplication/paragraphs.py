@@ -3,8 +3,7 @@
 A paragraph is a line of some characters, without the whitespace around it; shorter lines such as
 menus and headings stay. Two are the same when they are equal character by character (128-bit keys,
 grouped out of core). What one document has twice stays twice. Documents of one partition are
-compared, after duplicates were removed. Not here: writing the documents
-(`lc_assets.stages.documents.clean_documents`), substrings that are no whole line.
+compared, after duplicates were removed.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -14,20 +13,18 @@ import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.tables import TableWriter, read_lines, read_schema
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.execution.executor import Executor
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.deciding import in_order
+from lc_assets.stages.deduplication.facts import FACTS, fact_columns, preferred_by
 from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
-from lc_assets.stages.deduplication.settings import FACTS, Means
-from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.text.duplicates.keys import Preference
 from lc_assets.text.words import split_lines
 
 PARAGRAPHS_FILE: Final = "paragraphs.parquet"
@@ -102,18 +99,15 @@ def publish_repeated(
         prefer: which document keeps a paragraph, as `Preference.keys`.
         executor: runs the tasks.
     """
-    for _ in executor.run(find_paragraphs, tasks, what="read paragraphs"):
-        pass
-    with queries(tasks[0].work / "duckdb", Means().memory // 2) as asked:
+    list(executor.run(find_paragraphs, tasks, what="read paragraphs"))
+    with queries(tasks[0].work / "duckdb") as asked:
         found, facts = [task.found for task in tasks], [task.facts for task in tasks]
-        _publish_repeats(asked, found, facts, Preference(prefer), path)
+        _publish_repeats(asked, found, facts, prefer, path)
 
 
-def find_paragraphs(task: ParagraphsTask) -> int:
-    """Publish keys and spans of the paragraphs of one shard's documents; return how many."""
-    n_found = 0
-    known = [PERPLEXITY] if PERPLEXITY in read_schema(task.documents).names else []
-    columns = ["id", "date_download", "raw_content", *known]
+def find_paragraphs(task: ParagraphsTask) -> None:
+    """Publish keys and spans of the paragraphs of one shard's documents."""
+    columns = fact_columns(task.documents)
     with contextlib.ExitStack() as stack:
         found, facts = (
             stack.enter_context(
@@ -125,22 +119,9 @@ def find_paragraphs(task: ParagraphsTask) -> int:
             if line["id"] in task.removed:
                 continue
             number = task.number << PLACE_BITS | place
-            facts.add(_facts(number, line))
+            facts.add(preferred_by(number, line) | {"source": line["id"].partition("/")[0]})
             for high, low, start, end in paragraphs(line["raw_content"], task.least_chars):
                 found.add(dict(zip(_FOUND.names, (high, low, number, start, end), strict=True)))
-                n_found += 1
-    return n_found
-
-
-def _facts(number: int, line: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "number": number,
-        "id": line["id"],
-        "source": line["id"].partition("/")[0],
-        "date": line["date_download"] or "",
-        "n_chars": len(line["raw_content"]),
-        "perplexity": line.get(PERPLEXITY),
-    }
 
 
 def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
@@ -171,19 +152,8 @@ def spans_by_id(path: Path, number: int) -> dict[str, list[tuple[int, int]]]:
     return spans
 
 
-def without(text: str, spans: list[tuple[int, int]]) -> str:
-    """Text without some spans, which ascend and do not overlap.
-
-    >>> without("abcdef", [(1, 2), (3, 5)])
-    'acf'
-    """
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(text)]
-    return "".join(text[begin:end] for begin, end in zip(ends, starts, strict=True))
-
-
 def _publish_repeats(
-    asked: Queries, found: list[Path], facts: list[Path], preference: Preference, path: Path
+    asked: Queries, found: list[Path], facts: list[Path], prefer: Sequence[str], path: Path
 ) -> None:
     asked.do(f"CREATE OR REPLACE VIEW found AS SELECT * FROM {parquet(found)}")
     asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
@@ -193,7 +163,7 @@ def _publish_repeats(
         GROUP BY high, low, number""")
     asked.do(f"""CREATE OR REPLACE TABLE firsts AS
         SELECT high, low, number, start, id FROM shared JOIN facts USING (number)
-        QUALIFY row_number() OVER (PARTITION BY high, low ORDER BY {in_order(preference)}) = 1""")
+        QUALIFY row_number() OVER (PARTITION BY high, low ORDER BY {in_order(prefer)}) = 1""")
     query = """
         SELECT facts.id, found.number, found.start, found."end",
                firsts.id AS first_id, firsts.number AS first_number, firsts.start AS first_start

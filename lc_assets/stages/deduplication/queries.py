@@ -1,13 +1,11 @@
-"""Questions to tables that may be larger than memory: DuckDB with a limit, and a scratch folder
-that goes with it.
-"""
+"""SQL over tables that may be larger than memory: DuckDB with a memory limit and a scratch folder."""
 
 import contextlib
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +15,9 @@ from numpy.typing import NDArray
 from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
 
-LINES_AT_ONCE = 1 << 16
+MEMORY: Final = 1 << 30
+"""Bytes that one connection may take before it spills to disk."""
+LINES_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +28,31 @@ class Queries:
     scratch: Path
 
     def do(self, query: str) -> None:
-        """Run a statement that answers nothing."""
+        """Run a statement without a result."""
         with duckdb_errors_as_lc_errors(self.scratch):
             self.connection.execute(query)
 
     def number(self, query: str) -> int:
-        """The one number that a query answers."""
+        """The single number that a query returns."""
         with duckdb_errors_as_lc_errors(self.scratch):
             return int(self.connection.execute(query).fetchall()[0][0] or 0)
 
     def numbers(self, query: str) -> NDArray[np.int64]:
-        """The first column of the answer, ``(n,)`` int64."""
-        return np.concatenate(
-            [
-                np.empty(0, np.int64),
-                *(np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query)),
-            ]
-        )
+        """The first column of the result, ``(n,)`` int64."""
+        parts = [np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The answer, some `LINES_AT_ONCE` lines at a time."""
+        """The result, `LINES_AT_ONCE` lines at a time."""
         with duckdb_errors_as_lc_errors(self.scratch):
             yield from self.connection.sql(query).to_arrow_reader(LINES_AT_ONCE)
 
     def lines(self, query: str) -> list[dict[str, Any]]:
-        """The answer as a whole, for small ones."""
+        """The whole result, for small ones."""
         return [line for batch in self.batches(query) for line in batch.to_pylist()]
 
     def publish(self, query: str, path: Path, schema: pa.Schema) -> int:
-        """Publish the answer as a table; return its number of lines."""
+        """Publish the result as a table; return its number of lines."""
         n_lines = 0
         with publish(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             for batch in self.batches(query):
@@ -66,14 +62,13 @@ class Queries:
 
 
 @contextlib.contextmanager
-def queries(scratch: Path, memory: int) -> Iterator[Queries]:
-    """Open a connection that holds at most ``memory`` bytes and spills to ``scratch``, which is
-    removed in the end.
+def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
+    """Open a connection that takes at most ``memory`` bytes and spills to ``scratch``, which is
+    removed at the end.
 
-    One thread: so the order of what is not sorted, and with it every byte, is the same each time.
+    One thread: so the order of unsorted results, and with it every byte, is the same each time.
     """
-    # Takes a tenth of a second, which a reader of tables need not pay.
-    import duckdb
+    import duckdb  # noqa: PLC0415 - takes a tenth of a second
 
     scratch.mkdir(parents=True, exist_ok=True)
     with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:
@@ -81,17 +76,14 @@ def queries(scratch: Path, memory: int) -> Iterator[Queries]:
         connection = stack.enter_context(
             contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb")))
         )
-        for setting, value in (
-            ("memory_limit", f"'{memory // 10**6}MB'"),
-            ("temp_directory", quoted(str(scratch))),
-            ("threads", "1"),
-        ):
-            connection.execute(f"SET {setting} = {value}")
+        connection.execute(f"SET memory_limit = '{memory // 10**6}MB'")
+        connection.execute(f"SET temp_directory = {quoted(str(scratch))}")
+        connection.execute("SET threads = 1")
         yield Queries(connection, scratch)
 
 
 def quoted(words: str) -> str:
-    """A string as SQL writes it.
+    """A string as an SQL literal.
 
     >>> quoted("it's")
     "'it''s'"

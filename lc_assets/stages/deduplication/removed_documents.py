@@ -1,35 +1,37 @@
-"""`removed_documents`: which filtered documents of a snapshot do not go on, and why. No text is
-read or changed.
+"""`removed_documents`: which filtered documents of a snapshot are excluded, and why. No text is
+changed.
 
-===================  ==================================================================================================
+===================  ==============================================================================
 reason               the document
-===================  ==================================================================================================
-``same digest``      has the digest of another one, which stays; looked for where the recipe says so
-``same text``        has the words of another one, which stays; looked for where the recipe says so
-``same url``         has the address of another one, which stays; looked for where the recipe says so
-``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
-``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
-                     two the one of the newer snapshot goes, of one snapshot the one to be trained
-                     on
-``contaminated``     stays, and holds too much of an evaluation item
-``withdrawn``        stays, and must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
-===================  ==================================================================================================
+===================  ==============================================================================
+``same digest``      has the digest of another one, which is kept; where the recipe says so
+``same text``        has the words of another one, which is kept; where the recipe says so
+``same url``         has the URL of another one, which is kept; where the recipe says so
+``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one
+                     is kept
+``near heldout``     is a near duplicate of a kept one across the split: one is to be trained on,
+                     the other held out. The one of the newer snapshot is excluded; of one
+                     snapshot, the one to be trained on
+``contaminated``     holds too much of an evaluation item
+``withdrawn``        must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
+===================  ==============================================================================
 
-Withdrawing only takes out: the other reasons are found as if nothing were withdrawn. So what was
-removed in the stead of a withdrawn document does not come back, and nobody else moves.
+The first reason that applies counts. Withdrawing only excludes: the other reasons are found as if
+nothing were withdrawn. So a duplicate of a withdrawn document does not come back, and no other
+document changes.
 
 With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a
-document goes when an older one is like it, and a newer snapshot changes nothing of what stands. (So
-two old documents that only a newer one joins to a cluster both stay.) By any other preference a
-newer snapshot may hold the document that stays: a partition then reads all of them, is decided
-again whenever one is added, and where nothing changes for its own documents, what it writes has the
-same bytes and what follows stays current.
+document is excluded when an older one is like it, and a newer snapshot changes nothing. (So two old
+documents that only a newer one joins to a cluster are both kept.) By any other preference a newer
+snapshot may hold the document that is kept: a partition then reads all of them, is decided again
+whenever one is added, and where nothing changes for its own documents, what it writes has the same
+bytes and what follows stays current.
 """
-# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,24 +64,16 @@ from lc_assets.stages.decontamination.contaminated_documents import STAGE as CON
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import (
-    CLUSTERS_FILE,
-    PAIRS_FILE,
-    REMOVED_FILE,
-    decide,
-)
-from lc_assets.stages.deduplication.exact_facts import gather_facts
-from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
-from lc_assets.stages.deduplication.near_families import gather_families
-from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
-from lc_assets.stages.deduplication.settings import (
-    CLUSTERS,
-    KINDS,
     NEAR,
     REASONS,
-    Decision,
-    Means,
+    clusters_query,
+    decide,
+    removed_query,
 )
+from lc_assets.stages.deduplication.facts import gather_facts, gather_families
+from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
+from lc_assets.stages.deduplication.queries import Queries, queries, quoted
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
@@ -98,44 +92,55 @@ REMOVALS: Final = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""`removed_documents`: a document that does not go on; which document or item that is for; which
-one stays; how alike they are; why.
+"""A document that is excluded; the document or item because of which; which document is kept of all
+in the end; how similar they are; why that one.
+"""
+CLUSTERS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("cluster", pa.string()),
+        ("size", pa.int64()),
+        ("stays", pa.bool_()),
+        ("kept_id", pa.string()),
+        ("similarity_to_kept", pa.float64()),
+        ("why", pa.string()),
+    ]
+)
+"""Members of the clusters of near duplicates that a document of the partition belongs to;
+``cluster`` is the least id in it. A similarity is null when the two share no band.
 """
 
 TABLE: Final = "removals.parquet"
-_CLUSTERS: Final = pa.schema([field for field in CLUSTERS if field.name != "number"])
-"""Clusters of near duplicates that a document of the partition belongs to: `clusters.parquet`."""
+CLUSTERS_FILE: Final = "clusters.parquet"
 NEAR_HELDOUT: Final = "near heldout"
 WITHDRAWN: Final = "withdrawn"
 
 
 def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish which documents of one snapshot do not go on.
+    """Publish which documents of one snapshot are excluded.
 
     Raises:
-        NotPublished: when the snapshot's filtered documents are not there, or it is not known which
-            of them are withdrawn.
+        NotPublished: when the snapshot's filtered documents or withdrawals are missing.
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        work = staging.folder / SCRATCH / "removed_documents"
-        shutil.rmtree(work, ignore_errors=True)
-        with queries(work / "duckdb", Means().memory // 2) as asked:
-            lines = _removals(asked, staging, context.recipe, work, snapshot)
-        cuts = context.recipe.contaminated_documents.action == "cut"
-        for more in (_withdrawn,) if cuts else (_contaminated, _withdrawn):
-            lines += more(staging, snapshot, {line["id"] for line in lines})
-        lines.sort(key=lambda line: line["id"])
-        write_in_groups(staging.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
+        lines = {line["id"]: line for line in _duplicates(staging, context.recipe, snapshot)}
+        removed = [_withdrawn(staging, snapshot)]
+        if context.recipe.contaminated_documents.action != "cut":
+            removed.insert(0, _contaminated(staging, snapshot))
+        for found in removed:
+            lines = {line["id"]: line for line in found} | lines
+        table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
+        write_in_groups(staging.folder / TABLE, table)
         n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept
-        dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
+        dropped = dict(sorted(Counter(line["reason"] for line in lines.values()).items()))
         return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
 
     return build(context, STAGE, snapshot, fill)
 
 
 def removed_ids(folder: Path) -> dict[str, str]:
-    """Reason of every document that does not go on, by id."""
+    """Reason of every excluded document, by id."""
     return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
 
 
@@ -148,8 +153,8 @@ def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """What each shard of a stage reads that passes over removed documents: the shard's filtered
-    documents, and which of them are removed; for `Sharding.reads`.
+    """What each shard of a stage reads that passes over excluded documents: the shard's filtered
+    documents, and which of them are excluded; for `Sharding.reads`.
     """
     removed = removed_by_shard(inputs[f"removed_documents/{key}"].only(TABLE))
     documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
@@ -159,108 +164,89 @@ def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads
     }
 
 
-def _removals(
-    asked: Queries, staging: StagingFolder, recipe: Recipe, work: Path, snapshot: str
-) -> list[dict[str, Any]]:
+def _duplicates(staging: StagingFolder, recipe: Recipe, snapshot: str) -> list[dict[str, Any]]:
+    """Lines of the snapshot's documents that duplicate a kept one, or one across the split."""
     settings, near = recipe.removed_documents, recipe.near_duplicate_pairs.near
     pairs = sorted(
         published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
         for name, published in staging.inputs.items()
         if near and name.startswith("near_duplicate_pairs/")
     )
-    if settings.exact:
-        facts = gather_facts(asked, staging.inputs, pairs, work)
-    elif any(count_lines(path) for path in pairs):
-        lengths = "longest" in settings.prefer
-        gather_families(asked, staging.inputs, snapshot, pairs, work, lengths=lengths)
-        facts = [work / "facts.parquet"]
-    else:
-        facts = []
-    if not facts:
+    if not settings.exact and not any(map(count_lines, pairs)):
         return []
-    by = (*(kind for kind in KINDS if kind in settings.exact), *((NEAR,) if near else ()))
-    decision = Decision(threshold=settings.threshold, by=by, prefer=settings.prefer)
-    decide(asked, facts, work / PAIRS_FILE, decision, work)
-    ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
-    columns = ", ".join(REMOVALS.names)
-    removed = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
-    if (
-        settings.exact
-    ):  # without, a newer snapshot must not change what is published of an older one
-        clusters = f"SELECT {', '.join(_CLUSTERS.names)} FROM {parquet([work / CLUSTERS_FILE])}"
-        asked.publish(
-            f"{clusters} SEMI JOIN ({clusters} WHERE {ours}) AS own USING (cluster)"
-            " ORDER BY cluster, id",
-            staging.folder / CLUSTERS_FILE,
-            _CLUSTERS,
-        )
-    return [*removed, *_near_heldout(asked, recipe, work, snapshot)]
+    work = staging.folder / SCRATCH / "removed_documents"
+    shutil.rmtree(work, ignore_errors=True)
+    with queries(work / "duckdb") as asked:
+        if not settings.exact:
+            lengths = "longest" in settings.prefer
+            gather_families(asked, staging.inputs, snapshot, pairs, lengths=lengths)
+        elif not gather_facts(asked, staging.inputs, pairs):
+            return []
+        by = (*settings.exact, *((NEAR,) if near else ()))
+        decide(asked, by, settings.prefer, settings.threshold)
+        ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
+        removed = asked.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
+        if settings.exact:  # only then are all snapshots read, and the clusters complete
+            columns = ", ".join(CLUSTERS.names)
+            asked.publish(
+                f"WITH clusters AS MATERIALIZED ({clusters_query(settings.prefer)}) "
+                f"SELECT {columns} FROM clusters "
+                f"SEMI JOIN (SELECT cluster FROM clusters WHERE {ours}) USING (cluster) "
+                "ORDER BY cluster, id",
+                staging.folder / CLUSTERS_FILE,
+                CLUSTERS,
+            )
+        return [*removed, *_near_heldout(asked, recipe, snapshot)]
 
 
-def _contaminated(
-    staging: StagingFolder, snapshot: str, gone: Collection[str]
-) -> list[dict[str, Any]]:
-    """Documents of the snapshot that would stay, but hold too much of an evaluation item."""
+def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
+    """A line of `REMOVALS` without a kept document."""
+    return {
+        "id": name,
+        "reason": reason,
+        "for_id": for_id,
+        "kept_id": "",
+        "similarity": similarity,
+        "why": why,
+    }
+
+
+def _contaminated(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
+    """The snapshot's documents that hold too much of an evaluation item."""
     published = staging.inputs.get(f"contaminated_documents/{snapshot}")
     found = contaminated_ids(published.folder) if published else {}
     return [
-        {
-            "id": name,
-            "reason": CONTAMINATED,
-            "for_id": item,
-            "kept_id": "",
-            "similarity": share,
-            "why": f"holds {share:.0%} of {item}",
-        }
+        _line(name, CONTAMINATED, item, share, f"holds {share:.0%} of {item}")
         for name, (item, share) in found.items()
-        if name not in gone
     ]
 
 
-def _withdrawn(
-    staging: StagingFolder, snapshot: str, gone: Collection[str]
-) -> list[dict[str, Any]]:
-    """Documents of the snapshot that would stay, but must not be served."""
+def _withdrawn(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
+    """The snapshot's documents that must not be served."""
     published = staging.inputs.get(f"snapshot_withdrawals/{snapshot}")
     if published is None:
         raise NotPublished(
             f"snapshot_withdrawals/{snapshot} has not been published: materialize "
-            "`snapshot_withdrawals` "
-            "first"
+            "`snapshot_withdrawals` first"
         )
     return [
-        {
-            "id": line["id"],
-            "reason": WITHDRAWN,
-            "for_id": line["for_id"],
-            "kept_id": "",
-            "similarity": line["similarity"],
-            "why": line["how"],
-        }
+        _line(line["id"], WITHDRAWN, line["for_id"], line["similarity"], line["how"])
         for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
-        if line["id"] not in gone
     ]
 
 
-def _near_heldout(
-    asked: Queries, recipe: Recipe, work: Path, snapshot: str
-) -> list[dict[str, Any]]:
-    """Documents of the snapshot that stay, and are like one that stays on the other side, and must
-    give way to it.
+def _near_heldout(asked: Queries, recipe: Recipe, snapshot: str) -> list[dict[str, Any]]:
+    """The snapshot's documents that are kept so far, and are near duplicates of a kept one on the
+    other side of the split.
     """
-    documents = asked.lines(
-        "SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number"
-    )
+    documents = asked.lines("SELECT id, digest FROM facts ANTI JOIN removed USING (number)")
     keys = [line["digest"] or line["id"] for line in documents]
-    out = heldout(
-        keys, seed=recipe.token_grid.seed, fraction=recipe.token_grid.heldout_fraction
-    ).tolist()
+    gridding = recipe.token_grid
+    out = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction).tolist()
     is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
     nearest: dict[str, tuple[float, str]] = {}
-    query = (
-        f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= "
-        f"{recipe.removed_documents.heldout_floor!r}"
-    )
+    floor = recipe.removed_documents.heldout_floor
+    query = f"SELECT a, b, similarity FROM pairs WHERE similarity >= {floor!r}"
     for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
         for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
             on_two_sides = goes in is_out and stays in is_out and is_out[goes] != is_out[stays]
@@ -268,14 +254,7 @@ def _near_heldout(
                 nearest[goes] = min(nearest.get(goes, (0.0, stays)), (-line["similarity"], stays))
     why = {True: "the other is trained on", False: "the other is held out"}
     return [
-        {
-            "id": goes,
-            "reason": NEAR_HELDOUT,
-            "for_id": stays,
-            "kept_id": stays,
-            "similarity": -minus,
-            "why": why[is_out[goes]],
-        }
+        _line(goes, NEAR_HELDOUT, stays, -minus, why[is_out[goes]]) | {"kept_id": stays}
         for goes, (minus, stays) in nearest.items()
     ]
 
@@ -287,42 +266,33 @@ def _gives_way(one: str, other: str, is_out: Mapping[str, bool]) -> bool:
 
 
 def removals_add_up(check_input: CheckInput) -> CheckResult:
-    """The table names each removed document once, for a known reason, as often as was counted; all
-    of them stand filtered.
+    """The table names each excluded document once, as often by reason as was counted; all of them
+    are filtered documents.
     """
     table = read_table(check_input.folder / TABLE, ["id", "reason"])
     ids = table["id"].to_pylist()
     found = dict(Counter(table["reason"].to_pylist()))
     filtered = check_input.inputs.get(f"filtered_documents/{check_input.fingerprint.key}")
-    known = (
-        {
-            name
-            for path in documents_files(filtered.folder)
-            for name in read_table(path, ["id"])["id"].to_pylist()
-        }
-        if filtered
-        else set()
-    )
-    strange = set(ids) - known
-    right = (
-        found == check_input.counts.dropped
-        and len(set(ids)) == len(ids)
-        and not strange
-        and len(known) == check_input.counts.seen
-    )
+    known = {
+        name
+        for path in (documents_files(filtered.folder) if filtered else ())
+        for name in read_table(path, ["id"])["id"].to_pylist()
+    }
+    n_twice, n_unknown = len(ids) - len(set(ids)), len(set(ids) - known)
+    counts = check_input.counts
+    right = found == counts.dropped and len(known) == counts.seen
     return CheckResult(
         check="removals_add_up",
-        passed=right,
-        message=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
-        "twice, "
-        f"{len(strange):,} not known; counted were {check_input.counts.dropped}",
+        passed=right and not n_twice and not n_unknown,
+        message=f"{len(ids):,} of {len(known):,} documents removed, {n_twice:,} twice, "
+        f"{n_unknown:,} not known; counted were {counts.dropped}",
         values={"removed": len(ids)},
     )
 
 
 def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckResult:
-    """No document is removed for one that is itself removed as a near duplicate; each is as alike
-    as the threshold, or joined to it.
+    """No document is removed for one that is itself removed as a near duplicate, nor without a
+    reason.
     """
     lines = read_table(check_input.folder / TABLE, REMOVALS.names).to_pylist()
     near = {line["id"] for line in lines if line["reason"] == REASONS[NEAR]}
@@ -334,25 +304,19 @@ def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckRes
     return CheckResult(
         check="every_near_duplicate_has_one_that_stays",
         passed=not wrong,
-        message=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too"
+        message=f"{len(wrong):,} of {len(lines):,} are removed for one that is removed too"
         + (f", such as {wrong[0]}" if wrong else ""),
         values={"wrong": len(wrong)},
     )
 
 
 def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
-    """No withdrawn document of the snapshot goes on, and none goes as withdrawn that is not."""
-    withdrawn = {
-        line["id"]
-        for line in withdrawals_in(
-            _own(check_input, "snapshot_withdrawals").only(WITHDRAWALS_TABLE)
-        )
-    }
+    """Every withdrawn document of the snapshot is excluded, and no other as withdrawn."""
+    withdrawals = check_input.only_input("snapshot_withdrawals").only(WITHDRAWALS_TABLE)
+    withdrawn = {line["id"] for line in withdrawals_in(withdrawals)}
     reasons = removed_ids(check_input.folder)
-    wrong = sorted(
-        (withdrawn - reasons.keys())
-        | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn)
-    )
+    marked = {name for name, reason in reasons.items() if reason == WITHDRAWN}
+    wrong = sorted((withdrawn - reasons.keys()) | (marked - withdrawn))
     return CheckResult(
         check="everything_withdrawn_goes",
         passed=not wrong,
@@ -360,15 +324,6 @@ def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
         + (f", such as {wrong[0]}" if wrong else ""),
         values={"withdrawn": len(withdrawn), "wrong": len(wrong)},
     )
-
-
-def _own(check_input: CheckInput, stage: str) -> Published:
-    published = check_input.inputs.get(f"{stage}/{check_input.fingerprint.key}")
-    if published is None:
-        raise NotPublished(
-            f"{check_input.folder}: the {stage} version it was made from is gone from the lake"
-        )
-    return published
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

@@ -1,14 +1,9 @@
-"""`signature_index`: a snapshot's signatures cut into bands and sorted, once, for itself and for
-every newer snapshot.
+"""`signature_index`: the LSH bands of a snapshot's signatures, sorted once, for itself and for every
+newer snapshot.
 
-Whoever looks for near duplicates of a newer snapshot reads these in one pass, and opens neither the
-signatures nor the texts of what is like nothing new. A version depends on its own snapshot's
-filtered documents and signatures alone: another way to sign, or a document that came or went, makes
-it anew; a newer snapshot never does.
-
-Here: cutting, and what must hold. Not here: asking
-    (`lc_assets.stages.deduplication.banded_documents`), bands themselves
-(`lc_assets.text.duplicates.keys`), pairs (`lc_assets.stages.deduplication.near_duplicate_pairs`).
+A search for near duplicates of a newer snapshot reads them in one pass, and opens neither the
+signatures nor the texts of what shares no band with something new. A version depends on its own
+snapshot's filtered documents and signatures alone. The files: `lc_assets.stages.deduplication.index`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,26 +40,25 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.deduplication.banded_documents import (
-    BANDED,
-    BANDED_SHARDS,
-    MANIFEST,
-    BandsManifest,
-    documents_path,
-    read_bands_manifest,
-    shards_path,
-)
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
 from lc_assets.stages.deduplication.document_signatures import STAGE as DOCUMENT_SIGNATURES
-from lc_assets.stages.deduplication.exact_facts import write_facts
+from lc_assets.stages.deduplication.facts import write_facts
 from lc_assets.stages.deduplication.index import (
+    BANDED,
+    BANDED_SHARDS,
+    BANDS,
+    MANIFEST,
+    ROWS,
+    BandsManifest,
     bands_path,
+    documents_path,
     facts_path,
     publish_bands,
     read_bands,
+    read_bands_manifest,
     read_rows,
+    shards_path,
 )
-from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId

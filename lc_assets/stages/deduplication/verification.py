@@ -1,14 +1,14 @@
-"""Verification: the true Jaccard index of every candidate, from its text, before anybody is
-removed.
+"""From bands to verified pairs: candidates, and the exact Jaccard index of each from its texts.
 
-Shingles of the documents that are in a candidate are written beside each other, a file of numbers
-per file of the corpus, and mapped into memory; a task takes a block of candidates. So memory is
-that of one document and one block, and the disk holds eight bytes a shingle (somewhat more than the
-text) until it is done.
+Shingles of the documents that are in a candidate are written one after the other, a file of numbers
+per file of the index, and mapped into memory; a task compares a block of candidates. So memory is
+that of one document and one block, and the disk holds eight bytes per shingle (somewhat more than
+the text) until it is done.
 """
 
+import shutil
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +18,30 @@ import pyarrow.parquet as pq
 
 from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import npy_bytes, read_npy
-from lc_assets.publishing import publish, publish_bytes
-from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart
-from lc_assets.stages.deduplication.meeting import DISTINCT
-from lc_assets.text.duplicates.clusters import Numbers, Sets, similarities
+from lc_assets.publishing import finished, publish, publish_bytes
+from lc_assets.stages.deduplication.candidates import (
+    BLOCK_PAIRS,
+    PAIRS,
+    BandsTask,
+    RangeTask,
+    bounds_of,
+    merge_pairs,
+    pair_bands,
+)
+from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
+from lc_assets.text.duplicates.clusters import Numbers, Sets, Similarities, similarities
 from lc_assets.text.duplicates.shingles import shingle_hashes
 
-VERIFIED = pa.schema([*DISTINCT, ("similarity", pa.float64())])
+TASK_KEYS = 1 << 21
+"""Keys that make a task worth its process."""
+VERIFIED = pa.schema([*PAIRS, ("similarity", pa.float64())])
+
+Part = tuple[Path, int, int]
+"""A table of documents, the place of its first, and their number."""
+Finder = Callable[[int, Numbers], tuple[Part, ...]]
+"""The tables that hold the documents of a file at some ascending places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,28 +49,24 @@ class ShinglesTask:
     """Shingles of the documents of one file that are in a candidate.
 
     Attributes:
-        parts: tables of its documents that hold a wanted one, as they were when they were indexed.
-        number: of the file in this search.
-        wanted: ascending numbers of documents in candidates, some ``.npy``.
-        words: of a shingle.
-        folder: where the shingles go.
+        parts: the tables that hold them.
+        number: of the file.
+        wanted: files of ascending numbers of documents in candidates.
+        folder: of the shingles.
     """
 
-    parts: tuple[FilePart, ...]
+    parts: tuple[Part, ...]
     number: int
     wanted: tuple[Path, ...]
-    words: int
     folder: Path
 
     def __str__(self) -> str:
-        return self.parts[0].path
+        return str(self.parts[0][0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """A block of candidates to be compared; ``shingles`` is the folder of `ShinglesTask`, ``block``
-    a row group.
-    """
+    """A row group of candidates to be compared; ``shingles`` is the folder of `ShinglesTask`."""
 
     candidates: Path
     block: int
@@ -64,102 +75,141 @@ class VerifyTask:
     out: Path
 
     def __str__(self) -> str:
-        return f"block {self.block} of the candidates"
+        return f"{self.candidates.name}, block {self.block}"
+
+
+def compared_pairs(
+    work: Path,
+    executor: Executor,
+    files: dict[Path, int],
+    find: Finder,
+    *,
+    first_new: int,
+    floor: float,
+) -> tuple[list[Path], Counts]:
+    """Find the pairs that share a band and have at least a Jaccard index.
+
+    Args:
+        work: folder for scratch.
+        executor: runs the tasks.
+        files: number of documents by folder of the bands of a file, in the files' order.
+        find: where texts are.
+        first_new: number of the first new file: pairs of two older documents are not looked for.
+        floor: least Jaccard index.
+
+    Returns:
+        Tables of `VERIFIED`, in order; and counts of candidates, documents and characters.
+    """
+    bounds = bounds_of(list(files.values()))
+    together = max(1, TASK_KEYS // max(1, sum(files.values())))
+    bands = [
+        BandsTask(
+            files=tuple(files),
+            first_new=first_new,
+            bands=tuple(range(first, min(first + together, BANDS))),
+            bounds=bounds,
+            out=work / "made" / f"{first:02d}.parquet",
+        )
+        for first in range(0, BANDS, together)
+    ]
+    list(executor.run(pair_bands, bands, what="match bands"))
+    made = tuple(finished((work / "made").glob("*.parquet")))
+    ranges = [
+        RangeTask(made=made, number=number, folder=work / "candidates")
+        for number in range(len(bounds) + 1)
+    ]
+    list(executor.run(merge_pairs, ranges, what="merge candidates"))
+    shutil.rmtree(work / "made")
+    counted = _verified(work, executor, ranges, find, floor)
+    return finished((work / "verified").glob("*.parquet")), counted
+
+
+def _verified(
+    work: Path, executor: Executor, ranges: list[RangeTask], find: Finder, floor: float
+) -> Counts:
+    wanted = tuple(task.documents for task in ranges)
+    numbers = {int(n) for path in wanted for n in np.unique(read_npy(path) >> PLACE_BITS)}
+    gathering = [
+        ShinglesTask(
+            parts=find(number, wanted_places(wanted, number)),
+            number=number,
+            wanted=wanted,
+            folder=work / "shingles",
+        )
+        for number in sorted(numbers)
+    ]
+    read = executor.run(gather_shingles, gathering, what="read candidates")
+    counted = Counts.total(counts for _, counts in read)
+    blocks = [
+        VerifyTask(
+            candidates=task.pairs,
+            block=block,
+            shingles=work / "shingles",
+            floor=floor,
+            out=work / "verified" / f"{task.number:05d}-{block:05d}.parquet",
+        )
+        for task in ranges
+        for block in range(-(-pq.read_metadata(task.pairs).num_rows // BLOCK_PAIRS))
+    ]
+    compared = executor.run(verify, blocks, what="compare")
+    counted += Counts.total(counts for _, counts in compared)
+    shutil.rmtree(work / "shingles", ignore_errors=True)
+    return counted
 
 
 def gather_shingles(task: ShinglesTask) -> Counts:
-    """Publish the shingles of one file's candidates.
-
-    Raises:
-        Mismatch: when the file is no longer what it was when its facts were gathered.
-    """
+    """Publish the shingles of one file's candidates."""
     wanted = wanted_places(task.wanted, task.number)
-    starts, found, n_chars = array("q", [0]), array("q"), 0
-    ahead = iter(wanted.tolist())
-    next_wanted = next(ahead, -1)
+    starts, n_chars = array("q", [0]), 0
     values, lengths, places = _paths(task.folder, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
-        for place, text in _texts(task, wanted):
-            if place != next_wanted:
-                continue
-            next_wanted = next(ahead, -1)
-            shingles = shingle_hashes(text, task.words)
+        for text in _texts(task, wanted):
+            shingles = shingle_hashes(text)
             stream.write(shingles.tobytes())
             starts.append(starts[-1] + len(shingles))
-            found.append(place)
             n_chars += len(text)
-    if next_wanted != -1:
-        raise Mismatch(f"{task}: has no document at place {next_wanted} any more; search it anew")
     publish_bytes(lengths, npy_bytes(np.array(starts, np.int64)))
-    publish_bytes(places, npy_bytes(np.array(found, np.int64)))
-    return Counts(extra={"documents compared": len(found), "characters compared": n_chars})
+    publish_bytes(places, npy_bytes(wanted))
+    return Counts(extra={"documents compared": len(wanted), "characters compared": n_chars})
 
 
-def _texts(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, str]]:
-    """Places and texts of a file's documents, out of the tables that hold a wanted one."""
-    for part in task.parts:
-        begin, end = np.searchsorted(wanted, [part.first, part.first + part.n_documents])
-        if begin < end:
-            lines = read_lines(_unchanged(part), ["raw_content"], batch_lines=16)
-            yield from (
-                (part.first + place, line["raw_content"]) for place, line in enumerate(lines)
-            )
-
-
-def _unchanged(part: FilePart) -> Path:
-    path = Path(part.path)
-    if not path.is_file() or path.stat().st_size != part.n_bytes:
-        raise Mismatch(
-            f"{path}: is gone or changed since it was indexed; candidates in it cannot be "
-            "compared. Search it anew"
-        )
-    return path
+def _texts(task: ShinglesTask, wanted: Numbers) -> Iterator[str]:
+    for path, first, n_documents in task.parts:
+        begin, end = np.searchsorted(wanted, [first, first + n_documents])
+        ours = set((wanted[begin:end] - first).tolist())
+        for place, line in enumerate(read_lines(path, ["raw_content"], batch_lines=16)):
+            if place in ours:
+                yield line["raw_content"]
 
 
 def verify(task: VerifyTask) -> Counts:
-    """Publish the pairs of a block that are alike at least to the floor, and count the others as
-    refuted.
-    """
+    """Publish the pairs of a block that are at least as similar as the floor."""
     with pq.ParquetFile(task.candidates) as file:
         table = file.read_row_group(task.block)
     left, right = (np.asarray(table[name], dtype=np.int64) for name in ("a", "b"))
-    alike = _similarities(task, left, right)
-    kept = pa.array(alike >= task.floor)
-    found = table.append_column("similarity", pa.array(alike)).filter(kept).cast(VERIFIED)
+    found = _similarities(task, left, right)
+    kept = pa.array(found >= task.floor)
+    verified = table.append_column("similarity", pa.array(found)).filter(kept).cast(VERIFIED)
     with publish(task.out) as draft:
-        pq.write_table(found, draft, compression="zstd")
-    return Counts(
-        extra={
-            "candidates": len(left),
-            "verified": found.num_rows,
-            "refuted": len(left) - found.num_rows,
-        }
-    )
+        pq.write_table(verified, draft, compression="zstd")
+    return Counts(extra={"candidates": len(left), "verified": verified.num_rows})
 
 
-def _similarities(
-    task: VerifyTask, left: Numbers, right: Numbers
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Indices of a block's pairs, the pairs of two files at a time."""
+def _similarities(task: VerifyTask, left: Numbers, right: Numbers) -> Similarities:
+    """Jaccard index of a block's pairs, the pairs of two files at a time."""
     files = np.stack([left >> PLACE_BITS, right >> PLACE_BITS])
     order = np.lexsort(files[::-1])
     changes = np.flatnonzero((np.diff(files[:, order], axis=1) != 0).any(axis=0)) + 1
     out = np.zeros(len(left), dtype=np.float64)
     stores: dict[int, tuple[Sets, Numbers]] = {}
     for group in np.split(order, changes):
-        if not len(group):
-            continue
-        one, other = files[:, group[0]].tolist()
-        for number in {one, other} - stores.keys():
-            stores[number] = _store(task.shingles, number)
-        ones, others = stores[one], stores[other]
-        out[group] = similarities(
-            ones[0],
-            _at(ones[1], left[group]),
-            others[0],
-            _at(others[1], right[group]),
-            floor=task.floor,
-        )
+        sides = list[tuple[Sets, Numbers]]()
+        for number, side in zip(files[:, group[0]].tolist(), (left, right), strict=True):
+            if number not in stores:
+                stores[number] = _store(task.shingles, number)
+            sets, places = stores[number]
+            sides.append((sets, np.searchsorted(places, side[group] & PLACES).astype(np.int64)))
+        out[group] = similarities(*sides[0], *sides[1], floor=task.floor)
     return out
 
 
@@ -172,25 +222,14 @@ def _store(folder: Path, number: int) -> tuple[Sets, Numbers]:
     return Sets(np.asarray(content), np.asarray(lengths)), np.asarray(read_npy(places))
 
 
-def _at(places: Numbers, documents: Numbers) -> Numbers:
-    return np.searchsorted(places, documents & ((1 << PLACE_BITS) - 1)).astype(np.int64)
-
-
 def wanted_places(wanted: Iterable[Path], number: int) -> Numbers:
-    """Ascending places of the documents of one file that are wanted, each once; ``wanted`` are
-    `ShinglesTask.wanted`.
-    """
-    return np.unique(np.concatenate([_places(read_npy(path), number) for path in wanted]))
-
-
-def _places(wanted: Numbers, number: int) -> Numbers:
-    begin, end = np.searchsorted(wanted, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
-    return wanted[begin:end] & ((1 << PLACE_BITS) - 1)
+    """Ascending places of the documents of one file in ``wanted``, files of numbers."""
+    low, high = number << PLACE_BITS, (number + 1) << PLACE_BITS
+    numbers = (read_npy(path) for path in wanted)
+    ours = (found[slice(*np.searchsorted(found, [low, high]))] for found in numbers)
+    return np.unique(np.concatenate(list(ours))) & PLACES
 
 
 def _paths(folder: Path, number: int) -> tuple[Path, Path, Path]:
-    return (
-        folder / f"{number:05d}.values",
-        folder / f"{number:05d}.starts.npy",
-        folder / f"{number:05d}.places.npy",
-    )
+    at = folder / f"{number:05d}.values"
+    return at, at.with_suffix(".starts.npy"), at.with_suffix(".places.npy")

@@ -38,13 +38,10 @@ from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
 from lc_assets.sources.files import FileSource, own_id
 from lc_assets.stages.decontamination.contaminated_documents import Cutter
-from lc_assets.stages.deduplication.paragraphs import (
-    NOTHING_LEFT,
-    spans_by_id,
-    without,
-)
+from lc_assets.stages.deduplication.paragraphs import NOTHING_LEFT, spans_by_id
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_inputs import require_unchanged
+from lc_assets.text.contamination.overlaps import without_spans
 
 JSON_SUFFIX: Final = ".jsonl.gz"
 TABLE_SUFFIX: Final = ".texts.parquet"
@@ -135,7 +132,7 @@ def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
     edits: dict[str, Callable[[str, str], str]] = {}
     if task.paragraphs is not None:
         spans = spans_by_id(task.paragraphs, task.number)
-        edits["edited"] = lambda name, text: without(text, spans.get(name, []))
+        edits["edited"] = lambda name, text: without_spans(text, spans.get(name, []))
     if task.contamination is not None:
         edits["cut"] = Cutter(task.contamination, task.name, task.settings).cut
     return edits

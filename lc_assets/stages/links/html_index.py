@@ -56,7 +56,6 @@ from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages import watching
 from lc_assets.stages.deduplication.queries import Queries, queries
-from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.capture_choice import (
     NO_CAPTURE,
@@ -179,7 +178,7 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
     noted = run_shards(context, staging, note_documents, notes, what=f"keys of pages of {snapshot}")
     scratch = staging.folder / SCRATCH / "duckdb"
     shutil.rmtree(scratch, ignore_errors=True)
-    with queries(scratch, Means().memory // 2) as asked:
+    with queries(scratch) as asked:
         found, missing = _found(context, staging, asked, snapshot)
         paths = [
             staging.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents

@@ -31,7 +31,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS, warm_up
 from lc_assets.text.links.links import Extractor, page_links
 from lc_assets.text.links.page_keys import key_host, page_key
@@ -185,7 +184,7 @@ def _most_within_hosts(work: Path) -> list[dict[str, Any]]:
     files = finished(work.rglob("*.parquet"))
     if not files:
         return []
-    with queries(work / "most", Means().memory // 4) as asked:
+    with queries(work / "most") as asked:
         return asked.lines(
             f"""SELECT target_key AS page, pages, pages / of_host AS share, keys FROM (
                 SELECT host, target_key, count(*) AS pages, any_value(keys ORDER BY keys) AS keys

@@ -34,7 +34,6 @@ from lc_assets.lake.versions import Published
 from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
@@ -105,7 +104,7 @@ def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
     files = page_links_files(links.folder)
     if not files:
         return []
-    with queries(links.home / SCRATCH / "most", Means().memory // 4) as asked:
+    with queries(links.home / SCRATCH / "most") as asked:
         return asked.lines(
             "SELECT target_key AS page, count(*) AS pages, any_value(keys ORDER BY keys) AS keys "
             f"FROM {parquet(files)} "

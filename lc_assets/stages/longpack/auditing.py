@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
-from lc_assets.stages.deduplication.settings import Means
 from lc_assets.tokens.orders import heldout
 
 
@@ -22,7 +21,7 @@ def asking(
     """Open views ``claims``, ``documents`` and ``removed`` over tables that there are."""
     with (
         tempfile.TemporaryDirectory(prefix="lc-audit-") as folder,
-        queries(Path(folder) / "duckdb", Means().memory // 2) as asked,
+        queries(Path(folder) / "duckdb") as asked,
     ):
         for name, paths in (
             ("claims", [claims]),

@@ -20,8 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.turns import NO_ROOM, Rules
-from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
-from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.dealing import HELD_TABLE, TAIL_OFFERS, Deal, deal
 from lc_assets.stages.longpack.pages import (
@@ -82,7 +81,7 @@ class Claims:
     text_encoding: TextEncoding
     run: Run
     everything: bool = False
-    memory: int = Means().memory // 2
+    memory: int = MEMORY
     tail: int = TAIL_OFFERS
 
     @property

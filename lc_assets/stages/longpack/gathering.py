@@ -28,8 +28,7 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
-from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.deduplication.queries import MEMORY, queries
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.claiming import Run
 from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
@@ -62,7 +61,7 @@ class Packing:
     run: Run
     group_tokens: int = GROUP_TOKENS
     slice_tokens: int = SLICE_TOKENS
-    memory: int = Means().memory // 2
+    memory: int = MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

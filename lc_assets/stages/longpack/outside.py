@@ -35,7 +35,6 @@ from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.packing.lengths import BucketCount, Growth, bucket_counts
 from lc_assets.publishing import finished, publish_bytes
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.crawl_pages import (
     REPEATED,
@@ -178,7 +177,7 @@ def _pack(crawl: Crawl, archives: Sequence[Path]) -> Outcome:
     ]
     found = crawl.run(find_links, find, what="find links")
     links = crawl.work / "links.parquet"
-    with queries(crawl.work / "duckdb", Means().memory // 2) as asked:
+    with queries(crawl.work / "duckdb") as asked:
         n_repeated = drop_repeated(asked, documents)
         publish_links(asked, [task.path for task in find], links)
     claims = Claims(
@@ -260,6 +259,6 @@ def _write(crawl: Crawl, folder: Path, documents: Sequence[Path]) -> None:
     )
     join_spans(spans, crawl.out / SPANS_FILE)
     if crawl.rest:
-        with queries(crawl.work / "duckdb", Means().memory // 2) as asked:
+        with queries(crawl.work / "duckdb") as asked:
             tasks = rest_tasks(asked, spans, documents, crawl.work / "taken", crawl.out / REST)
         crawl.run(write_rest, tasks, what="write the rest")

@@ -20,7 +20,7 @@ from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
-from lc_assets.stages.deduplication.banded_documents import BANDED
+from lc_assets.stages.deduplication.index import BANDED
 from lc_assets.stages.documents.clean_shards import CLEAN
 from lc_assets.stages.shown import origins
 from lc_assets.stages.withdrawal import affected

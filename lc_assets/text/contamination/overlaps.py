@@ -226,7 +226,7 @@ def spans_of(finds: Finds, grams: NDArray[np.int64]) -> list[tuple[int, int]]:
     return merged(finds.starts[chosen].tolist(), finds.ends[chosen].tolist())
 
 
-def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int) -> str:
+def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int = 0) -> str:
     """A text without some spans and ``margin`` characters on either side of each.
 
     >>> without_spans("abcdefgh", [(2, 3), (5, 6)], 1)

@@ -1,0 +1,183 @@
+"""Facts that decide which documents are removed: dates, lengths, and keys of digest, text and URL.
+
+`lc_assets.stages.deduplication.signature_index` writes them per file where the recipe removes exact
+duplicates. `gather_facts` reads those of all documents; `gather_families` only those of documents
+that pairs of near duplicates join to a snapshot's own, however far. Either makes the relations
+``facts`` and ``pairs`` of a connection.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import TableWriter, read_lines, read_schema
+from lc_assets.lake.versions import Published
+from lc_assets.publishing import publish
+from lc_assets.stages.deduplication.index import (
+    PLACE_BITS,
+    documents_path,
+    facts_path,
+    index_of,
+    read_bands_manifest,
+    snapshots_in,
+)
+from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
+from lc_assets.stages.documents.shard_filtering import PERPLEXITY
+from lc_assets.text.duplicates.clusters import Clusters
+from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
+from lc_assets.vocabulary import parse_document_id
+
+DIGEST, TEXT, URL = "digest", "text", "url"
+_KEYS: Final = [f"{kind}_{half}" for kind in (DIGEST, TEXT, URL) for half in ("high", "low")]
+FACTS: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("id", pa.string()),
+        ("source", pa.string()),
+        ("date", pa.string()),
+        ("n_chars", pa.int64()),
+        ("perplexity", pa.float64()),
+        *((name, pa.uint64()) for name in _KEYS),
+        ("digest", pa.string()),
+    ]
+)
+"""A document: ``number`` is its file's number × 2³² + its place in the file; keys are null where
+there are none.
+"""
+_LINE_BYTES: Final = 200
+_NO_PAIRS: Final = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
+
+
+def write_facts(path: Path, shards: Sequence[Path]) -> None:
+    """Publish the facts about the documents of some shards, numbered from 0 in their order."""
+    with publish(path) as staging, contextlib.closing(TableWriter(staging, FACTS)) as table:
+        number = 0
+        for shard in shards:
+            for line in read_lines(shard, fact_columns(shard, "url", "digest"), batch_lines=16):
+                keys = (
+                    digest_key(line["digest"] or ""),
+                    text_key(line["raw_content"]),
+                    url_key(line["url"]) if line["url"] else None,
+                )
+                halves = [half for key in keys for half in key or (None, None)]
+                more = dict(zip(_KEYS, halves, strict=True)) | {"digest": line["digest"]}
+                table.add(preferred_by(number, line) | more, n_bytes=_LINE_BYTES)
+                number += 1
+
+
+def fact_columns(shard: Path, *more: str) -> list[str]:
+    """Columns of a shard of filtered documents that `preferred_by` needs."""
+    known = [PERPLEXITY] if PERPLEXITY in read_schema(shard).names else []
+    return ["id", "date_download", "raw_content", *more, *known]
+
+
+def preferred_by(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that a preference compares, of a line of `fact_columns`."""
+    perplexity = line.get(PERPLEXITY)
+    return {
+        "number": number,
+        "id": line["id"],
+        "source": "",
+        "date": line["date_download"] or "",
+        "n_chars": len(line["raw_content"]),
+        "perplexity": None if perplexity is None or math.isnan(perplexity) else perplexity,
+    }
+
+
+def gather_facts(asked: Queries, inputs: Mapping[str, Published], pairs: Sequence[Path]) -> bool:
+    """Make ``facts`` of the documents of all partitions that are read; a partition is the source.
+    Return whether there are any.
+
+    Args:
+        asked: an open connection.
+        inputs: `filtered_documents` and `signature_index` of the partitions.
+        pairs: their `near_duplicate_pairs`.
+    """
+    tables = list[str]()
+    for key in snapshots_in(inputs):
+        folder = index_of(inputs, key).only("bands.json", "facts/*")
+        for number in range(len(read_bands_manifest(folder).documents)):
+            numbered = f"number | {len(tables) << PLACE_BITS} AS number, {quoted(key)} AS source"
+            table = parquet([facts_path(folder, number)])
+            tables.append(f"SELECT * REPLACE ({numbered}) FROM {table}")
+    if tables:
+        asked.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
+        _number_pairs(asked, f"SELECT * FROM {parquet(list(pairs))}" if pairs else _NO_PAIRS)
+    return bool(tables)
+
+
+def gather_families(
+    asked: Queries,
+    inputs: Mapping[str, Published],
+    snapshot: str,
+    pairs: Sequence[Path],
+    *,
+    lengths: bool,
+) -> None:
+    """Make ``facts`` of the documents that pairs join to those of a snapshot, without keys.
+
+    Args:
+        asked: an open connection.
+        inputs: `filtered_documents` and `signature_index` of all snapshots that are read.
+        snapshot: the one at hand.
+        pairs: `near_duplicate_pairs` of all of them.
+        lengths: whether texts are measured; they are read for it.
+    """
+    asked.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
+    _join(asked, snapshot)
+    asked.do("""CREATE OR REPLACE TABLE members
+        (id VARCHAR, digest VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
+    for key in snapshots_in(inputs):
+        family = asked.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
+        if not family:
+            continue
+        folder = index_of(inputs, key).only("bands.json", "documents/*")
+        n_files = len(read_bands_manifest(folder).documents)
+        documents = parquet([documents_path(folder, number) for number in range(n_files)])
+        measured = "(SELECT 0 AS n_chars) ON true"
+        if lengths:
+            shards = {parse_document_id(line["id"])[0].name for line in family}
+            names = [f"{name}{DOCUMENTS_SUFFIX}" for name in sorted(shards)]
+            texts = inputs[f"filtered_documents/{key}"].only(*names)
+            found = parquet([texts / name for name in names])
+            measured = f"(SELECT id, length(raw_content) AS n_chars FROM {found}) USING (id)"
+        asked.do(f"""INSERT INTO members
+            SELECT id, digest, {quoted(key)}, {quoted(f"{key} ")} || date_download, n_chars
+            FROM {documents} SEMI JOIN family USING (id) JOIN {measured}""")
+    keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
+    asked.do(f"""CREATE OR REPLACE TABLE facts AS
+        SELECT row_number() OVER (ORDER BY id) - 1 AS number, *, NULL::DOUBLE AS perplexity, {keys}
+        FROM members""")
+    _number_pairs(asked, "SELECT * FROM near")
+
+
+def _number_pairs(asked: Queries, near: str) -> None:
+    """Make ``pairs``: those of ``near`` whose documents are among the facts, with their numbers."""
+    asked.do(f"""CREATE OR REPLACE TABLE pairs AS
+        SELECT a, b, least(l.number, r.number) AS a_number,
+               greatest(l.number, r.number) AS b_number, similarity
+        FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
+
+
+def _join(asked: Queries, snapshot: str) -> None:
+    """Make ``family``: ids of all documents that are joined to one of the snapshot."""
+    asked.do("""CREATE OR REPLACE TABLE paired AS
+        SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
+        FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
+    clusters = Clusters(np.arange(asked.number("SELECT count(*) FROM paired"), dtype=np.int64))
+    numbered = "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b"
+    for batch in asked.batches(numbered):
+        clusters.add(*(column.to_numpy() for column in batch.columns))
+    rooted = pa.table({"number": clusters.nodes, "root": clusters.labels()})
+    asked.connection.register("rooted", rooted)
+    asked.do(f"""CREATE OR REPLACE TABLE family AS
+        WITH known AS (SELECT id, root FROM paired JOIN rooted USING (number)),
+             own AS (SELECT root FROM known WHERE starts_with(id, {quoted(f"{snapshot}/")}))
+        SELECT id FROM known SEMI JOIN own USING (root)""")
