@@ -89,6 +89,20 @@ Source = Annotated[
         "packages.",
     ),
 ]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="IN... OUT",
+        help="Files and folders of documents, or lakes; and a folder for the lake to write.",
+    ),
+]
+TextField = Annotated[
+    str | None,
+    typer.Option(
+        "--text-field",
+        help="Where a record's text is; by default raw_content, text or content.",
+    ),
+]
 Url = Annotated[str | None, typer.Option("--url", help="A page's URL.")]
 Domain = Annotated[
     str | None,
@@ -243,3 +257,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in found}
     return run
+
+
+def inputs_and_out(sources: list[Path], command: str) -> tuple[list[Path], Path]:
+    """Split `Sources` into what is read and where to write.
+
+    Raises:
+        BadInput: when nothing is left to read.
+    """
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput(f"name what to read and where to write: lc {command} IN... OUT")
+    return inputs, out

@@ -8,6 +8,8 @@ asked for, and so are its bands, by a true MinHash of 14 bands of 9 rows. As a p
 … FOLDER N_DOCUMENTS MEMORY_BYTES``; what is written in the folder stays there.
 """
 
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
+
 import json
 import sys
 import time
@@ -21,19 +23,17 @@ from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.deduplication import evidence
-from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
-from lc_assets.stages.deduplication.evidence import Banded, Comparing
-from lc_assets.stages.deduplication.facts_reading import facts_of
+from lc_assets.stages.deduplication import verification
+from lc_assets.stages.deduplication.deciding import NEAR, decide, removed_query
+from lc_assets.stages.deduplication.facts import FACTS
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
-    FilePart,
+    PLACES,
     bands_path,
     facts_path,
     publish_bands,
 )
-from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import FACTS, PAIRS, Decision, Means, Scheme
+from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
 from lc_assets.text.duplicates.keys import band_keys
 from lc_assets_tests.memory import peak_mb
@@ -119,13 +119,11 @@ def write_index(folder, n):
         pq.write_table(pa.table(nothing | given, schema=FACTS), path, compression="zstd")
         paths.append(path)
         counts.append(len(places))
-    bands = tuple(bands_path(folder, number) for number in range(len(paths)))
-    scheme = Scheme(signature="made up")
-    return paths, Banded(scheme=scheme, n_bands=BANDS, bands=bands, documents=tuple(counts))
+    return paths, {bands_path(folder, number): n for number, n in enumerate(counts)}
 
 
 N_OF_RUN = [0]
-NOWHERE = FilePart(path="made up", n_bytes=0, n_documents=0)
+NOWHERE = (Path("made up"), 0, 0)
 
 
 def made_up_shingles(task: ShinglesTask) -> Counts:
@@ -142,17 +140,12 @@ def made_up_shingles(task: ShinglesTask) -> Counts:
     return Counts(extra={"documents compared": len(places)})
 
 
-def judged(folder, n):
+def judged(pairs, removed, n):
     """Recall and precision of the pairs and of the removals, against what was planted."""
-    pairs = pq.read_table(folder / PAIRS_FILE, columns=["a_number", "b_number", "similarity"])
     alike = np.asarray(pairs["similarity"]) >= 0.8
-    ends = [
-        numbers_at(place_of(np.asarray(pairs[name])[alike]), n) for name in ("a_number", "b_number")
-    ]
+    ends = [numbers_at(place_of(np.asarray(pairs[name])[alike]), n) for name in ("a", "b")]
     true = (ends[0] // BLOCK == ends[1] // BLOCK) & (np.minimum(*(end % BLOCK for end in ends)) < 3)
-    removed = numbers_at(
-        place_of(np.asarray(pq.read_table(folder / REMOVED_FILE, columns=["number"])["number"])), n
-    )
+    removed = numbers_at(removed, n)
     families = n // BLOCK
     # Alike by 0.8: (0,1) (0,2) (0,3) (0,4) (1,2) (1,3); of each family of five, four must go.
     return {
@@ -165,7 +158,7 @@ def judged(folder, n):
 
 def place_of(numbers):
     """Place of a document among all, by its number in the index."""
-    return (numbers >> PLACE_BITS) * FILE_DOCUMENTS + (numbers & ((1 << PLACE_BITS) - 1))
+    return (numbers >> PLACE_BITS) * FILE_DOCUMENTS + (numbers & PLACES)
 
 
 def main(folder: str, n_documents: str, memory: str) -> None:
@@ -173,40 +166,34 @@ def main(folder: str, n_documents: str, memory: str) -> None:
     out, n = Path(folder), int(n_documents)
     N_OF_RUN[0] = n
     begun = time.process_time()
-    facts, banded = write_index(out / "index", n)
+    facts, files = write_index(out / "index", n)
     made = time.process_time()
-    evidence.gather_shingles = made_up_shingles
-    means = Means(memory=int(memory))
-    comparing = Comparing(work=out / "work", executor=LocalExecutor(), means=means)
+    verification.gather_shingles, verification.BANDS = made_up_shingles, BANDS
     wall = time.perf_counter()
-    verified, counted = evidence.compared_pairs(comparing, banded, lambda *_: (NOWHERE,))
-    with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
-        evidence.name_documents(
-            asked,
-            verified,
-            out / "names.parquet",
-            lambda numbers: facts_of(facts, numbers, evidence.NAMES.names),
-        )
-        asked.publish(
-            """SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, bands, similarity,
-                   true AS verified
-               FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b
-               ORDER BY a_number, b_number""",
-            out / PAIRS_FILE,
-            PAIRS,
-        )
+    verified, counted = verification.compared_pairs(
+        out / "work",
+        LocalExecutor(),
+        files,
+        lambda *_: (NOWHERE,),
+        first_new=0,
+        floor=0.5,
+    )
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
-        counts = decide(asked, facts, out / PAIRS_FILE, Decision(by=("near",)), out)
+        asked.do(f"CREATE VIEW facts AS SELECT * FROM {parquet(facts)}")
+        asked.do(f"""CREATE TABLE pairs AS
+            SELECT a AS a_number, b AS b_number, similarity FROM {parquet(verified)}""")
+        decide(asked, (NEAR,), ("newest",), 0.8)
+        removed = asked.numbers(f"SELECT id::BIGINT FROM ({removed_query(('newest',))})")
     found = {
         "cpu_making": round(made - begun, 1),
         "cpu_pairs": round(paired - made, 1),
         "cpu_deciding": round(time.process_time() - paired, 1),
         "wall": round(time.perf_counter() - wall, 1),
         "peak_rss_mb": peak_mb(),
-        "kept": counts.kept,
+        "refuted": counted.extra["candidates"] - counted.extra["verified"],
         **counted.extra,
-        **judged(out, n),
+        **judged(pa.concat_tables(map(pq.read_table, verified)), removed, n),
     }
     print(json.dumps(found))
 

@@ -22,9 +22,9 @@ from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.document_signatures import write_document_signatures
+from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.deduplication.near_duplicate_pairs import write_near_duplicate_pairs
 from lc_assets.stages.deduplication.removed_documents import removed_ids, write_removed_documents
-from lc_assets.stages.deduplication.settings import BANDS, ROWS
 from lc_assets.stages.deduplication.signature_index import write_signature_index
 from lc_assets.stages.documents.document_keys import write_document_keys
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
@@ -371,8 +371,8 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil
 def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream, monkeypatch):
     """Each shard by itself, some together, a snapshot's all together; over both snapshots."""
     found = {}
-    for together in (1, 9, signature_bands.TOGETHER):
-        monkeypatch.setattr(signature_bands, "TOGETHER", together)
+    for together in (1, 9, signature_bands.FILE_DOCUMENTS):
+        monkeypatch.setattr(signature_bands, "FILE_DOCUMENTS", together)
         context = workshop_of(tmp_path / str(together), upstream)
         build(context, OLD, NEW)
         found[together] = [

@@ -20,20 +20,17 @@ from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication import verification
-from lc_assets.stages.deduplication.banded_documents import (
+from lc_assets.stages.deduplication.document_signatures import write_document_signatures
+from lc_assets.stages.deduplication.facts import gather_families
+from lc_assets.stages.deduplication.index import (
     BANDED,
     MANIFEST,
-    documents_at,
-    documents_named,
     documents_path,
     read_bands_manifest,
     shards_at,
     shards_path,
 )
-from lc_assets.stages.deduplication.deciding import PAIRS_FILE
-from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, write_near_duplicate_pairs
-from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, write_signature_index
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
@@ -110,7 +107,7 @@ def signed(workshop, *snapshots):
 def made(tmp_path_factory, upstream):
     """Both snapshots, in files of bands of two shards or so."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(signature_bands, "TOGETHER", 15)
+        patched.setattr(signature_bands, "FILE_DOCUMENTS", 15)
         workshop = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
         return workshop, {
             snapshot: write_signature_index(workshop, snapshot) for snapshot in (OLD, NEW)
@@ -137,7 +134,7 @@ def test_every_document_is_found_at_its_place_and_by_its_id(made):
     assert len(manifest.documents) > 1
     every = [line for lines in shards.values() for line in lines]
     found = [
-        documents_at(folder, number, np.arange(n)) for number, n in enumerate(manifest.documents)
+        pq.read_table(documents_path(folder, number)) for number in range(len(manifest.documents))
     ]
     assert pa.concat_tables(found).to_pylist() == every
     assert built[OLD].counts.extra == {
@@ -145,20 +142,12 @@ def test_every_document_is_found_at_its_place_and_by_its_id(made):
         SIGNED: len(every) - len(shards),
         NOT_SIGNED: len(shards),
     }
-    wanted = [line["id"] for line in every[1::7]]
-    assert (
-        documents_named(
-            folder, pa.array([*wanted, f"{OLD}/0000/en_head.json.gz/999999"])
-        ).to_pylist()
-        == every[1::7]
-    )
-    assert documents_named(folder, pa.array([], pa.string())).num_rows == 0
     last = np.array([manifest.documents[0] - 1])
     (shard,) = shards_at(folder, 0, last).to_pylist()
     place = int(last[0]) - shard["first"]
     assert (
         shards[shard["shard"]][place]["id"]
-        == documents_at(folder, 0, last, ["id"])["id"][0].as_py()
+        == pq.read_table(documents_path(folder, 0))["id"][int(last[0])].as_py()
     )
     assert shard["n_documents"] == place + 1
 
@@ -166,21 +155,8 @@ def test_every_document_is_found_at_its_place_and_by_its_id(made):
 def test_a_place_that_is_not_there_is_said(made):
     folder = made[1][OLD].published.folder
     beyond = np.array([0, read_bands_manifest(folder).documents[0]])
-    for ask in (documents_at, shards_at):
-        with pytest.raises(CorruptFile, match=f"asked was (line|place) {beyond[1]}"):
-            ask(folder, 0, beyond)
-
-
-def test_a_row_group_holds_what_it_should_across_groups(tmp_path):
-    """Places in the first, a middle and the last of several row groups."""
-    documents_path(tmp_path, 0).parent.mkdir()
-    names = [f"d{number}" for number in range(25)]
-    table = pa.table({"id": names, "digest": names, "date_download": names}, schema=BANDED)
-    pq.write_table(table, documents_path(tmp_path, 0), row_group_size=4)
-    places = np.array([0, 3, 9, 10, 24])
-    assert documents_at(tmp_path, 0, places, ["id"])["id"].to_pylist() == [
-        names[place] for place in places
-    ]
+    with pytest.raises(CorruptFile, match=f"place {beyond[1]} is needed"):
+        shards_at(folder, 0, beyond)
 
 
 def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(made, monkeypatch):
@@ -195,7 +171,7 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
         "read_lines",
         lambda path, *columns, **options: opened.append(path) or reading(path, *columns, **options),
     )
-    monkeypatch.setattr(signature_bands, "_cut", None)
+    monkeypatch.setattr(signature_bands, "_bands_of", None)
     write_near_duplicate_pairs(workshop, OLD)
     opened.clear()
     built = write_near_duplicate_pairs(workshop, NEW)
@@ -226,9 +202,9 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
     }
     for lengths in (False, True):
         with queries(tmp_path / "duckdb", 64 << 20) as asked:
-            gather_families(asked, inputs, NEW, tables, tmp_path, lengths=lengths)
-            found = asked.lines("SELECT id, source, n_chars FROM documents ORDER BY number")
-            pairs = pq.read_table(tmp_path / PAIRS_FILE, columns=["a", "b"]).to_pylist()
+            gather_families(asked, inputs, NEW, tables, lengths=lengths)
+            found = asked.lines("SELECT id, source, n_chars FROM facts ORDER BY number")
+            pairs = asked.lines("SELECT a, b FROM pairs")
         wanted = [(new["a"], OLD), (new["b"], NEW)]
         assert found == [
             {"id": name, "source": source, "n_chars": len(texts[name]) if lengths else 0}

@@ -9,18 +9,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.documents import RawSettings
-from lc_assets.errors import BadInput
+from lc_assets.build.settings.documents import RawSettings, SignatureSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication.document_signatures import (
-    sign_corpus,
-    write_document_signatures,
-)
+from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
+from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
@@ -152,21 +149,26 @@ def corpus(folder):
     (folder / "a.jsonl").write_text(
         "\n".join([*lines, "{not json", json.dumps({"no": "text"}), json.dumps({"text": "short"})])
     )
-    (folder / "b.jsonl").write_text(json.dumps({"id": "mine", "body": "a b c d e f g h i j k l m"}))
+    (folder / "b.jsonl").write_text(json.dumps({"id": "mine", "text": "a b c d e f g h i j k l m"}))
     return folder
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_plain_files_are_signed_and_everything_is_counted(tmp_path, workers):
-    source = corpus(tmp_path / "in")
-    counts = sign_corpus([source], tmp_path / "out", executor=LocalExecutor(workers=workers))
-    assert (counts.seen, counts.kept, counts.dropped) == (9, 6, {"no text": 2, "not JSON": 1})
-    assert counts.extra == {"signatures computed": 5, "texts of fewer than 13 words": 1}
-    (part,) = read_signatures(tmp_path / "out" / "a.minhash.parquet", where="a")
-    assert part.ids == [*(f"a.jsonl/{number}" for number in range(5)), "a.jsonl/7"]
+def test_files_are_signed_and_everything_is_counted(tmp_path, workers):
+    context = context_over_files(
+        [corpus(tmp_path / "in")],
+        tmp_path / "out",
+        executor=LocalExecutor(workers=workers),
+        settings={"document_signatures": SignatureSettings(signatures="computed")},
+    )
+    built = build_for(context, "document_signatures")
+    counts = counts_of(built)
+    assert (counts.seen, counts.kept, counts.dropped) == (9, 7, {"no text": 1, "not JSON": 1})
+    assert counts.extra["signatures computed"] == 6
+    assert counts.extra["texts of fewer than 13 words"] == 1
+    folder = built["document_signatures"]["in"].published.folder
+    (part,) = read_signatures(folder / "a.minhash.parquet", where="a")
+    assert part.ids == [*(f"in/a/line-{number}" for number in range(5)), "in/a/line-7"]
     assert np.array_equal(part.numbers[1], signature("1 " * 20, RPV2))
-    assert pq.read_table(tmp_path / "out" / "a.minhash.parquet")[
-        "shard_id"
-    ].unique().to_pylist() == ["a.jsonl"]
-    with pytest.raises(BadInput):
-        sign_corpus([tmp_path / "none"], tmp_path / "out", executor=LocalExecutor())
+    shard_ids = pq.read_table(folder / "a.minhash.parquet")["shard_id"]
+    assert shard_ids.unique().to_pylist() == ["in/a"]

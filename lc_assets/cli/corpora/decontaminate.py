@@ -18,13 +18,7 @@ SHOWN_CHARS = 60
 
 
 def decontaminate(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ],
+    sources: options.Sources,
     against: Annotated[
         list[Path],
         typer.Option(
@@ -38,9 +32,7 @@ def decontaminate(
             "--field", help="Field of an evaluation record to take; by default the usual ones."
         ),
     ] = None,
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Field that holds a document's text.")
-    ] = None,
+    text_field: options.TextField = None,
     ngram: Annotated[int, typer.Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13,
     min_words: Annotated[
         int,
@@ -84,15 +76,10 @@ def decontaminate(
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
     from lc_assets.build.settings.common import DecontaminationSettings
-    from lc_assets.errors import BadInput
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput(
-            "name what to read and where to write: lc decontaminate IN OUT --against EVALS"
-        )
+    inputs, out = options.inputs_and_out(sources, "decontaminate")
     settings = replaced(
         DecontaminationSettings(),
         against=[str(path) for path in against],

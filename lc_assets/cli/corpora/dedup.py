@@ -20,13 +20,7 @@ NEAR = "near"
 
 
 def dedup(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ],
+    sources: options.Sources,
     threshold: Annotated[
         float,
         typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
@@ -53,9 +47,7 @@ def dedup(
             help="Then remove lines of so many characters that another document of the IN has.",
         ),
     ] = None,
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is.")
-    ] = None,
+    text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
     """Remove duplicates by digest, text, address and shingles; near ones are compared first.
@@ -77,9 +69,7 @@ def dedup(
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput("name what to read and where to write: lc dedup IN... OUT")
+    inputs, out = options.inputs_and_out(sources, "dedup")
     kinds = _listed(by)
     if not kinds:
         raise BadInput("--by: name at least one of digest, text, url and near")
@@ -142,7 +132,7 @@ def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path, seconds: float)
 def _show_clusters(folders: list[Path]) -> None:
     """The first few clusters, a line per document."""
     from lc_assets.build.tables import read_lines
-    from lc_assets.stages.deduplication.deciding import CLUSTERS_FILE
+    from lc_assets.stages.deduplication.removed_documents import CLUSTERS_FILE
 
     seen: dict[str, int] = {}
     lines = []

@@ -1,6 +1,5 @@
 """``lc minhash``: MinHash signatures of any corpus, in RedPajama-V2's own tables."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,13 +9,7 @@ from lc_assets.cli.printing import facts, say
 
 
 def minhash(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ],
+    sources: options.Sources,
     fast: Annotated[
         bool,
         typer.Option(
@@ -24,9 +17,7 @@ def minhash(
             help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
         ),
     ] = False,
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is.")
-    ] = None,
+    text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
     """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
@@ -40,9 +31,9 @@ def minhash(
     from lc_assets.build.settings.documents import SignatureSettings
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
-    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of, inputs_and_out
+    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 
-    inputs, out = inputs_and_out(sources, "minhash")
+    inputs, out = options.inputs_and_out(sources, "minhash")
     settings = SignatureSettings(signatures="fast" if fast else "computed")
     context = context_over_files(
         inputs,

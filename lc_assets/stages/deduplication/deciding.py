@@ -42,8 +42,10 @@ _ORDERS: Final = {
     "best_perplexity": (
         "perplexity ASC NULLS LAST",
         "perplexity",
-        "'better perplexity: ' || k.perplexity || ' rather than ' || "
-        "coalesce(CAST(o.perplexity AS VARCHAR), 'none')",
+        (
+            "'better perplexity: ' || k.perplexity || ' rather than ' || "
+            "coalesce(CAST(o.perplexity AS VARCHAR), 'none')"
+        ),
     ),
 }
 """By key of a preference: its ORDER BY over facts, the column that it compares, and why the

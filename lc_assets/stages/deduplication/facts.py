@@ -172,7 +172,9 @@ def _join(asked: Queries, snapshot: str) -> None:
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
         FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
     clusters = Clusters(np.arange(asked.number("SELECT count(*) FROM paired"), dtype=np.int64))
-    numbered = "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b"
+    numbered = (
+        "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b"
+    )
     for batch in asked.batches(numbered):
         clusters.add(*(column.to_numpy() for column in batch.columns))
     rooted = pa.table({"number": clusters.nodes, "root": clusters.labels()})

@@ -16,7 +16,7 @@ its *number* the file's number × 2³² + its place. See docs/formats/signature-
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -151,7 +151,7 @@ def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool
     places = np.flatnonzero(signed).astype(np.uint32)
     by_band = np.ascontiguousarray(keys[signed].T)
     order = np.argsort(by_band, axis=1, kind="stable")
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "keys": np.take_along_axis(by_band, order, axis=1),
         "places": places[order] if len(places) else np.zeros(by_band.shape, np.uint32),
         "rows": (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16),

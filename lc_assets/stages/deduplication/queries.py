@@ -68,7 +68,7 @@ def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
 
     One thread: so the order of unsorted results, and with it every byte, is the same each time.
     """
-    import duckdb  # noqa: PLC0415 - takes a tenth of a second
+    import duckdb
 
     scratch.mkdir(parents=True, exist_ok=True)
     with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:

@@ -9,7 +9,7 @@ snapshot's filtered documents and signatures alone. The files: `lc_assets.stages
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -50,6 +50,7 @@ from lc_assets.stages.deduplication.index import (
     MANIFEST,
     ROWS,
     BandsManifest,
+    Keys,
     bands_path,
     documents_path,
     facts_path,
@@ -63,28 +64,29 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId
 
-TOGETHER: Final = 1 << 16
-"""Documents from which on no further shard goes into the same file of bands.
+FILE_DOCUMENTS: Final = 1 << 16
+"""Documents from which on no further shard goes into the same file of the index.
 
-RedPajama-V2's shards keep some 40 documents each, and a search opens each file some forty times:
-one a shard would cost 15 CPU-milliseconds, and be mapped into memory more often than Linux lets a
-process.
+RedPajama-V2's shards keep some 40 documents each, and a search opens each file some forty times: a
+file per shard would cost 15 CPU-milliseconds each, and be mapped into memory more often than Linux
+allows a process.
 """
-CUT_AGAIN: Final = 5
-"""Shards whose bands the audit cuts anew from their signatures."""
+CHECKED_SHARDS: Final = 5
+"""Shards whose bands the check cuts again from their signatures."""
+_LOW: Final = np.uint64((1 << ROW_BITS) - 1)
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutTask:
-    """Some shards, tables of documents with their files of signatures, to become file ``number`` of
-    the bands in ``folder``.
+class FileTask:
+    """File ``number`` of the index in ``folder``, of some shards: tables of documents, each with
+    its file of signatures.
     """
 
     shards: tuple[tuple[Path, Path], ...]
     number: int
     folder: Path
-    facts: bool = False
+    facts: bool
 
     @property
     def name(self) -> str:
@@ -95,36 +97,33 @@ class CutTask:
         return f"{self.shards[0][1]} and {len(self.shards) - 1:,} more"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """The bands of one shard: who, ``(n, BANDS)`` keys, zeros of those that are not signed, and
-    ``(n,)`` which are.
+class ShardBands(NamedTuple):
+    """The documents of a shard, `BANDED`; ``(n, BANDS)`` keys, zeros without a signature; and
+    ``(n,)`` which are signed.
     """
 
     documents: pa.Table
-    keys: NDArray[np.uint64]
+    keys: Keys
     signed: NDArray[np.bool_]
 
 
 def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the bands of one snapshot's signatures; none where near duplicates are not looked
-    for.
+    """Publish the bands of one snapshot's signatures; none where duplicates are not looked for.
 
     Raises:
-        NotPublished: when filtered documents or signatures of the snapshot are not there.
-        Mismatch: when signatures are of other documents than those that stand filtered.
+        NotPublished: when filtered documents or signatures of the snapshot are missing.
+        Mismatch: when signatures are of other documents than the current filtered ones.
     """
 
     def fill(staging: StagingFolder) -> Counts:
         facts = bool(context.recipe.removed_documents.exact)
         wanted = context.recipe.near_duplicate_pairs.near or facts
         shards = _shards(staging, snapshot) if wanted else []
-        groups = enumerate(_together(shards))
         tasks = [
-            CutTask(shards=group, number=number, folder=staging.folder, facts=facts)
-            for number, group in groups
+            FileTask(shards=group, number=number, folder=staging.folder, facts=facts)
+            for number, group in enumerate(_grouped(shards))
         ]
-        counted = run_shards(context, staging, cut_bands, tasks, what=f"cut bands of {snapshot}")
+        counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
         manifest = BandsManifest(
             signature=scheme_label_of(shards[0][1], where=str(shards[0][1])) if shards else "",
             bands=BANDS,
@@ -146,12 +145,12 @@ def _shards(staging: StagingFolder, snapshot: str) -> list[tuple[Path, Path]]:
     return [(path, folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)) for path in files]
 
 
-def _together(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path, Path], ...]]:
+def _grouped(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path, Path], ...]]:
     group, n_documents = list[tuple[Path, Path]](), 0
     for shard in shards:
         group.append(shard)
         n_documents += count_lines(shard[0])
-        if n_documents >= TOGETHER:
+        if n_documents >= FILE_DOCUMENTS:
             yield tuple(group)
             group, n_documents = [], 0
     if group:
@@ -159,20 +158,16 @@ def _together(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path,
 
 
 @once
-def cut_bands(task: CutTask) -> Counts:
+def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts where they are wanted."""
     if task.facts:
         write_facts(facts_path(task.folder, task.number), [path for path, _ in task.shards])
-    cuts = [_cut(*shard) for shard in task.shards]
-    keys, signed = (
-        np.concatenate([cut.keys for cut in cuts]),
-        np.concatenate([cut.signed for cut in cuts]),
-    )
-    publish_bands(task.folder, task.number, keys, signed)
-    write_in_groups(
-        documents_path(task.folder, task.number), pa.concat_tables([cut.documents for cut in cuts])
-    )
-    counts = np.array([cut.documents.num_rows for cut in cuts], np.int64)
+    parts = [_bands_of(*shard) for shard in task.shards]
+    signed = np.concatenate([part.signed for part in parts])
+    publish_bands(task.folder, task.number, np.concatenate([part.keys for part in parts]), signed)
+    documents = pa.concat_tables([part.documents for part in parts])
+    write_in_groups(documents_path(task.folder, task.number), documents)
+    counts = np.array([part.documents.num_rows for part in parts], np.int64)
     shards = {
         "shard": [path.name.removesuffix(DOCUMENTS_SUFFIX) for path, _ in task.shards],
         "n_bytes": [path.stat().st_size for path, _ in task.shards],
@@ -180,15 +175,15 @@ def cut_bands(task: CutTask) -> Counts:
         "first": np.cumsum(counts) - counts,
     }
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
-    n_signed = int(signed.sum())
+    n_signed, n_documents = int(signed.sum()), len(signed)
     return Counts(
-        seen=len(signed),
-        kept=len(signed),
-        extra={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed},
+        seen=n_documents,
+        kept=n_documents,
+        extra={"shards": len(parts), SIGNED: n_signed, NOT_SIGNED: n_documents - n_signed},
     )
 
 
-def _cut(documents: Path, signatures: Path) -> Cut:
+def _bands_of(documents: Path, signatures: Path) -> ShardBands:
     table = read_table(documents, BANDED.names).cast(BANDED)
     ids, keys, signed = list[str](), [np.empty((0, BANDS), np.uint64)], [np.empty(0, np.bool_)]
     for part in read_signatures(signatures, where=str(signatures)):
@@ -199,127 +194,102 @@ def _cut(documents: Path, signatures: Path) -> Cut:
     if ids != table["id"].to_pylist():
         raise Mismatch(
             f"{signatures}: is of other documents than {documents}; materialize "
-            "`document_signatures` of "
-            "this snapshot again"
+            "`document_signatures` of this snapshot again"
         )
-    return Cut(documents=table, keys=np.concatenate(keys), signed=np.concatenate(signed))
+    return ShardBands(table, np.concatenate(keys), np.concatenate(signed))
 
 
 def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
-    """Files, tables of documents and tables of shards hold as many documents as came in, each shard
+    """Files, tables of documents and tables of shards hold all documents that came in, each shard
     where the one before ends.
     """
-    manifest, wrong, n_documents = read_bands_manifest(check_input.folder), list[str](), 0
-    for number, wanted in enumerate(manifest.documents):
-        shards = read_table(shards_path(check_input.folder, number), BANDED_SHARDS.names)
+    folder, params = check_input.folder, check_input.fingerprint.params
+    wrong, n_documents, n_before = list[str](), 0, 0
+    for number, wanted in enumerate(read_bands_manifest(folder).documents):
+        shards = read_table(shards_path(folder, number), BANDED_SHARDS.names)
         counts = shards["n_documents"].to_numpy()
         starts = np.cumsum(counts) - counts
-        found = {
-            count_lines(documents_path(check_input.folder, number)),
-            int(counts.sum()),
-            len(read_rows(bands_path(check_input.folder, number))),
-        }
+        n_rows = len(read_rows(bands_path(folder, number)))
+        found = {count_lines(documents_path(folder, number)), int(counts.sum()), n_rows}
         if found != {wanted} or not np.array_equal(shards["first"].to_numpy(), starts):
             wrong.append(f"file {number}: {sorted(found)} documents, of {wanted}")
         n_documents += wanted
-    before = (
-        check_input.only_input("filtered_documents").receipt.counts.kept
-        if check_input.fingerprint.params["near"] or check_input.fingerprint.params["facts"]
-        else 0
-    )
-    right = not wrong and n_documents == before == check_input.counts.seen
+    if params["near"] or params["facts"]:
+        n_before = check_input.only_input("filtered_documents").receipt.counts.kept
     return CheckResult(
         check="every_document_has_its_place",
-        passed=right,
-        message="; ".join(wrong)
-        or f"{n_documents:,} documents in {len(manifest.documents):,} files, {before:,} came in",
+        passed=not wrong and n_documents == n_before == check_input.counts.seen,
+        message="; ".join(wrong) or f"{n_documents:,} documents, {n_before:,} came in",
         values={"documents": n_documents},
     )
 
 
 def bands_ascend(check_input: CheckInput) -> CheckResult:
-    """The keys of each band ascend, and lead to each signed document once; what divides great
+    """The keys of each band ascend, and lead to each signed document once; what divides large
     buckets is the keys' own lowest bits.
     """
     wrong, n_signed = list[str](), 0
     for number in range(len(read_bands_manifest(check_input.folder).documents)):
         at = bands_path(check_input.folder, number)
-        bands, rows = read_bands(at), read_rows(at)
-        whose = np.sort(bands.places[0])
-        n_signed += len(whose)
-        if rows.shape[1:] != bands.keys.shape[:1] or (len(whose) and whose[-1] >= len(rows)):
-            wrong.append(f"file {number}: {bands.keys.shape} keys, {rows.shape} first rows")
+        (keys, places), rows = read_bands(at), read_rows(at)
+        signed = np.sort(places[0])
+        n_signed += len(signed)
+        if rows.shape[1:] != keys.shape[:1] or (len(signed) and signed[-1] >= len(rows)):
+            wrong.append(f"file {number}: {keys.shape} keys, {rows.shape} first rows")
             continue
-        for band in range(bands.keys.shape[0]):
-            keys, places = bands.keys[band], bands.places[band]
-            sound = (
-                bool((keys[1:] >= keys[:-1]).all())
-                and np.array_equal(np.sort(places), whose)
-                and bool((np.diff(whose) > 0).all())
+        sound = (
+            (keys[:, 1:] >= keys[:, :-1]).all()
+            and (np.sort(places) == signed).all()
+            and (np.diff(signed) > 0).all()
+            and all(
+                np.array_equal(rows[of_band, band], (ascending & _LOW).astype(np.uint16))
+                for band, (of_band, ascending) in enumerate(zip(places, keys, strict=True))
             )
-            low = (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)
-            if not sound or not np.array_equal(rows[places, band], low):
-                wrong.append(f"file {number}, band {band}")
-    right = not wrong and n_signed == check_input.counts.extra.get(SIGNED, 0)
+        )
+        wrong += [] if sound else [f"file {number}"]
+    n_counted = check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
         check="bands_ascend",
-        passed=right,
-        message=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} "
-        "counted, "
-        f"{len(wrong):,} bands wrong" + (f", such as {wrong[0]}" if wrong else ""),
+        passed=not wrong and n_signed == n_counted,
+        message=f"{n_signed:,} signed documents of {n_counted:,} counted, {len(wrong):,} files "
+        "wrong" + (f", such as {wrong[0]}" if wrong else ""),
         values={"signed": n_signed, "wrong": len(wrong)},
     )
 
 
 def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
-    """Some shards, cut anew from their signatures, have the very documents and keys that the files
-    have at their places.
+    """Some shards, cut again from their signatures, have the documents and keys that the files have
+    at their places.
     """
-    manifest = read_bands_manifest(check_input.folder)
-    places = [
+    folder, wrong = check_input.folder, list[str]()
+    lines = [
         (number, line)
-        for number in range(len(manifest.documents))
-        for line in range(count_lines(shards_path(check_input.folder, number)))
+        for number in range(len(read_bands_manifest(folder).documents))
+        for line in read_table(shards_path(folder, number)).to_pylist()
     ]
-    chosen = [places[place] for place in evenly_spaced(len(places), CUT_AGAIN)]
-    wrong = [
-        name for name, same in (_same_again(check_input, *place) for place in chosen) if not same
-    ]
+    chosen = [lines[place] for place in evenly_spaced(len(lines), CHECKED_SHARDS)]
+    for number, shard in chosen:
+        files = list[Path]()
+        for stage, suffix in zip(STAGE.upstream, (DOCUMENTS_SUFFIX, MINHASH_SUFFIX), strict=True):
+            name = f"{shard['shard']}{suffix}"
+            files.append(check_input.only_input(stage).only(name) / name)
+        again, first = _bands_of(*files), shard["first"]
+        listed = read_table(documents_path(folder, number), BANDED.names)
+        same = listed.slice(first, shard["n_documents"]).equals(again.documents)
+        keys = np.zeros_like(again.keys)
+        for band, (ascending, places) in enumerate(
+            zip(*read_bands(bands_path(folder, number)), strict=True)
+        ):
+            ours = np.flatnonzero((places >= first) & (places < first + len(keys)))
+            keys[places[ours] - first, band] = ascending[ours]
+        wrong += [] if same and np.array_equal(keys, again.keys) else [shard["shard"]]
     return CheckResult(
         check="bands_are_those_of_the_signatures",
         passed=not wrong,
-        message=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(lines):,} shards cut again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        values={"shards cut anew": len(chosen), "differ": len(wrong)},
+        values={"shards cut again": len(chosen), "differ": len(wrong)},
     )
-
-
-def _same_again(check_input: CheckInput, number: int, line: int) -> tuple[str, bool]:
-    shard = read_table(shards_path(check_input.folder, number)).slice(line, 1).to_pylist()[0]
-    names = [f"{shard['shard']}{suffix}" for suffix in (DOCUMENTS_SUFFIX, MINHASH_SUFFIX)]
-    again = _cut(
-        *(
-            check_input.only_input(stage).only(name) / name
-            for stage, name in zip(STAGE.upstream, names, strict=True)
-        )
-    )
-    begin, end = shard["first"], shard["first"] + shard["n_documents"]
-    listed = read_table(documents_path(check_input.folder, number), BANDED.names).slice(
-        begin, shard["n_documents"]
-    )
-    return shard["shard"], listed.equals(again.documents) and np.array_equal(
-        _keys_between(check_input.folder, number, begin, end), again.keys
-    )
-
-
-def _keys_between(folder: Path, number: int, begin: int, end: int) -> NDArray[np.uint64]:
-    bands = read_bands(bands_path(folder, number))
-    keys = np.zeros((end - begin, bands.keys.shape[0]), np.uint64)
-    for band in range(bands.keys.shape[0]):
-        places = bands.places[band]
-        ours = np.flatnonzero((places >= begin) & (places < end))
-        keys[places[ours] - begin, band] = bands.keys[band][ours]
-    return keys
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

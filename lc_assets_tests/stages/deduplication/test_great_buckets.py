@@ -8,41 +8,38 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.formats.arrays.npy import npy_bytes
 from lc_assets.stages.deduplication import candidates
-from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
-from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands
+from lc_assets.stages.deduplication.candidates import LEVELS, BandsTask, pair_bands
+from lc_assets.stages.deduplication.index import PLACE_BITS, PLACES, bands_path, publish_bands
 from lc_assets.text.duplicates.keys import band_keys
 
 CENTRES = 4
 
 
-def met(tmp_path, signatures, *, files=1, band=0, first_new=0, slices=1, repeats=()):
-    """Pairs of a band, of documents dealt to some files in order."""
-    (tmp_path / "repeats.npy").write_bytes(npy_bytes(np.array(repeats, np.int64)))
+@pytest.fixture(autouse=True)
+def few_centres(monkeypatch):
+    monkeypatch.setattr(candidates, "CENTRES", CENTRES)
+
+
+def met(tmp_path, signatures, *, files=1, first_new=0):
+    """Pairs of the first band, of documents dealt to some files in order."""
     keys = band_keys(signatures)
     bounds = np.linspace(0, len(keys), files + 1).astype(int)
     for number in range(files):
         part = keys[bounds[number] : bounds[number + 1]]
         publish_bands(tmp_path / "index", number, part, np.ones(len(part), np.bool_))
-    found = []
-    for part in range(slices):
-        task = SliceTask(
-            bands=tuple(bands_path(tmp_path / "index", number) for number in range(files)),
-            first_new=first_new,
-            repeats=tmp_path / "repeats.npy",
-            band=band,
-            slice=part,
-            slices=slices,
-            centres=CENTRES,
-            bounds=(),
-            out=tmp_path / "met.parquet",
-        )
-        pair_slice(task)
-        table = pq.read_table(task.out)
-        found += zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)
+    task = BandsTask(
+        files=tuple(bands_path(tmp_path / "index", number) for number in range(files)),
+        first_new=first_new,
+        bands=(0,),
+        bounds=(),
+        out=tmp_path / "met.parquet",
+    )
+    pair_bands(task)
+    table = pq.read_table(task.out)
+    found = zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)
     starts = {number: int(bounds[number]) for number in range(files)}
-    place = lambda n: starts[n >> PLACE_BITS] + (n & ((1 << PLACE_BITS) - 1))  # noqa: E731
+    place = lambda n: starts[n >> PLACE_BITS] + (n & PLACES)  # noqa: E731
     return [(place(a), place(b)) for a, b in found]
 
 
@@ -86,15 +83,14 @@ def test_ten_thousand_equal_ones_cost_a_few_pairs_each(tmp_path):
     assert {b for a, b in pairs if a == 0} == set(range(1, 10_000))
 
 
-@pytest.mark.parametrize("files", [1, 3])
-@pytest.mark.parametrize("slices", [1, 5])
-def test_files_and_slices_make_no_difference(tmp_path, files, slices):
+@pytest.mark.parametrize("files", [2, 3])
+def test_files_make_no_difference(tmp_path, files):
     signatures = np.random.default_rng(5).integers(3, size=(200, 4, 2), dtype=np.uint32)
     expected = (
         sorted(met(tmp_path / "one", signatures)) if (tmp_path / "one").mkdir() is None else None
     )
     (tmp_path / "other").mkdir()
-    assert sorted(met(tmp_path / "other", signatures, files=files, slices=slices)) == expected
+    assert sorted(met(tmp_path / "other", signatures, files=files)) == expected
 
 
 def test_what_is_new_only_adds_pairs(tmp_path):
@@ -122,12 +118,3 @@ def test_sorting_in_pieces_and_sending_a_few_make_no_difference(
     monkeypatch.setattr(candidates, "LEAST_OF_A_FILE", 0)
     monkeypatch.setattr(candidates, "PAIRS_AT_ONCE", max(at_once, CENTRES))
     assert sorted(met(tmp_path / "pieces", signatures, files=3, first_new=2)) == sorted(whole)
-
-
-def test_a_text_that_repeats_an_earlier_one_is_no_candidate(tmp_path):
-    assert met(tmp_path, np.zeros((3, 2, 2), np.uint32), repeats=[1]) == [(0, 2)]
-
-
-def test_memory_decides_how_many_slices():
-    assert slices_for(10_000_000, 1 << 30) == 1
-    assert slices_for(1_000_000_000, 1 << 30) == 90

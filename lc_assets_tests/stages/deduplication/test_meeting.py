@@ -7,9 +7,13 @@ import pytest
 
 from lc_assets.execution.exchange import BucketWriter, by_range
 from lc_assets.formats.arrays.npy import read_npy
-from lc_assets.stages.deduplication.candidates import CANDIDATES
+from lc_assets.stages.deduplication.candidates import (
+    CANDIDATES,
+    RangeTask,
+    bounds_of,
+    merge_pairs,
+)
 from lc_assets.stages.deduplication.index import PLACE_BITS
-from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 
 FILES = (5, 0, 7)
 
@@ -48,17 +52,17 @@ def test_pairs_are_those_of_one_table(tmp_path, documents):
         with BucketWriter(met[-1], CANDIDATES) as writer:
             writer.send(pa.table([left, right, bands], schema=CANDIDATES), by_range(left, bounds))
     tasks = [
-        MeetTask(met=tuple(met), bucket=n, folder=tmp_path / "out", memory=64 << 20)
+        RangeTask(made=tuple(met), number=n, folder=tmp_path / "out")
         for n in range(len(bounds) + 1)
     ]
-    counted = sum(meet(task).extra["pairs that met"] for task in tasks)
+    for task in tasks:
+        merge_pairs(task)
     found = [
         tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()
     ]
     assert found == [(*pair, bands) for pair, bands in sorted(wanted.items())]
-    assert counted == len(wanted)
     for task in tasks:
         table = pq.read_table(task.pairs)
-        assert read_npy(task.numbers).tolist() == sorted(
+        assert read_npy(task.documents).tolist() == sorted(
             {*table["a"].to_pylist(), *table["b"].to_pylist()}
         )

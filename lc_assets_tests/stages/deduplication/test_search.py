@@ -5,8 +5,8 @@ parts, and again.
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.stages.deduplication import evidence, removed_documents
-from lc_assets.stages.deduplication.settings import KINDS, Decision
+from lc_assets.stages.deduplication import removed_documents, verification
+from lc_assets.stages.deduplication.deciding import REASONS
 from lc_assets.text.duplicates.keys import Candidate, Preference
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
@@ -23,7 +23,7 @@ from lc_assets_tests.stages.deduplication.corpora import (
 SEEDS = (1, 2, 3)
 
 
-def expected_removed(documents, pairs, *, threshold, prefer, by=KINDS):
+def expected_removed(documents, pairs, *, threshold, prefer, by=tuple(REASONS)):
     """What must be removed and why, by looking at everything; by id."""
     from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 
@@ -136,7 +136,7 @@ def test_the_same_from_one_worker_or_two_and_from_little_memory(tmp_path, monkey
             [d | {"id": f"{part}-{d['id']}"} for d in planted(part % 3)],
         )
     one = deduplicate([tmp_path / "in"], tmp_path / "one")
-    monkeypatch.setattr(evidence, "slices_for", lambda *_: 3)
+    monkeypatch.setattr(verification, "TASK_KEYS", 1)
     two = deduplicate([tmp_path / "in"], tmp_path / "two", workers=2)
     for stage in ("near_duplicate_pairs", "removed_documents", "clean_documents"):
         digests = {found.built[stage]["in"].published.receipt.digest for found in (one, two)}
@@ -273,8 +273,3 @@ def test_unusable_settings_are_refused(tmp_path):
     source = write(tmp_path / "in.jsonl", planted(1))
     with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
         deduplicate([source], tmp_path / "out", threshold=0.4)
-    with pytest.raises(BadInput, match="wanted some of digest, text, url, near"):
-        Decision(by=("nearly",))
-    with pytest.raises(BadInput, match="wanted more than 0 and at most 1"):
-        Decision(threshold=1.2)
-    assert set(KINDS) == {"digest", "text", "url", "near"}
