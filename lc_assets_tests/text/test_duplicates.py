@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput
 from lc_assets.text.duplicates.clusters import Clusters, Sets, similarities, star_pairs
 from lc_assets.text.duplicates.keys import (
-    Candidate,
-    Preference,
     band_keys,
     canonical_url,
     digest_key,
@@ -86,38 +84,6 @@ def test_similarities_are_those_of_sets(sets, floor, data):
     plain_similarities(store, ones, store, others, floor=floor, out=twins)
     assert similarities(store, ones, store, others, floor=floor).tolist() == twins.tolist()
     assert twins.tolist() == [found if found >= floor else 0.0 for found in expected]
-
-
-OLD = Candidate(id="b", number=0, source="crawl", date="2014-05-01", n_chars=500, perplexity=None)
-NEW = Candidate(id="c", number=1, source="books", date="2023-05-01", n_chars=400, perplexity=250.0)
-UNDATED = Candidate(id="a", number=2, source="crawl", n_chars=400, perplexity=300.0)
-
-
-@pytest.mark.parametrize(
-    ("words", "stays", "why_rather_than_old"),
-    [
-        ("newest", NEW, "newer: 2023-05-01 rather than 2014-05-01"),
-        ("oldest", OLD, None),
-        ("longest,newest", OLD, None),
-        ("best_perplexity", NEW, "better perplexity: 250.0 rather than none"),
-        ("source=books", NEW, "from books"),
-        ("source=crawl", UNDATED, "first by id"),
-        ("source=crawl,oldest", OLD, None),
-        ("", UNDATED, "first by id"),
-    ],
-)
-def test_who_stays_and_why(words, stays, why_rather_than_old):
-    preference = Preference.parse(words)
-    for order in ([OLD, NEW, UNDATED], [UNDATED, NEW, OLD]):
-        assert preference.best(order) == stays
-    if why_rather_than_old:
-        assert preference.why(stays, OLD) == why_rather_than_old
-
-
-@pytest.mark.parametrize("words", ["best", "source=", "newest;oldest"])
-def test_an_unknown_preference_names_those_there_are(words):
-    with pytest.raises(BadInput, match="newest, oldest, longest, best_perplexity and source=NAME"):
-        Preference.parse(words)
 
 
 @pytest.mark.parametrize(

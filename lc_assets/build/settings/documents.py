@@ -6,12 +6,12 @@ Here: a snapshot's files, rules and policies, duplicates. Not here: what is take
 (`lc_assets.build.settings.common`), rows and what is made of them (`lc_assets.build.settings.rows`).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from lc_assets.build.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
-from lc_assets.text.duplicates.keys import Preference
+from lc_assets.errors import BadInput
 from lc_assets.vocabulary import LANGUAGES
 
 Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -133,6 +133,10 @@ class NearDuplicateSettings(Settings, frozen=True, kw_only=True):
     evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
 
 
+PREFERENCES: Final = ("newest", "oldest", "longest", "best_perplexity")
+SOURCE: Final = "source="
+
+
 class RemovalSettings(Settings, frozen=True, kw_only=True):
     """Which of several near duplicates are removed.
 
@@ -141,9 +145,10 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
             what RedPajama-V2's ablations used.
         heldout_floor: of two documents at least this much alike, one held out and the other to be
             trained on, one is removed; LongCrawl64 did not do this.
-        prefer: which of several is kept, as in `lc_assets.text.duplicates.keys.Preference`; a
-            source is a snapshot. With the oldest a newer snapshot changes nothing of the older
-            ones; with any other order it may, and they are decided again.
+        prefer: which of several is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity``
+            or ``source=NAME``, where a source is a snapshot; the first in which two differ decides.
+            With ``oldest`` first, a newer snapshot changes nothing of the older ones; otherwise it
+            may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same
             words of their ``text``, the same ``url``. All partitions are then read, and dates
             decide which is newest.
@@ -155,7 +160,12 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
     exact: tuple[Literal["digest", "text", "url"], ...] = ()
 
     def __post_init__(self) -> None:
-        Preference(self.prefer)
+        for key in self.prefer:
+            if key not in PREFERENCES and not (key.startswith(SOURCE) and key != SOURCE):
+                raise BadInput(
+                    f"no preference {key!r}; there are {', '.join(PREFERENCES)} and {SOURCE}NAME, "
+                    "in any order, separated by commas"
+                )
 
 
 class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from lc_assets.build.settings.documents import SOURCE
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.clusters import Clusters
-from lc_assets.text.duplicates.keys import SOURCE
 
 NEAR: Final = "near"
 REASONS: Final = {
@@ -60,7 +60,7 @@ def decide(asked: Queries, by: Sequence[str], prefer: Sequence[str], threshold: 
         asked: an open connection with `facts` and `pairs`
             (`lc_assets.stages.deduplication.facts`).
         by: kinds, of `REASONS`.
-        prefer: which document is kept, as `lc_assets.text.duplicates.keys.Preference.keys`.
+        prefer: which document is kept, as in `RemovalSettings.prefer`.
         threshold: least similarity of near duplicates.
     """
     for table, columns in _NOTHING.items():
@@ -138,7 +138,7 @@ def in_order(prefer: Sequence[str]) -> str:
 
 def _why(prefer: Sequence[str]) -> str:
     """Why the document ``k`` is kept rather than ``o``: the first key in which they differ."""
-    cases = list[str]()
+    cases = ["WHEN false THEN ''"]
     for key in prefer:
         if key in _ORDERS:
             _, column, why = _ORDERS[key]

@@ -10,6 +10,7 @@ documents are removed is decided in `lc_assets.stages.deduplication.removed_docu
 threshold costs no comparison.
 """
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
@@ -58,7 +59,7 @@ from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.shingles import Hashes, jaccard, shingle_hashes
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(
     [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
@@ -247,8 +248,11 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
 
 def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
     """Shingles of some documents; of those whose texts are not among the inputs, none."""
-    found: dict[str, Hashes] = {}
-    for shard in sorted({parse_document_id(name)[0] for name in ids}):
+    found, shards = dict[str, Hashes](), set[Shard]()
+    for name in ids:
+        with contextlib.suppress(BadInput):
+            shards.add(parse_document_id(name)[0])
+    for shard in sorted(shards):
         filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():

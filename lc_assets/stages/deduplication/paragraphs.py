@@ -96,7 +96,7 @@ def publish_repeated(
     Args:
         tasks: all shards, at least one.
         path: of the table `PARAGRAPHS`.
-        prefer: which document keeps a paragraph, as `Preference.keys`.
+        prefer: which document keeps a paragraph, as in `RemovalSettings.prefer`.
         executor: runs the tasks.
     """
     list(executor.run(find_paragraphs, tasks, what="read paragraphs"))

@@ -11,22 +11,16 @@ band    a band of a MinHash signature: 48 bits of all its rows and 16 of its fir
 
 A key is a pair of 64-bit numbers of BLAKE2b; two of 10¹² documents share one by chance with
 probability 10⁻¹⁵.
-
-`Preference` says which of several equal or similar documents is kept.
 """
 
 import hashlib
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, Self
+from typing import Final
 
 import can_ada
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
 from lc_assets.text.duplicates.shingles import grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
 
@@ -114,114 +108,3 @@ def band_keys(signatures: NDArray[np.uint32]) -> Keys:
 def _key(content: bytes) -> Key:
     high, low = _TWO.unpack(hashlib.blake2b(content, digest_size=_TWO.size).digest())
     return int(high), int(low)
-
-
-ORDERS: Final = ("newest", "oldest", "longest", "best_perplexity")
-ASCENDING: Final = ("oldest", "best_perplexity")
-SOURCE: Final = "source="
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """What a preference can compare.
-
-    Attributes:
-        id: the document's.
-        number: its index among all documents, for documents that share an id.
-        source: name of the folder or file it came in.
-        date: ISO 8601; empty when not known.
-        n_chars: length of the text.
-        perplexity: None when not known.
-    """
-
-    id: str
-    number: int
-    source: str = ""
-    date: str = ""
-    n_chars: int = 0
-    perplexity: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Preference:
-    """Which of several documents is kept: the first key in which they differ decides, the id
-    last.
-
-    Attributes:
-        keys: of `ORDERS`, or ``source=NAME`` (documents from there are kept). Documents of unknown
-            date or perplexity come after the others.
-    """
-
-    keys: tuple[str, ...] = ("newest",)
-
-    def __post_init__(self) -> None:
-        for key in self.keys:
-            if key not in ORDERS and not (key.startswith(SOURCE) and key != SOURCE):
-                raise BadInput(
-                    f"no preference {key!r}; there are {', '.join(ORDERS)} and {SOURCE}NAME, "
-                    "in any order, separated by commas"
-                )
-
-    @classmethod
-    def parse(cls, words: str) -> Self:
-        """Read ``newest,longest``.
-
-        >>> Preference.parse("source=books, newest").keys
-        ('source=books', 'newest')
-
-        Raises:
-            BadInput: when a key is not known.
-        """
-        return cls(tuple(word.strip() for word in words.split(",") if word.strip()))
-
-    def best(self, candidates: Iterable[Candidate]) -> Candidate:
-        """The document that is kept.
-
-        >>> old, new = Candidate(id="b", number=0, date="2014"), Candidate(id="a", number=1, date="2023")
-        >>> Preference(("oldest",)).best([new, old]).id
-        'b'
-        """
-        order = sorted(candidates, key=lambda candidate: (candidate.id, candidate.number))
-        for key in reversed(self.keys):
-            order.sort(key=partial(_value, key), reverse=key not in ASCENDING)
-        return order[0]
-
-    def why(self, kept: Candidate, other: Candidate) -> str:
-        """Why ``kept`` is kept rather than ``other``.
-
-        >>> Preference(("newest",)).why(Candidate(id="a", number=0, date="2023"), Candidate(id="b", number=1, date="2014"))
-        'newer: 2023 rather than 2014'
-        """
-        for key in self.keys:
-            if _value(key, kept) != _value(key, other):
-                return _words(key, kept, other)
-        return "first by id"
-
-
-def _value(key: str, candidate: Candidate) -> Any:
-    """What a key compares: the greatest is kept, or the least for a key in `ASCENDING`."""
-    if key == "newest":
-        return candidate.date
-    if key == "oldest":
-        return (candidate.date == "", candidate.date)
-    if key == "longest":
-        return candidate.n_chars
-    if key == "best_perplexity":
-        return (candidate.perplexity is None, candidate.perplexity or 0.0)
-    return candidate.source == key.removeprefix(SOURCE)
-
-
-def _words(key: str, kept: Candidate, other: Candidate) -> str:
-    if key in {"newest", "oldest"}:
-        return (
-            f"{'newer' if key == 'newest' else 'older'}: {kept.date} rather than "
-            f"{other.date or 'no date'}"
-        )
-    if key == "longest":
-        return f"longer: {kept.n_chars} rather than {other.n_chars} characters"
-    if key == "best_perplexity":
-        return (
-            f"better perplexity: {kept.perplexity} rather than "
-            f"{'none' if other.perplexity is None else other.perplexity}"
-        )
-    return f"from {key.removeprefix(SOURCE)}"

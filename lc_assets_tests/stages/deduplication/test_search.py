@@ -7,7 +7,7 @@ import pytest
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.stages.deduplication import removed_documents, verification
 from lc_assets.stages.deduplication.deciding import REASONS
-from lc_assets.text.duplicates.keys import Candidate, Preference
+from lc_assets_tests.reference.preferences import Candidate, best, why
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
     connected,
@@ -32,7 +32,6 @@ def expected_removed(documents, pairs, *, threshold, prefer, by=tuple(REASONS)):
         "text": lambda d: text_key(d["text"]),
         "url": lambda d: url_key(d["url"]),
     }
-    preference = Preference(prefer)
     known = {
         d["id"]: Candidate(
             id=d["id"],
@@ -47,9 +46,9 @@ def expected_removed(documents, pairs, *, threshold, prefer, by=tuple(REASONS)):
 
     def drop(groups, reason):
         for group in groups:
-            best = preference.best(known[name] for name in group)
-            for name in set(group) - {best.id}:
-                removed[name] = (reason, best.id, preference.why(best, known[name]))
+            kept = best(prefer, [known[name] for name in group])
+            for name in set(group) - {kept.id}:
+                removed[name] = (reason, kept.id, why(prefer, kept, known[name]))
                 del standing[name]
 
     for kind, reason in (("digest", "same digest"), ("text", "same text"), ("url", "same url")):
