@@ -37,8 +37,8 @@ from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
-from lc_assets.sample.crawl import CrawledPage, write_crawl
-from lc_assets.sample.page_html import WebPage
+from lc_assets.sample.pages import Page
+from lc_assets.sample.web import write_crawl
 from lc_assets.sample.writing import CRAWL
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import keys_of
@@ -109,8 +109,9 @@ def tiny_upstream(
 def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
     """Write a crawl with the pages of some documents, linked to each other, and its index."""
     pages = [
-        CrawledPage(
-            WebPage(found.url, found.title, found.raw_content.split("\n")), found.date_download
+        (
+            Page.whole(found.url, found.title, found.raw_content.split("\n")),
+            found.date_download,
         )
         for found in records
     ]

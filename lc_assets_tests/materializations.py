@@ -8,7 +8,7 @@ import pytest
 from lc_assets.build.showing import Plot
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
-from lc_assets.stages.meanings import JUDGED
+from lc_assets.stages.shown.columns import JUDGED
 
 MOST_BYTES = 80_000
 """Limit of a plot in the event log, which keeps one per materialization and plot for ever."""

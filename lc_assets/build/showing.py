@@ -12,9 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-Origins = Mapping[str, Sequence[tuple[str, str]]]
-"""Column → stages and columns that it is made of."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plot:
@@ -63,13 +60,11 @@ class Shown:
     Attributes:
         values: by name, in the order they are shown in.
         columns: of the published table, when it is one.
-        origins: where these come from.
         rows: the number to plot over time; by default what was kept.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
     columns: pa.Schema | None = None
-    origins: Origins | None = None
     rows: int | None = None
 
 

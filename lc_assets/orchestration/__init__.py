@@ -1,3 +1,1 @@
-"""Everything that knows Dagster: assets, checks, jobs, sensors, schedules, resources and
-metadata, made from the list of stages.
-"""
+"""Everything that depends on Dagster, made from the list of stages."""

@@ -1,9 +1,7 @@
-"""Assets: one per stage, made from its declaration.
+"""Assets and jobs, made from the stages' declarations."""
 
-Not here: what an asset shows (`lc_assets.orchestration.metadata`), checks, what starts runs.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -12,11 +10,33 @@ from lc_assets.build.stage import Stage
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.orchestration.metadata import result_of
-from lc_assets.orchestration.partitions import read_by
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.planning import keys_of
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
+
+WHOLE = "snapshot"
+"""The job of everything that makes one snapshot's rows: those of `PARTS`."""
+PARTS = ("snapshot_documents", "withdrawn", "snapshot_rows")
+
+JOBS: Mapping[str, str] = {
+    WHOLE: "Everything of one crawl snapshot, from what is upstream to Megatron's files.",
+    "snapshot_documents": "One crawl snapshot's documents, filtered and compared: needed of all "
+    "snapshots before rows are made.",
+    "withdrawn": "Which documents the lists of withdrawals name, of all snapshots: run it when a "
+    "list has changed.",
+    "snapshot_rows": "One crawl snapshot's rows: removals, tokens, grid, Megatron's files.",
+    "all_snapshots": "The global order over all published snapshots, and the flat Zarr.",
+    "snapshot_longpack": "One crawl snapshot's long documents from hyperlinks, where the recipe "
+    "wants them: pages in the crawl's archives, links, claims, packed documents.",
+    "snapshot_packing": "One crawl snapshot's packed rows, where the recipe wants them: tokens of "
+    "documents of any length, rows of a fixed one.",
+    "snapshot_reports": "Lengths and referrals of one crawl snapshot's document sets, where the "
+    "recipe wants them.",
+    "mixes": "One blend of the published snapshots.",
+    "card": "The data-set card of what is published.",
+}
+"""Job → its description."""
 
 
 def asset_of(
@@ -79,13 +99,27 @@ def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId
 def _dep(
     stage: Stage, upstream: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId]
 ) -> dg.AssetDep:
-    """Which partitions of one asset are behind which of another."""
+    """Which partitions of an upstream asset a partition reads."""
     key = dg.AssetKey(upstream.name)
     if upstream.partitioned_by == "nothing" or not stage.reads_others:
         return dg.AssetDep(key)
     if stage.partitioned_by != "snapshot":
         return dg.AssetDep(key, partition_mapping=dg.AllPartitionMapping())
-    mapping = read_by(
-        snapshots, lambda own, other: stage.is_fed_by(recipe, own, upstream.name, other)
-    )
-    return dg.AssetDep(key, partition_mapping=mapping)
+    mapping: dict[str, list[str]] = {
+        other: [own for own in snapshots if stage.is_fed_by(recipe, own, upstream.name, other)]
+        for other in snapshots
+    }
+    return dg.AssetDep(key, partition_mapping=dg.StaticPartitionMapping(mapping))
+
+
+def jobs_of(stages: Sequence[Stage]) -> list[Any]:
+    """Make the jobs that the stages name, and `WHOLE`."""
+    by_job: dict[str, list[str]] = {}
+    for stage in stages:
+        for job in (WHOLE, stage.job) if stage.job in PARTS else (stage.job,):
+            by_job.setdefault(job, []).append(stage.name)
+    return [
+        dg.define_asset_job(job, names, description=JOBS.get(job))
+        for job, names in by_job.items()
+        if job
+    ]

@@ -1,8 +1,6 @@
-"""The build context of a lake in a bucket: the client is the one of dagster-gcp's resource, with
-its project and credentials.
+"""The build context of a lake in a bucket, with the client of dagster-gcp's resource.
 
-A module of its own, because importing dagster-gcp takes more than a second, which a lake in a
-folder need not pay.
+A module of its own, because importing dagster-gcp takes more than a second.
 """
 
 import dagster as dg
@@ -14,11 +12,7 @@ from lc_assets.orchestration.resources import BuildContextResource
 
 
 class BucketBuildContextResource(BuildContextResource):
-    """Where and how the stages work, when the lake is a bucket.
-
-    Attributes:
-        gcs: whose client reads and writes the lake.
-    """
+    """The build context of a lake in a bucket; ``gcs`` has the client."""
 
     gcs: dg.ResourceDependency[GCSResource]
 

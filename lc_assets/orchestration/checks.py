@@ -1,10 +1,9 @@
-"""Asset checks: each claim of a stage, tested again on what stands published, and every file
-against its digest.
+"""Asset checks: every check of a stage, run again on the published version, and every file compared
+with its digest.
 
-A stage's audit has tested the same claims before publishing; here a person sees them in the UI,
-with the numbers, and can ask for them at any time. All of them but warnings block what is
-downstream in the same run. What serves text is held against the lists of withdrawals as they are
-now, too (`lc_assets.stages.releases.serving`).
+The same checks ran before publishing; these can be run at any time, and the UI shows their values.
+All but warnings block what is downstream in the same run. Stages that serve text are also compared
+with the present lists of withdrawals (`lc_assets.stages.releases.serving`).
 """
 
 import inspect
@@ -19,7 +18,6 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
-    Check,
     CheckResult,
     Stage,
 )
@@ -36,12 +34,9 @@ WHOLE = "every_file_is_as_published"
 def checks_of(
     stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None
 ) -> dg.AssetChecksDefinition:
-    """Make the checks of one asset: one per claim of its stage, and one that reads every digest
-    again.
-    """
-    described = {claim.__name__: _sentence(claim) for claim in stage.checks} | {
-        WHOLE: "Every file has the size and digest of the receipt."
-    }
+    """Make the checks of one asset."""
+    described = {check.__name__: inspect.getdoc(check) or "" for check in stage.checks}
+    described[WHOLE] = "Every file has the size and digest of the receipt."
     if stage.name in ROSTERS_OF:
         described[WITHDRAWN] = inspect.getdoc(nothing_withdrawn_is_served) or ""
     with warnings.catch_warnings():
@@ -63,14 +58,19 @@ def checks_of(
         ) -> Iterator[dg.AssetCheckResult]:
             chosen = {key.name for key in context.selected_asset_check_keys}
             with build_context.open(context.log) as opened:
-                # A run of a partition may hold an asset that has none.
-                key = (
-                    context.partition_key
-                    if partitions is not None and context.has_partition_key
-                    else GLOBAL
-                )
-                findings = findings_of(opened.lake, stage, key, chosen, recipe=opened.recipe)
-            yield from (_result(finding, asset) for finding in findings)
+                # A run of a partition may contain an asset without partitions.
+                has_key = partitions is not None and context.has_partition_key
+                key = context.partition_key if has_key else GLOBAL
+                for found in findings_of(opened.lake, stage, key, chosen, recipe=opened.recipe):
+                    is_error = found.severity == "error"
+                    yield dg.AssetCheckResult(
+                        asset_key=asset,
+                        check_name=found.check,
+                        passed=found.passed,
+                        severity=getattr(dg.AssetCheckSeverity, "ERROR" if is_error else "WARN"),
+                        description=found.message,
+                        metadata=dict(found.values),
+                    )
 
     return check
 
@@ -78,61 +78,31 @@ def checks_of(
 def findings_of(
     lake: Lake, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
 ) -> list[CheckResult]:
-    """Test the chosen claims on what is published, and by ``recipe`` whether it may be served
-    still.
-    """
+    """Run the chosen checks on what is published, by ``recipe`` as far as withdrawals go."""
     published = lake.partition(stage.name, key).require()
-    wanted = [claim for claim in stage.checks if claim.__name__ in chosen]
-    evidence = check_input_of(lake, published, by_summary=stage.by_summary)
-    found = [run_check(claim, evidence) for claim in wanted]
-    served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
-    return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
-
-
-def _still_servable(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
-    try:
-        return nothing_withdrawn_is_served(lake, recipe, published)
-    except LcError as error:
-        return CheckResult(
-            check=WITHDRAWN,
-            passed=False,
-            message=f"cannot be tested: {type(error).__name__}: {error}",
-        )
+    check_input = check_input_of(lake, published, by_summary=stage.by_summary)
+    found = [run_check(check, check_input) for check in stage.checks if check.__name__ in chosen]
+    if WITHDRAWN in chosen:
+        try:
+            found.append(nothing_withdrawn_is_served(lake, recipe, published))
+        except LcError as error:
+            message = f"cannot be checked: {type(error).__name__}: {error}"
+            found.append(CheckResult(check=WITHDRAWN, passed=False, message=message))
+    return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
 
 
 def every_file_is_as_published(published: Published) -> CheckResult:
     """Read every file again and compare its digest with the receipt."""
-    damage = published.damage()
-    n_files = len(published.receipt.files)
-    mend = (
-        f"; to make the version again, remove the folder {published.home} and materialize this "
-        "partition"
-    )
-    words = (
-        "; ".join(damage[:5]) + mend
-        if damage
-        else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
-    )
+    damage, n_files = published.damage(), len(published.receipt.files)
+    message = f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
+    if damage:
+        message = (
+            f"{'; '.join(damage[:5])}; to build the version again, remove the folder "
+            f"{published.home} and materialize this partition"
+        )
     return CheckResult(
         check=WHOLE,
         passed=not damage,
-        message=words,
+        message=message,
         values={"files": n_files, "bytes": published.receipt.n_bytes},
-    )
-
-
-def _sentence(claim: Check) -> str:
-    return inspect.getdoc(claim) or ""
-
-
-def _result(finding: CheckResult, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=finding.check,
-        passed=finding.passed,
-        severity=dg.AssetCheckSeverity.ERROR
-        if finding.severity == "error"
-        else dg.AssetCheckSeverity.WARN,
-        description=finding.message,
-        metadata=dict(finding.values),
     )

@@ -1,6 +1,4 @@
-"""What an asset tells the Dagster UI about what it built: counts, place, summary, columns, a
-plot.
-"""
+"""An asset's metadata in the Dagster UI: summary, plots, tables, columns, counts, location."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +10,6 @@ import pyarrow as pa
 
 from lc_assets.build.showing import (
     Markdown,
-    Origins,
     Passages,
     Plot,
     Shown,
@@ -21,28 +18,22 @@ from lc_assets.build.showing import (
     bars,
     inline,
 )
-from lc_assets.build.stage import (
-    Built,
-    CheckResult,
-    Stage,
-)
-from lc_assets.counts import Counts
-from lc_assets.lake.receipts import Receipt
-from lc_assets.stages.meanings import meaning
+from lc_assets.build.stage import Built, Stage
 from lc_assets.stages.reports import markdown
+from lc_assets.stages.shown.columns import ORIGINS, meaning
 
 STATE = "upstream_state"
 """Metadata of a stage that reads from outside the lake: the state that was found there."""
 
 MOST_REASONS = 8
 BAR = 10
-"""Length of the longest bar of the summary, in characters."""
+"""Length of the summary's longest bar, in characters."""
 
 SHOWN_INPUTS = 4
 """Of up to 252; the receipt has all."""
 
 AT_ONCE = 1_000
-"""Dagster's UI shows Markdown of fewer characters at once, and the rest behind a click, in a window
+"""Dagster's UI shows Markdown of fewer characters inline, and the rest behind a click, in a window
 of its own.
 """
 
@@ -55,10 +46,9 @@ summary out of the page.
 def result_of(
     stage: Stage, built: Built, shown: Shown, *, state: str | None = None
 ) -> dg.MaterializeResult:
-    """Make the materialization's result: its data version is the receipt's digest.
+    """Make the materialization's result; its data version is the receipt's digest.
 
-    The UI keeps the order: what is read first comes first, numbers that plot over time after it,
-    what it took last.
+    The UI keeps the order: what is read first, then numbers that plot over time, then the costs.
 
     Args:
         stage: what was built.
@@ -66,57 +56,61 @@ def result_of(
         shown: its plots, tables and numbers.
         state: of what it read from outside the lake.
     """
-    receipt = built.published.receipt
-    metadata: dict[str, Any] = {
-        "summary": dg.MetadataValue.md(summary(built, stage.counted)),
-        **_outcomes(receipt.counts, stage.counted),
-        **{name: metadata_value(value) for name, value in shown.values.items()},
-        **({} if state is None else {STATE: state}),
-        "place": dg.MetadataValue.path(built.published.home.absolute()),
-        "dagster/uri": built.published.home.absolute().as_uri(),
-        "dagster/row_count": receipt.counts.kept if shown.rows is None else shown.rows,
+    receipt, counts, home = built.published.receipt, built.counts, built.published.home.absolute()
+    metadata: dict[str, Any] = {"summary": dg.MetadataValue.md(summary(built, stage.counted))}
+    if counts.dropped:
+        reasons = dict(sorted(counts.dropped.items(), key=lambda item: -item[1]))
+        metadata["kept_and_dropped"] = metadata_value(
+            bars(
+                "Kept, and dropped by the first reason",
+                {"kept": counts.kept} | reasons,
+                unit=stage.counted,
+            )
+        )
+    metadata |= {name: metadata_value(value) for name, value in shown.values.items()}
+    if state is not None:
+        metadata[STATE] = state
+    metadata |= {
+        "place": dg.MetadataValue.path(home),
+        "dagster/uri": home.as_uri(),
+        "dagster/row_count": counts.kept if shown.rows is None else shown.rows,
         "bytes": receipt.n_bytes,
-        **{named(name): count for name, count in receipt.counts.extra.items()},
+        **{named(name): count for name, count in counts.extra.items()},
         "built": "found finished, nothing was computed" if built.reused else "computed",
     }
     if not built.reused:
-        metadata |= {"audit": dg.MetadataValue.md(audited(built.findings))}
+        checks = [
+            f"- {'✓' if found.passed else '✗'} {found.check.replace('_', ' ')}: {found.message}"
+            for found in built.findings
+        ]
+        metadata["audit"] = dg.MetadataValue.md("\n".join(checks))
         metadata |= {
             name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()
         }
     if shown.columns is not None:
-        metadata["dagster/column_schema"] = table_schema(shown.columns, shown.origins or {})
-    if shown.origins is not None:
-        metadata["dagster/column_lineage"] = column_lineage(shown.origins)
+        metadata |= columns_of(shown.columns, ORIGINS.get(stage.name, {}))
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
 
 
 def metadata_value(value: Value) -> Any:
     """A stage's value as Dagster's metadata."""
-    if isinstance(value, Plot):
-        return dg.MetadataValue.md(f"![{value.title}]({inline(value.png())})")
-    if isinstance(value, Table):
-        return table(value.lines)
-    if isinstance(value, Passages):
-        return passages(value.lines)
-    if isinstance(value, Markdown):
-        return dg.MetadataValue.md(value.text)
-    if isinstance(value, Path):
-        return dg.MetadataValue.path(value.absolute())
-    return dg.MetadataValue.float(value) if isinstance(value, float) else value
-
-
-def column_lineage(origins: Origins) -> dg.TableColumnLineage:
-    """Origins of columns as Dagster shows them."""
-    return dg.TableColumnLineage(
-        {
-            column: [
-                dg.TableColumnDep(asset_key=dg.AssetKey(stage), column_name=name)
-                for stage, name in found
-            ]
-            for column, found in origins.items()
-        }
-    )
+    found: Any
+    match value:
+        case Plot():
+            found = dg.MetadataValue.md(f"![{value.title}]({inline(value.png())})")
+        case Table():
+            found = table(value.lines)
+        case Passages():
+            found = _clicked(markdown.passages(value.lines), value.lines)
+        case Markdown():
+            found = dg.MetadataValue.md(value.text)
+        case Path():
+            found = dg.MetadataValue.path(value.absolute())
+        case float():
+            found = dg.MetadataValue.float(value)
+        case _:
+            return value
+    return found
 
 
 def named(count: str) -> str:
@@ -129,92 +123,62 @@ def named(count: str) -> str:
 
 
 def summary(built: Built, counted: str) -> str:
-    """A sentence and a table that balance: seen, kept, dropped by reason, with a bar for the eye.
+    """A sentence and a table that balance: seen, kept, dropped by reason, with bars.
 
-    Kept below `AT_ONCE` characters.
+    Shorter than `AT_ONCE` characters.
     """
-    counts = built.counts
-    lines = [
-        (
-            f"**{counts.seen:,} {counted} in: {counts.kept:,} kept, {counts.seen - counts.kept:,} "
-            "dropped.**"
-        ),
-        "",
-    ]
-    return "\n".join([*lines, *_reasons(counts), "", _made_of(built.published.receipt)])
-
-
-def _outcomes(counts: Counts, counted: str) -> dict[str, dg.MetadataValue]:
-    """A bar for what was kept and one per reason, where anything was dropped."""
-    if not counts.dropped:
-        return {}
-    reasons = dict(sorted(counts.dropped.items(), key=lambda item: -item[1]))
-    return {
-        "kept_and_dropped": metadata_value(
-            bars(
-                "Kept, and dropped by the first reason",
-                {"kept": counts.kept} | reasons,
-                unit=counted,
-            )
-        )
-    }
-
-
-def audited(findings: Sequence[CheckResult]) -> str:
-    """What the audit before publishing found, a line per claim."""
-    return "\n".join(
-        f"- {'✓' if finding.passed else '✗'} {finding.check.replace('_', ' ')}: {finding.message}"
-        for finding in findings
-    )
-
-
-def _reasons(counts: Counts) -> list[str]:
-    if not counts.dropped:
-        return []
-    first = sorted(counts.dropped.items(), key=lambda item: -item[1])
-    shown, rest = first[:MOST_REASONS], sum(count for _, count in first[MOST_REASONS:])
-    most = first[0][1]
-    lines = [
-        f"| {name} | {count:,} | {counts.failed_rules.get(name, count):,} | "
-        f"{'█' * -(-BAR * count // most)} |"
-        for name, count in shown
-    ]
-    others = [f"| {len(first) - MOST_REASONS} others | {rest:,} | | |"] if rest else []
-    return ["| dropped for | first | any | |", "|---|---:|---:|---|", *lines, *others]
-
-
-def _made_of(receipt: Receipt) -> str:
-    made = receipt.fingerprint
-    named = [f"`{name}` {digest[:12]}" for name, digest in made.inputs.items()]
-    inputs = ", ".join(named[:SHOWN_INPUTS]) + (
-        f" and {len(named) - SHOWN_INPUTS:,} more" if len(named) > SHOWN_INPUTS else ""
-    )
-    return (
-        f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version "
-        f"{made.code_version}, from {inputs or 'nothing'}."
-    )
-
-
-def table_schema(columns: pa.Schema, origins: Origins) -> dg.TableSchema:
-    """Columns for the UI's table view: what each holds and where it comes from, for the open-source
-    UI does not draw their lineage.
-    """
-
-    def described(name: str) -> str:
-        sources = ", ".join(f"{asset}.{column}" for asset, column in origins.get(name, ()))
-        return f"{meaning(name)} ← {sources}" if sources else meaning(name)
-
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(name=field.name, type=str(field.type), description=described(field.name))
-            for field in columns
+    counts, made = built.counts, built.published.receipt.fingerprint
+    n_dropped = counts.seen - counts.kept
+    lines = [f"**{counts.seen:,} {counted} in: {counts.kept:,} kept, {n_dropped:,} dropped.**", ""]
+    if counts.dropped:
+        first = sorted(counts.dropped.items(), key=lambda item: -item[1])
+        lines += ["| dropped for | first | any | |", "|---|---:|---:|---|"]
+        lines += [
+            f"| {name} | {count:,} | {counts.failed_rules.get(name, count):,} | "
+            f"{'█' * -(-BAR * count // first[0][1])} |"
+            for name, count in first[:MOST_REASONS]
         ]
+        if rest := sum(count for _, count in first[MOST_REASONS:]):
+            lines.append(f"| {len(first) - MOST_REASONS} others | {rest:,} | | |")
+    names = [f"`{name}` {digest[:12]}" for name, digest in made.inputs.items()]
+    more = f" and {len(names) - SHOWN_INPUTS:,} more" if len(names) > SHOWN_INPUTS else ""
+    made_from = (
+        f"Version `{made.version}`, data `{built.published.digest[:12]}`, code version "
+        f"{made.code_version}, from {', '.join(names[:SHOWN_INPUTS]) or 'nothing'}{more}."
     )
+    return "\n".join([*lines, "", made_from])
+
+
+def columns_of(columns: pa.Schema, origins: Mapping[str, str]) -> dict[str, Any]:
+    """Descriptions and lineage of a table's columns. Descriptions name the origins too, because the
+    open-source UI does not draw column lineage.
+    """
+    found: dict[str, Any] = {}
+    described = [
+        dg.TableColumn(
+            name=field.name,
+            type=str(field.type),
+            description=meaning(field.name)
+            + (f" ← {', '.join(origins[field.name].split())}" if field.name in origins else ""),
+        )
+        for field in columns
+    ]
+    found["dagster/column_schema"] = dg.TableSchema(columns=described)
+    if origins:
+        lineage = {
+            name: [
+                dg.TableColumnDep(asset_key=dg.AssetKey(stage), column_name=column)
+                for stage, _, column in (origin.partition(".") for origin in names.split())
+            ]
+            for name, names in origins.items()
+        }
+        found["dagster/column_lineage"] = dg.TableColumnLineage(lineage)
+    return found
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
     """A small table of plain values: beside the names where it is narrow, otherwise behind a click,
-    as Markdown; long text is cut.
+    as Markdown; long text is shortened.
     """
     columns = {
         name: [name, *(markdown.shown(line.get(name)) for line in lines)]
@@ -222,20 +186,18 @@ def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
         for name in line
     }
     wide = sum(3 + max(map(len, cells)) for cells in columns.values())
-    if lines and wide <= NARROW and len(lines) <= MOST_REASONS:
-        return dg.MetadataValue.table(
-            [
-                dg.TableRecord({name: _plain(value) for name, value in line.items()})
-                for line in lines
-            ]
-        )
-    return dg.MetadataValue.md(markdown.table(lines).ljust(AT_ONCE if lines else 0))
+    if not lines or wide > NARROW or len(lines) > MOST_REASONS:
+        return _clicked(markdown.table(lines), lines)
+    records = [
+        {
+            name: value if isinstance(value, int) else markdown.shown(value)
+            for name, value in line.items()
+        }
+        for line in lines
+    ]
+    return dg.MetadataValue.table([dg.TableRecord(record) for record in records])
 
 
-def passages(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
-    """How texts begin and end, behind a click."""
-    return dg.MetadataValue.md(markdown.passages(lines).ljust(AT_ONCE if lines else 0))
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, int) else markdown.shown(value)
+def _clicked(text: str, lines: Sequence[object]) -> dg.MetadataValue:
+    """Markdown behind a click, unless there are no lines."""
+    return dg.MetadataValue.md(text.ljust(AT_ONCE if lines else 0))

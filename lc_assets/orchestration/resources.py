@@ -1,10 +1,4 @@
-"""Resources: where the lake lies, where to read from, by which recipe, with how many workers. No
-computation.
-
-Here too: what Dagster is told when a stage fails. What may pass by itself is tried again after a
-pause, four times as long each time; what cannot is not, because it would fail again after the same
-hours.
-"""
+"""The build context as a Dagster resource, and which errors of a stage Dagster retries."""
 
 import contextlib
 import logging
@@ -25,13 +19,14 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 
 SHARD_LOG = "shards.jsonl"
-"""Beside what a run printed, in Dagster's storage: what became of each shard."""
+"""Beside a run's output in Dagster's storage: a line per shard."""
+REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often an error is met with another attempt, and how many seconds before the first; later
-    ones wait four times as long.
+    """How often a step is retried after an error, and the seconds before the first retry; each
+    later pause is four times as long.
     """
 
     retries: int
@@ -47,17 +42,13 @@ class Patience:
 
 
 PATIENCE: Mapping[type[LcError], Patience] = {
-    Unreachable: Patience(
-        3, 60
-    ),  # upstream was asked again for a minute before this; now for another twenty
-    Busy: Patience(4, 30),  # somebody else builds the partition: then it will be found finished
-    WorkerDied: Patience(
-        1, 60
-    ),  # out of memory, perhaps beside something that has ended; twice is no accident
-    StorageFull: Patience(2, 300),  # somebody may be making room
+    Unreachable: Patience(3, 60),  # after a minute of retries of the requests themselves
+    Busy: Patience(4, 30),  # another process builds the partition, which is then found finished
+    WorkerDied: Patience(1, 60),  # out of memory, perhaps because of another process
+    StorageFull: Patience(2, 300),  # somebody may be deleting files
 }
-"""What may pass by itself. Everything else (a wrong setting, a corrupt file, a failed audit, a
-mismatch) is not tried again.
+"""Errors that may pass by themselves. All others (a wrong setting, a corrupt file, a failed check,
+a mismatch) fail at once: they would fail again after the same hours.
 """
 
 
@@ -65,19 +56,19 @@ class BuildContextResource(dg.ConfigurableResource):
     """Where and how the stages work.
 
     Attributes:
-        lake: folder, or ``gs://bucket/folder``, under which everything is published.
-        upstream: RedPajama-V2, or something of its shape: a folder, ``https://…`` or ``gs://…``.
-        crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder,
-            ``https://…`` or ``gs://…``.
+        lake: folder, or ``gs://bucket/folder``, in which everything is published.
+        upstream: RedPajama-V2, or its layout: a folder, ``https://…`` or ``gs://…``.
+        crawl: the crawl's own archives (WARC, WAT, indexes), for LongPack: a folder, ``https://…``
+            or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
-        executor: who works instead, see `lc_assets.execution.on_ray`; empty is this machine.
-        task_seconds: how long one shard may take; 0 is for ever.
+        executor: a cluster instead, see `lc_assets.execution.on_ray`; empty for this machine.
+        task_seconds: time limit of one shard; 0 for none.
     """
 
-    lake: str
-    upstream: str
+    lake: str = "lake"
+    upstream: str = REDPAJAMA_V2
     crawl: str = ""
     recipe: str = ""
     withdrawn: str = ""
@@ -87,27 +78,33 @@ class BuildContextResource(dg.ConfigurableResource):
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[BuildContext]:
-        """Open the build context of one asset. An error of this package fails the step with its
-        message, or requests a retry.
+        """Open the build context of one asset; progress goes to ``log``. An error of this package
+        fails the step with its message, or requests a retry.
         """
-        where = shard_log()
+        step = _step()
+        where = None
+        if step is not None:
+            where = Path(step.instance.storage_directory()) / step.run_id / SHARD_LOG
         before = _size_of(where)
         try:
             record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
             with log_shards_to(where):
                 yield self.build_context(log)
         except LcError as error:
-            _tell_dagster(error)
+            failure = dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False)
+            if (patience := PATIENCE.get(type(error))) is None:
+                raise failure from error
+            raise dg.RetryRequested(
+                max_retries=patience.retries,
+                seconds_to_wait=patience.pause(step.retry_number if step is not None else 0),
+            ) from failure
         if _size_of(where) > before:
-            log.info(f"what became of each shard: {where}")
+            log.info(f"a line per shard: {where}")
 
     def build_context(self, log: logging.Logger) -> BuildContext:
         """The build context; progress goes to ``log``."""
-        lake, upstream, crawl = (
-            self.lake_folder(),
-            Upstream(self.upstream),
-            Upstream(self.crawl) if self.crawl else None,
-        )
+        lake, upstream = self.lake_folder(), Upstream(self.upstream)
+        crawl = Upstream(self.crawl) if self.crawl else None
         return BuildContext(
             lake=lake,
             upstream=upstream,
@@ -131,37 +128,12 @@ class BuildContextResource(dg.ConfigurableResource):
         return open_lake(self.lake)
 
 
-def shard_log() -> Path | None:
-    """Where the fates of a run's shards are noted; nowhere outside a run."""
-    context = _context()
-    return (
-        Path(context.instance.storage_directory()) / context.run_id / SHARD_LOG
-        if context is not None
-        else None
-    )
-
-
 def _size_of(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.is_file() else 0
 
 
-def _tell_dagster(error: LcError) -> None:
-    """Fail the step, now or after some more attempts.
-
-    Raises:
-        dg.RetryRequested: for what may pass by itself.
-        dg.Failure: for the rest.
-    """
-    failure = dg.Failure(description=f"{type(error).__name__}: {error}", allow_retries=False)
-    patience = PATIENCE.get(type(error))
-    if patience is None:
-        raise failure from error
-    context = _context()
-    pause = patience.pause(context.retry_number if context is not None else 0)
-    raise dg.RetryRequested(max_retries=patience.retries, seconds_to_wait=pause) from failure
-
-
-def _context() -> dg.OpExecutionContext | None:
+def _step() -> dg.OpExecutionContext | None:
+    """Dagster's context of the step that runs now; None outside a run."""
     with contextlib.suppress(dg.DagsterInvariantViolationError):
         return dg.OpExecutionContext.get()
     return None

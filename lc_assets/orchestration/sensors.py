@@ -1,93 +1,289 @@
-"""The code location's sensors: one for what is upstream, one for everything behind it."""
+"""Sensors: one for what is upstream, one for the crawl's archives, one for everything else.
 
+The first two compare states (`lc_assets.stages.watching`), which cost no request per shard. A
+materialization of `raw_snapshot` records in which state it found the upstream, one of `html_index`
+in which it found the crawl; a snapshot in another state is requested until a materialization has
+that state. So nothing is lost when the daemon is off, a run fails or the history is gone; a request
+without result is repeated after ten minutes, then twenty, and so on up to a day.
+
+New names do not become partitions by themselves: a list under version control says which snapshots
+there are (`lc_assets.sources.opening`). Each tick names those that are listed upstream and missing
+in it. What follows from a new state is up to the condition (`lc_assets.orchestration.automation`).
+"""
+
+import time
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import msgspec
 
+from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
-from lc_assets.orchestration.planner import Asker
-from lc_assets.orchestration.upstream_sensors import looking_sensor
+from lc_assets.orchestration.metadata import STATE
 from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
 from lc_assets.stages.watching import Survey, survey, survey_crawl
 
-EVERY_SECONDS = 30
+if TYPE_CHECKING:
+    from lc_assets.orchestration.automation import DagsterPlanner
+
+AGAIN_AFTER_SECONDS = 600.0
+AGAIN_AT_LATEST_SECONDS = 86_400.0
+BUILD_EVERY_SECONDS = 30
+
+RUNNING = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+)
 
 
-def sensors_of(
-    asker: Asker,
-    asset_of: Mapping[str, dg.AssetKey],
+class Asked(msgspec.Struct, frozen=True):
+    """A request: in which state, how often, and when last."""
+
+    state: str
+    times: int
+    at: float
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time to repeat it, if it had no result."""
+        return now - self.at >= min(
+            AGAIN_AFTER_SECONDS * 2.0 ** (self.times - 1), AGAIN_AT_LATEST_SECONDS
+        )
+
+
+class Cursor(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sensor remembers.
+
+    Attributes:
+        seen: the state of each snapshot that was materialized last.
+        asked: requests without result so far.
+        next: the snapshot to begin with.
+    """
+
+    seen: dict[str, str] = {}
+    asked: dict[str, Asked] = {}
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The result of a tick: what to request, and what to remember."""
+
+    looks: tuple[tuple[str, Asked], ...]
+    cursor: Cursor
+
+
+def decide(
+    found: Survey,
+    cursor: Cursor,
     *,
-    upstream: str,
-    crawl: str,
-    own: str | None,
-    look_every: int,
-    running: bool,
-) -> Sequence[dg.SensorDefinition]:
-    """Make the sensors.
+    looked: Callable[[str], str | None],
+    is_running: Callable[[str], bool],
+    now: float,
+) -> Decision:
+    """Decide which snapshots to request.
 
     Args:
-        asker: asks the planner.
-        asset_of: asset by stage.
-        upstream: the upstream's root.
-        crawl: the root of the crawl's own archives; empty where there are none, and no sensor then
-            watches them.
-        own: path of the file of a user's own snapshots.
-        look_every: seconds between two looks upstream, at least.
-        running: whether they run from the start.
+        found: what the tick saw.
+        cursor: what is remembered.
+        looked: the state of a snapshot's last materialization in the history.
+        is_running: whether it is being materialized.
+        now: seconds.
     """
-    status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+    seen, asked = dict(cursor.seen), dict(cursor.asked)
+    looks = []
+    for snapshot, state in found.states.items():
+        if seen.get(snapshot) != state and looked(snapshot) == state:
+            seen[snapshot] = state
+        if seen.get(snapshot) == state:
+            asked.pop(snapshot, None)
+            continue
+        before = asked.get(snapshot)
+        times = before.times if before is not None and before.state == state else 0
+        if is_running(snapshot) or (times and before is not None and not before.is_due(now)):
+            continue
+        asked[snapshot] = Asked(state, times + 1, now)
+        looks.append((snapshot, asked[snapshot]))
+    return Decision(tuple(looks), Cursor(seen=seen, asked=asked, next=found.next))
 
-    def see_upstream(first: str | None) -> Survey:
-        begun, recipe = asker.lake().keys(raw.STAGE.name), asker.recipe()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Something outside the lake that an asset is made from.
+
+    Attributes:
+        name: of the sensor.
+        asset: its materializations have the metadata `STATE`.
+        see: what a tick sees, beginning with a snapshot.
+        own: path of the file of a user's own snapshots.
+    """
+
+    name: str
+    asset: dg.AssetKey
+    see: Callable[[str | None], Survey]
+    own: str | None
+
+    def tick(self, context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        """Compare the states with the history, and request what differs."""
+        cursor = msgspec.json.decode(context.cursor, type=Cursor) if context.cursor else Cursor()
+        try:
+            found = self.see(cursor.next)
+        except Unreachable as error:
+            return dg.SensorResult(skip_reason=f"{self.name} does not answer: {error}")
+
+        def looked(snapshot: str) -> str | None:
+            filters = dg.AssetRecordsFilter(asset_key=self.asset, asset_partitions=[snapshot])
+            records = context.instance.fetch_materializations(filters, limit=1).records
+            made = records[0].asset_materialization if records else None
+            state = made.metadata.get(STATE) if made else None
+            return None if state is None else str(state.value)
+
+        def is_running(snapshot: str) -> bool:
+            filters = dg.RunsFilter(statuses=list(RUNNING), tags={"dagster/partition": snapshot})
+            selected = [run.asset_selection for run in context.instance.get_runs(filters)]
+            return any(assets is None or self.asset in assets for assets in selected)
+
+        decision = decide(found, cursor, looked=looked, is_running=is_running, now=time.time())
+        message = self._message(found, decision)
+        context.log.info(message)
+        requests = list(self._requests(decision))
+        return dg.SensorResult(
+            run_requests=requests or None,
+            skip_reason=None if requests else message,
+            cursor=msgspec.json.encode(decision.cursor).decode(),
+        )
+
+    def _requests(self, decision: Decision) -> Iterator[dg.RunRequest]:
+        for snapshot, asked in decision.looks:
+            yield dg.RunRequest(
+                run_key=f"{snapshot}/{asked.state}/{asked.times}",
+                partition_key=snapshot,
+                asset_selection=[self.asset],
+                tags={"dagster/priority": "-1", "lc/upstream_state": asked.state},
+            )
+
+    def _message(self, found: Survey, decision: Decision) -> str:
+        """What a tick saw and requested, and which snapshots no list has."""
+        parts = [
+            (
+                f"{len(found.states):,} snapshots seen, {len(decision.looks):,} to look at, "
+                f"{len(decision.cursor.asked):,} requested and not done"
+            )
+        ]
+        if found.next is not None:
+            parts.append(f"the next tick goes on with {found.next}")
+        if found.unknown:
+            where = (
+                f"add them to {self.own}"
+                if self.own
+                else "write them into a text file, a name per line, and set LC_SNAPSHOTS to it"
+            )
+            parts.append(
+                f"listed upstream, but no partitions: {', '.join(found.unknown)}: {where}, then "
+                "reload the code location"
+            )
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What the sensors look at.
+
+    Attributes:
+        planner: knows lake, recipe and partitions.
+        upstream: root of the upstream.
+        crawl: root of the crawl's own archives; empty for none.
+    """
+
+    planner: "DagsterPlanner"
+    upstream: str
+    crawl: str
+
+    def see_upstream(self, first: str | None) -> Survey:
+        """The states of the sources' snapshots."""
+        recipe, upstream = self.planner.recipe(), Upstream(self.upstream)
+        if has_redpajama(recipe.sources):
+            upstream = upstream_of(recipe.sources, "", upstream)
         return survey(
-            upstream_of(recipe.sources, "", Upstream(upstream))
-            if has_redpajama(recipe.sources)
-            else Upstream(upstream),
+            upstream,
             recipe.raw_snapshot,
             sources=recipe.sources,
-            known=asker.snapshots,
-            begun=begun,
+            known=self.planner.snapshots,
+            begun=self.planner.lake().keys(raw.STAGE.name),
             first=first,
         )
 
-    def see_crawl(first: str | None) -> Survey:
-        indexed = (
-            asker.lake().keys(html_index.STAGE.name)
-            if html_index.STAGE.wanted(asker.recipe())
-            else ()
-        )
-        return survey_crawl(Upstream(crawl), set(indexed) & set(asker.snapshots), first=first)
+    def see_crawl(self, first: str | None) -> Survey:
+        """The states of the archives that were indexed before."""
+        planner, stage = self.planner, html_index.STAGE
+        indexed = planner.lake().keys(stage.name) if stage.wanted(planner.recipe()) else ()
+        known = set(indexed) & set(planner.snapshots)
+        return survey_crawl(Upstream(self.crawl), known, first=first)
 
-    look = partial(looking_sensor, own=own, every=look_every, status=status)
-    what = "Asks for the manifest of each snapshot that is new or changed upstream."
-    looking = [look("upstream", asset_of[raw.STAGE.name], see=see_upstream, description=what)]
-    if crawl:
-        what = (
-            "Asks for the index of pages of each snapshot whose archives have changed since it "
-            "was made."
-        )
-        looking.append(
-            look("crawl", asset_of[html_index.STAGE.name], see=see_crawl, description=what)
-        )
+
+def sensors_of(
+    watched: Watched,
+    asset_of: Mapping[str, dg.AssetKey],
+    *,
+    own: str | None,
+    look_every: int,
+    running: bool,
+) -> list[dg.SensorDefinition]:
+    """Make the sensors; one watches the crawl only where there is one.
+
+    Args:
+        watched: what they look at.
+        asset_of: asset by stage.
+        own: path of the file of a user's own snapshots.
+        look_every: seconds between two ticks of those that look outside the lake, at least.
+        running: whether they run from the start.
+    """
+    status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+    upstream, index = asset_of[raw.STAGE.name], asset_of[html_index.STAGE.name]
+    watches = {
+        "Requests the manifest of each snapshot that is new or changed upstream.": Watch(
+            name="upstream", asset=upstream, see=watched.see_upstream, own=own
+        ),
+        "Requests the index of pages of each snapshot whose archives have changed.": Watch(
+            name="crawl", asset=index, see=watched.see_crawl, own=own
+        ),
+    }
+
+    def sensor(watch: Watch, description: str) -> Any:
+        return dg.sensor(
+            name=watch.name,
+            target=[watch.asset],
+            minimum_interval_seconds=look_every,
+            default_status=status,
+            description=description,
+        )(watch.tick)
+
+    looking = [
+        sensor(watch, description)
+        for description, watch in watches.items()
+        if watch.name != "crawl" or watched.crawl
+    ]
     with warnings.catch_warnings():
-        # `use_user_code_server` is beta in Dagster 1.13. Our condition is a class of this package:
-        # the daemon does not know it.
+        # `use_user_code_server` is beta in Dagster 1.13. Our condition is a class of this package,
+        # which the daemon does not know.
         warnings.simplefilter("ignore", dg.BetaWarning)
         building = dg.AutomationConditionSensorDefinition(
             name="out_of_date",
             target=dg.AssetSelection.assets(*asset_of.values()),
             default_status=status,
-            minimum_interval_seconds=EVERY_SECONDS,
+            minimum_interval_seconds=BUILD_EVERY_SECONDS,
             run_tags={"dagster/priority": "-1"},
             use_user_code_server=True,
-            # One run per partition with all that goes in a row; a backfill has its own daemon to
-            # wait for, and tears the rows apart.
+            # One run per partition with all that goes in a row; a backfill waits for its own
+            # daemon, and splits the rows.
             emit_backfills=False,
-            description="Builds whatever the planner calls out of date, in order; `lc plan` says "
-            "what that is.",
+            description="Builds what the planner reports as out of date, in order; see `lc plan`.",
         )
-    return *looking, building
+    return [*looking, building]

@@ -1,7 +1,6 @@
-"""The sample: small crawl snapshots of real text in RedPajama-V2's own layout, to try the whole
-chain on.
+"""A small upstream in RedPajama-V2's layout, made of real text, to try the whole chain on.
 
-Pages come from a folder (`folder_texts`) or from the documentation that every installation carries
-(`prose`); `plan` deals them out, `records` makes them look crawled, `writing` writes them.
-docs/sample.md says what is real.
+Pages come from a folder (`pages`) or from the documentation of the installed packages (`prose`);
+`writing` assigns them to shards and writes them; `web` writes the crawl that they would be of.
+docs/sample.md describes what is real and what is drawn.
 """

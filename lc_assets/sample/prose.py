@@ -13,16 +13,14 @@ import re
 import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
 from platform import python_version
 from typing import Final
 from urllib.parse import quote
 
-from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
-from lc_assets.sample.page import MIN_CHARS, Page
+from lc_assets.sample.pages import MIN_CHARS, Page, Texts
 
 STANDARD_LIBRARY: Final = "python"
 OWN_NAME: Final = "lc-assets"
@@ -55,7 +53,6 @@ PAGE_CHARS: Final = 310_000
 """A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
 characters a token in English documentation (measured over 37 packages).
 """
-MAX_TEXT_BYTES: Final = 25_000_000
 MAX_FILE_BYTES: Final = 2_000_000
 """A larger module is a table of data."""
 
@@ -86,59 +83,28 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledProse:
-    """Pages with what determines them; a `lc_assets.sample.page.Texts`.
-
-    Attributes:
-        pages: long pages by subject, then short ones by package.
-        sources: version of each package that was read.
-        skipped: what was not used, by reason.
-    """
-
-    pages: tuple[Page, ...]
-    sources: dict[str, str]
-    skipped: dict[str, list[str]]
-
-    def __iter__(self) -> Iterator[Page]:
-        return iter(self.pages)
-
-
 def installed_prose(
     *,
     executor: Executor,
     subjects: Mapping[str, str] = SUBJECTS,
     repeating: Sequence[str] = REPEATING,
-    max_text_bytes: int = MAX_TEXT_BYTES,
-) -> InstalledProse:
-    """Read the documentation of what is installed.
+) -> Texts:
+    """Read the documentation of what is installed: long pages by subject, then short ones by
+    package.
 
     Args:
         executor: runs a task per subject.
-        subjects: packages by subject, separated by blanks; those not installed are passed over.
+        subjects: packages by subject, separated by spaces; those not installed are skipped.
         repeating: packages that are on a page of their own, with their repeats.
-        max_text_bytes: UTF-8 bytes of all pages together; a page that does not fit is left out.
-
-    Raises:
-        BadInput: when nothing was found to read.
     """
     tasks = [(tuple(names.split()), False) for names in subjects.values()]
     tasks += [((name,), True) for name in repeating]
     found = dict(executor.run(_long_pages, tasks, what="read packages"))
-    pages, skipped, n_bytes = list[Page](), dict[str, list[str]](), 0
-    for page in [page for task in tasks for page in found[task]] + list(_short_pages()):
-        if page.n_chars < MIN_CHARS:
-            continue
-        if n_bytes + len(page.record) > max_text_bytes:
-            skipped.setdefault(f"beyond {max_text_bytes:,} bytes of text", []).append(page.url)
-            continue
-        n_bytes += len(page.record)
-        pages.append(page)
-    if not pages:
-        raise BadInput("no documentation is installed: name a folder of texts with --from")
-    sources = {found.metadata["Name"]: found.version for found in _installed()}
-    return InstalledProse(
-        pages=tuple(pages), sources=sources | {STANDARD_LIBRARY: python_version()}, skipped=skipped
+    pages = [page for task in tasks for page in found[task]] + list(_short_pages())
+    sources = {one.metadata["Name"]: one.version for one in _installed()}
+    return Texts(
+        [page for page in pages if len(page.content) >= MIN_CHARS],
+        sources | {STANDARD_LIBRARY: python_version()},
     )
 
 

@@ -1,23 +1,31 @@
-"""Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
+"""Writing a sample: small crawl snapshots of real text in RedPajama-V2's layout.
 
-Here: `write_sample`. Not here: where pages come from (`prose`, `folder_texts`), which copies are
-added where (`plan`), what a record says (`records`), the format (`formats.redpajama`), the crawl
-that the documents would be of (`crawl`).
+Besides the pages it contains exact copies and excerpts of some. A record's fields mean what CCNet's
+do, except for those that nobody measured: ``bucket`` is assigned; ``perplexity`` is drawn between
+the percentiles of cc_net's ``cutoff.csv`` that bound the bucket; ``language_score`` is drawn from
+0.90 to 0.99 and ``date_download`` from the ten days that begin with the snapshot's week;
+``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``. All draws are keyed by the document's address,
+so the same pages and settings give the same bytes on any number of workers.
 
-A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before
-everything else, so that an interrupted sample is known for what it is, and with ``finished`` set
-when all is there. The same pages and settings give the same bytes, on any number of workers.
+``sample.json`` is the sample's `SampleReport`. It is written before everything else, so that an
+interrupted sample is recognised, and again with ``finished`` set.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
+from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
-from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import (
@@ -30,23 +38,35 @@ from lc_assets.formats.redpajama.listings import (
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
-from lc_assets.sample.crawl import CrawlTask, crawl_of_shards
-from lc_assets.sample.page import Texts
-from lc_assets.sample.plan import Document, Kind, newest_first, plan_sample
-from lc_assets.sample.records import record_of
-from lc_assets.sample.spool import SPOOL, ShardTask, Spooled, pages_of, write_spool
+from lc_assets.sample.pages import Page, Texts, drawn_order, fraction
+from lc_assets.sample.web import write_crawl
 from lc_assets.text.signals.signals import signals_of
-from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
-REPORT = "sample.json"
-CRAWL = "crawl"
-"""The folder of the crawls, beside the snapshots: what ``LC_CRAWL`` is set to."""
+REPORT: Final = "sample.json"
+CRAWL: Final = "crawl"
+"""The folder of the crawls, beside the snapshots: the value of ``LC_CRAWL``."""
 
-DEFAULT_SEED = 7
-DEFAULT_SNAPSHOTS = ("2023-06", "2022-49")
+DEFAULT_SEED: Final = 7
+DEFAULT_SNAPSHOTS: Final = ("2023-06", "2022-49")
+SHARDS_PER_BUCKET: Final = 2
 
-PAGES_PER_PLANT = 10
-"""By default one exact copy and one excerpt are planted for every ten pages, rounded up."""
+PERPLEXITIES: Final = {"head": (160.0, 340.0), "middle": (340.0, 520.0)}
+"""Percentiles 1, 30 and 60 of English in cc_net's ``cutoff.csv``: head ends at the 30th, middle at
+the 60th. RedPajama-V2 has no signals for the tail.
+"""
+
+PAGES_PER_PLANT: Final = 10
+"""One exact copy and one excerpt are added for every ten pages, rounded up."""
+MIRROR: Final = "mirror.invalid"
+EXCERPTS: Final = "excerpt.invalid"
+LONG_CHARS: Final = 20_000
+"""Excerpts are taken from pages of at least so many characters."""
+EXCERPT_CHARS: Final = (400, 12_000)
+"""Bounds of the drawn length at which an excerpt ends."""
+
+_DATED: Final = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class SampleSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +75,22 @@ class SampleSettings(msgspec.Struct, frozen=True, kw_only=True):
     texts_sha256: str
     snapshots: list[str]
     seed: int
-    shards_per_bucket: int
-    n_duplicates: int
-    n_excerpts: int
+
+
+class ShardFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shard contains.
+
+    Attributes:
+        documents: how many.
+        n_bytes: of its three files.
+        listed_duplicates: documents of which an earlier one has the same digest.
+        short: documents with fewer words than the default recipe keeps.
+    """
+
+    documents: int
+    n_bytes: int
+    listed_duplicates: int
+    short: int
 
 
 class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,31 +98,64 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         settings: what determines its bytes.
-        finished: whether everything was written.
-        documents: number of documents by kind: pages as they were found, planted duplicates,
-            planted excerpts.
-        listed_duplicates: documents that the duplicates files name: the planted ones and those that
-            were in the texts.
-        shards: number of documents by tag.
+        documents: how many pages, duplicates and excerpts it has.
         sources: what the pages are made of: versions of packages, digests of files.
         skipped: what was not used, by reason.
-        crawled: number of pages in each snapshot's crawl: the documents' and those that only lead
-            to others.
+        finished: whether everything was written.
+        shards: by tag.
+        crawled: number of pages in each snapshot's crawl.
     """
 
     settings: SampleSettings
-    finished: bool
     documents: dict[str, int]
-    listed_duplicates: int
-    shards: dict[str, int]
     sources: dict[str, str]
     skipped: dict[str, list[str]]
+    finished: bool = False
+    shards: dict[str, ShardFacts] = {}
     crawled: dict[str, int] = {}
 
     @property
     def n_documents(self) -> int:
         """Number of documents of all kinds."""
         return sum(self.documents.values())
+
+    @property
+    def listed_duplicates(self) -> int:
+        """Documents that the duplicates files name: copies, and pages with the same text."""
+        return sum(shard.listed_duplicates for shard in self.shards.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """A shard to be written below ``target``; ``listed`` are the lines and digests of
+    duplicates.
+    """
+
+    target: Path
+    shard: Shard
+    seed: int
+    pages: tuple[Page, ...]
+    listed: tuple[tuple[int, str], ...]
+
+    def __str__(self) -> str:
+        return self.shard.tag
+
+    def records(self) -> Iterator[DocumentRecord]:
+        """The shard's documents."""
+        return (record_of(page, self.shard, seed=self.seed) for page in self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlTask:
+    """The crawl of one snapshot's documents, to be written into ``folder``."""
+
+    folder: Path
+    snapshot: SnapshotId
+    seed: int
+    pages: tuple[Page, ...]
+
+    def __str__(self) -> str:
+        return f"crawl of {self.snapshot}"
 
 
 def write_sample(
@@ -99,139 +165,164 @@ def write_sample(
     executor: Executor,
     snapshots: Sequence[str] = DEFAULT_SNAPSHOTS,
     seed: int = DEFAULT_SEED,
-    shards_per_bucket: int = 2,
-    n_duplicates: int | None = None,
-    n_excerpts: int | None = None,
 ) -> SampleReport:
     """Write crawl snapshots made of ``texts`` into the folder ``target``.
 
     Args:
         target: absent, empty, or the same sample of an earlier run, which is then written again.
         texts: the pages.
-        executor: where signals are computed, one shard per task.
+        executor: writes the shards, one per task.
         snapshots: names of the crawls; by name, the last is the newest.
-        seed: of everything that is drawn.
-        shards_per_bucket: shards of one snapshot, language and bucket, at most.
-        n_duplicates: exact copies to plant at other addresses; by default one per `PAGES_PER_PLANT`
-            pages.
-        n_excerpts: passages of long pages to plant as short documents; by default one per
-            `PAGES_PER_PLANT` pages.
+        seed: of all draws.
 
     Raises:
-        BadInput: when ``target`` holds something else, there are no pages, or a setting cannot be
-            meant.
+        BadInput: when ``target`` holds something else, there are no pages, or a snapshot is not
+            acceptable.
         CorruptFile: when the ``sample.json`` of an earlier run cannot be read.
         StorageFull: when the disk is full.
     """
-    names = [parse_snapshot(name) for name in snapshots]
-    _refuse_strangers(target)
-    spool = target / SPOOL
-    try:
-        with os_errors_as_lc_errors(spool):
-            pages, digest = write_spool(spool, texts)
-        planted = -(-len(pages) // PAGES_PER_PLANT)
-        settings = SampleSettings(
-            texts_sha256=digest,
-            snapshots=sorted(names),
-            seed=seed,
-            shards_per_bucket=shards_per_bucket,
-            n_duplicates=planted if n_duplicates is None else n_duplicates,
-            n_excerpts=planted if n_excerpts is None else n_excerpts,
-        )
-        return _write(target, texts, executor, settings, pages)
-    finally:
-        remove_staging_files(target)
-
-
-def _write(
-    target: Path,
-    texts: Texts,
-    executor: Executor,
-    settings: SampleSettings,
-    pages: Sequence[Spooled],
-) -> SampleReport:
-    if not pages:
-        raise BadInput(
-            f"no pages to write into {target}: every text was skipped ({_counted(texts.skipped)})"
-        )
-    _refuse_others(target, settings)
-    plan = plan_sample(
-        [page.fact for page in pages],
-        snapshots=[parse_snapshot(name) for name in settings.snapshots],
-        seed=settings.seed,
-        shards_per_bucket=settings.shards_per_bucket,
-        n_duplicates=settings.n_duplicates,
-        n_excerpts=settings.n_excerpts,
+    names = sorted(map(parse_snapshot, snapshots))
+    if not texts.pages:
+        skipped = ", ".join(f"{len(found):,} {why}" for why, found in texts.skipped.items())
+        raise BadInput(f"no pages to write into {target}: every text was skipped ({skipped})")
+    encoded = msgspec.json.Encoder().encode_lines(texts.pages)
+    settings = SampleSettings(
+        texts_sha256=hashlib.sha256(encoded).hexdigest(), snapshots=list(names), seed=seed
     )
-    report = _report(settings, plan, texts)
+    _require_own(target, settings)
+    remove_staging_files(target)
+    plan = plan_sample(texts.pages, snapshots=names, seed=seed)
+    report = SampleReport(
+        settings=settings,
+        documents=_kinds(plan),
+        sources=dict(texts.sources),
+        skipped={reason: list(found) for reason, found in texts.skipped.items()},
+    )
     publish_bytes(target / REPORT, encode_json(report))
-    tasks = [
-        _task(target, shard, settings.seed, documents, pages) for shard, documents in plan.items()
-    ]
-    digests = {
-        task.shard: found
-        for task, found in executor.run(_write_shard, tasks, what="write a sample")
-    }
-    n_listed = _write_duplicates(target, digests)
-    _write_listings(target, settings.snapshots, list(plan))
+    tasks = _shard_tasks(target, plan, seed)
+    written = dict(executor.run(_write_shard, tasks, what="write a sample"))
+    for snapshot in names:
+        shards = sorted(shard for shard in plan if shard.snapshot == snapshot)
+        with publish(target / listing_path(snapshot, "en")) as staging:
+            write_listing(staging, shards)
     crawls = [
         CrawlTask(
             target / CRAWL / snapshot,
             snapshot,
-            tuple(task for task in tasks if task.shard.snapshot == snapshot),
+            seed,
+            tuple(page for shard in plan if shard.snapshot == snapshot for page in plan[shard]),
         )
-        for snapshot in map(parse_snapshot, settings.snapshots)
+        for snapshot in names
     ]
-    crawled: dict[str, int] = {
-        task.snapshot: n_pages
-        for task, n_pages in executor.run(crawl_of_shards, crawls, what="write its crawl")
-    }
+    crawled = dict(executor.run(_write_crawl, crawls, what="write its crawl"))
     report = msgspec.structs.replace(
-        report, finished=True, listed_duplicates=n_listed, crawled=dict(sorted(crawled.items()))
+        report,
+        finished=True,
+        shards=dict(sorted((task.shard.tag, facts) for task, facts in written.items())),
+        crawled={task.snapshot: crawled[task] for task in crawls},
     )
     publish_bytes(target / REPORT, encode_json(report))
     return report
 
 
-def _report(
-    settings: SampleSettings, plan: Mapping[Shard, Sequence[Document]], texts: Texts
-) -> SampleReport:
-    kinds = Counter(document.kind for documents in plan.values() for document in documents)
-    return SampleReport(
-        settings=settings,
-        finished=False,
-        documents={kind.value: kinds[kind] for kind in Kind},
-        listed_duplicates=0,
-        shards={shard.tag: len(plan[shard]) for shard in sorted(plan)},
-        sources=dict(texts.sources),
-        skipped={reason: list(names) for reason, names in texts.skipped.items()},
-    )
+def plan_sample(
+    pages: Sequence[Page], *, snapshots: Sequence[SnapshotId], seed: int
+) -> dict[Shard, list[Page]]:
+    """Assign pages, copies and excerpts to shards.
+
+    Documents, in an order drawn by their addresses, go to the shards in turn, with the snapshot
+    changing fastest, so that no snapshot stays empty while there are enough documents.
+
+    Returns:
+        Documents by shard, in the order of their lines; shards without documents are left out.
+
+    Raises:
+        BadInput: without a snapshot, or with one named twice.
+    """
+    if not snapshots or len(set(snapshots)) != len(snapshots):
+        raise BadInput(
+            f"snapshots {', '.join(snapshots) or 'none'}: wanted at least one, and each once"
+        )
+    n_planted = -(-len(pages) // PAGES_PER_PLANT)
+    documents = [
+        *pages,
+        *_planted("duplicate", MIRROR, list(enumerate(pages)), n_planted, seed),
+        *_planted(
+            "excerpt",
+            EXCERPTS,
+            [(n, page) for n, page in enumerate(pages) if len(page.content) >= LONG_CHARS],
+            n_planted,
+            seed,
+        ),
+    ]
+    shards = [
+        Shard(snapshot, f"{number:04d}-en_{bucket}")
+        for number, bucket, snapshot in product(range(SHARDS_PER_BUCKET), PERPLEXITIES, snapshots)
+    ]
+    plan: dict[Shard, list[Page]] = {}
+    order = drawn_order("place", seed, [page.url for page in documents])
+    for turn, number in enumerate(order):
+        plan.setdefault(shards[turn % len(shards)], []).append(documents[number])
+    return plan
 
 
-def _refuse_strangers(target: Path) -> None:
-    """Refuse a place that holds anything, unless it is a sample."""
+def _planted(
+    purpose: str, host: str, pages: Sequence[tuple[int, Page]], n_planted: int, seed: int
+) -> Iterator[Page]:
+    """Copies or excerpts of drawn pages, given with their numbers; none when there are no pages."""
+    order = drawn_order(purpose, seed, [page.url for _, page in pages])
+    for number in range(n_planted if pages else 0):
+        place, page = pages[order[number % len(order)]]
+        url = f"https://{host}/{number}/{place}"
+        if host == MIRROR:
+            yield page.copy_at(url)
+            continue
+        least, most = EXCERPT_CHARS
+        n_chars = least + int((most - least) * fraction("excerpt length", seed=seed, key=url))
+        start = fraction("excerpt start", seed=seed, key=url)
+        yield page.excerpt(url, start=start, n_chars=n_chars)
+
+
+def _kinds(plan: dict[Shard, list[Page]]) -> dict[str, int]:
+    hosts = [urlsplit(page.url).hostname for pages in plan.values() for page in pages]
+    counts = {"duplicate": hosts.count(MIRROR), "excerpt": hosts.count(EXCERPTS)}
+    return {"page": len(hosts) - sum(counts.values())} | counts
+
+
+def _shard_tasks(target: Path, plan: dict[Shard, list[Page]], seed: int) -> list[ShardTask]:
+    """A task per shard, newest snapshot first: a document whose digest was seen before is a
+    duplicate.
+    """
+    seen: set[str] = set()
+    tasks = []
+    for shard in sorted(sorted(plan), key=lambda shard: shard.snapshot, reverse=True):
+        listed = []
+        for line, page in enumerate(plan[shard]):
+            if page.digest in seen:
+                listed.append((line, page.digest))
+            seen.add(page.digest)
+        tasks.append(ShardTask(target, shard, seed, tuple(plan[shard]), tuple(listed)))
+    return tasks
+
+
+def _require_own(target: Path, settings: SampleSettings) -> None:
+    """Make the folder; refuse one with anything but this very sample."""
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
     target.mkdir(parents=True, exist_ok=True)
-    found = sorted(
-        path.name for path in target.iterdir() if not path.name.startswith(STAGING_PREFIX)
-    )
+    names = (path.name for path in target.iterdir())
+    found = sorted(name for name in names if not name.startswith(STAGING_PREFIX))
     if found and REPORT not in found:
         raise BadInput(
             f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; "
             "choose a new or empty folder"
         )
-
-
-def _refuse_others(target: Path, settings: SampleSettings) -> None:
-    """Refuse a folder that holds another sample."""
-    path = target / REPORT
-    if not path.exists():
+    if not found:
         return
-    old = msgspec.to_builtins(decode_json(path, SampleReport).settings)
+    old = msgspec.structs.asdict(decode_json(target / REPORT, SampleReport).settings)
     changes = [
         f"{name} {old[name]} → {value}"
-        for name, value in msgspec.to_builtins(settings).items()
+        for name, value in msgspec.structs.asdict(settings).items()
         if old[name] != value
     ]
     if changes:
@@ -241,64 +332,71 @@ def _refuse_others(target: Path, settings: SampleSettings) -> None:
         )
 
 
-def _task(
-    target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[Spooled]
-) -> ShardTask:
-    used = [pages[document.page] for document in documents]
-    return ShardTask(
-        target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used)
+def _write_shard(task: ShardTask) -> ShardFacts:
+    """Write documents, signals and duplicates of one shard."""
+    folder, shard = task.target, task.shard
+    n_short, min_words = 0, FilteringSettings().min_words
+    with publish(folder / documents_path(shard)) as staging:
+        write_documents(staging, task.records())
+    with publish(folder / signals_path(shard)) as staging:
+        rows = []
+        for line, record in enumerate(task.records()):
+            signals = signals_of(record.raw_content)
+            n_short += (signals["rps_doc_word_count"][0][2] or 0) < min_words
+            rows.append((line, record, signals))
+        write_signals(staging, shard, rows)
+    with publish(folder / duplicates_path(shard)) as staging:
+        write_duplicates(staging, shard, task.listed)
+    paths = (documents_path(shard), signals_path(shard), duplicates_path(shard))
+    return ShardFacts(
+        documents=len(task.pages),
+        n_bytes=sum((folder / path).stat().st_size for path in paths),
+        listed_duplicates=len(task.listed),
+        short=n_short,
     )
 
 
-def _write_shard(task: ShardTask) -> list[str]:
-    """Write documents and signals of one shard; return the documents' digests by line."""
-    with publish(task.target / documents_path(task.shard)) as draft:
-        write_documents(draft, _records(task))
-    with publish(task.target / signals_path(task.shard)) as draft:
-        write_signals(
-            draft,
-            task.shard,
-            (
-                (line, record, signals_of(record.raw_content))
-                for line, record in enumerate(_records(task))
-            ),
-        )
-    return [record.digest for record in _records(task)]
+def _write_crawl(task: CrawlTask) -> int:
+    urls = [page.url for page in task.pages]
+    popular = [urls[number] for number in drawn_order("popular", task.seed, urls)]
+    pages = ((page, _date(page.url, task.snapshot, task.seed)) for page in task.pages)
+    return write_crawl(task.folder, pages, urls=popular, seed=task.seed)
 
 
-def _records(task: ShardTask) -> Iterator[DocumentRecord]:
-    return (record_of(page, task.shard, seed=task.seed) for page in pages_of(task))
+def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:
+    """The record of a page in a shard."""
+    low, high = PERPLEXITIES[shard.bucket]
+    perplexity = low + (high - low) * fraction("perplexity", seed=seed, key=page.url)
+    content, number = page.content, shard.number
+    return DocumentRecord(
+        url=page.url,
+        date_download=_date(page.url, shard.snapshot, seed),
+        digest=page.digest,
+        length=len(content),
+        nlines=len(page.kept),
+        source_domain=urlsplit(page.url).hostname or "",
+        title=page.title,
+        raw_content=content,
+        cc_segment=(
+            f"crawl-data/LC-SAMPLE-{shard.snapshot}/segments/{number:04d}/wet/"
+            f"LC-SAMPLE-{number:05d}.warc.wet.gz"
+        ),
+        original_nlines=len(page.lines),
+        original_length=len(page.record),
+        line_ids=list(page.kept),
+        language="en",
+        language_score=(90 + int(10 * fraction("language score", seed=seed, key=page.url))) / 100,
+        perplexity=int(10 * perplexity) / 10,
+        bucket=shard.bucket,
+    )
 
 
-def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> int:
-    """List every document whose digest was seen before, from the newest snapshot to the oldest;
-    return how many.
-    """
-    seen: set[str] = set()
-    n_listed = 0
-    for shard in newest_first(list(digests)):
-        rows = []
-        for line, digest in enumerate(digests[shard]):
-            if digest in seen:
-                rows.append((line, digest))
-            seen.add(digest)
-        n_listed += len(rows)
-        with publish(target / duplicates_path(shard)) as draft:
-            write_duplicates(draft, shard, rows)
-    return n_listed
-
-
-def _write_listings(target: Path, snapshots: Sequence[str], shards: Sequence[Shard]) -> None:
-    for language in sorted({shard.language for shard in shards}):
-        for snapshot in map(parse_snapshot, snapshots):
-            listed = sorted(
-                shard
-                for shard in shards
-                if (shard.snapshot, shard.language) == (snapshot, language)
-            )
-            with publish(target / listing_path(snapshot, language)) as draft:
-                write_listing(draft, listed)
-
-
-def _counted(skipped: Mapping[str, Sequence[str]]) -> str:
-    return ", ".join(f"{len(names):,} {reason}" for reason, names in skipped.items()) or "nothing"
+def _date(url: str, snapshot: SnapshotId, seed: int) -> str:
+    """When the page at an address was crawled, ISO 8601."""
+    dated = _DATED.fullmatch(snapshot)
+    begin = _UNDATED
+    if dated and dated[1] != "0000":
+        weeks = (int(dated[2]) - 1) % 53
+        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=weeks)
+    seconds = int(10 * 86_400 * fraction("date", seed=seed, key=url))
+    return (begin + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,8 +13,8 @@ from lc_assets.build.building import (
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.orchestration.automation import DagsterPlanner
 from lc_assets.orchestration.checks import WHOLE, every_file_is_as_published, findings_of
-from lc_assets.orchestration.planner import Asker
 from lc_assets.stages import costing, planning
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
@@ -156,12 +156,12 @@ def tick_out_of_date(bench: Bench) -> Measured:
     """A tick of what asks for everything that is out of date: one plan; partitions."""
 
     def look() -> int:
-        asker = Asker(
+        planner = DagsterPlanner(
             lake=lambda: bench.lake,
             recipe=lambda: RECIPE,
             snapshots=frozenset(bench.scale.snapshots),
         )
-        assert asker.runs() == []
+        assert planner.runs() == []
         return len(bench.scale.snapshots)
 
     return look

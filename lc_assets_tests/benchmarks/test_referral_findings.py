@@ -9,9 +9,10 @@ import dataclasses
 import pytest
 
 from lc_assets.formats.lists.word_lists import read_special_words
+from lc_assets.stages.reports.document_sets import group_of
 from lc_assets.text.referrals.concepts import Background, LexicalConcepts
 from lc_assets.text.referrals.referrals import DISTANCES, bucket_names, count_referrals
-from lc_assets.text.referrals.tables import KINDS, Sums, group_names, group_of, paper_figures
+from lc_assets.text.referrals.tables import KINDS, Sums, paper_figures
 from lc_assets_tests.benchmarks.referral_texts import (
     at_random,
     chunks,
@@ -177,10 +178,10 @@ def test_packing_along_links_makes_referrals_that_chance_does_not(shared_data):
     along_links = [packed(pages, root, own, MOST_TOKENS) for root, own in targets.items() if own]
     natural = [whole(text) for text in every.values()]
     for group, farthest in (("8K-16K", 3), ("16K-32K", 4), ("32K-64K", 4)):
-        mine = [text for text in along_links if group_names()[group_of(text.n_tokens)] == group]
+        mine = [text for text in along_links if group_of(text.n_tokens) == group]
         found = {
             "natural": means(
-                (text for text in natural if group_names()[group_of(text.n_tokens)] == group),
+                (text for text in natural if group_of(text.n_tokens) == group),
                 finder,
             ),
             "along links": means(mine, finder),

@@ -15,8 +15,8 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.similarity import Similarity
 from lc_assets.randomness import rng_for
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
-from lc_assets.stages.reports.referring import Measuring, measure_corpus
-from lc_assets.text.referrals.tables import group_of
+from lc_assets.stages.reports.document_sets import group_of
+from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 
 MAX_TOKENS = 49_152
 ONE = LocalExecutor(workers=1)

@@ -271,7 +271,7 @@ def referrals_of(out, bound):
     apart or more.
     """
     from lc_assets.formats.lists.word_lists import read_special_words
-    from lc_assets.stages.reports.referring import parts_of
+    from lc_assets.stages.reports.document_sets import parts_of
     from lc_assets.text.referrals.concepts import LexicalConcepts
     from lc_assets.text.referrals.referrals import count_referrals
 

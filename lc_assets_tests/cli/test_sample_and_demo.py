@@ -13,14 +13,16 @@ import dagster as dg
 import pytest
 
 from lc_assets.build.recipe import Recipe, parse_recipe
-from lc_assets.cli.demo import dagster_runs, demo_report
-from lc_assets.cli.demo.workplace import QUIET_YAML, Workplace, recipe_text
+from lc_assets.cli.demo import report
+from lc_assets.cli.demo.demo import QUIET_YAML, Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
-from lc_assets.errors import LcError
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.orchestration.in_process import Recorder, instance_at
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.planning import Plan, Run
+from lc_assets.stages.rebuilding import PartitionFailed
 from lc_assets_tests.builders import made_up_text
 from lc_assets_tests.materializations import skip_plots
 
@@ -87,7 +89,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     for name, version in published.items():
         assert version.digest[:12] in said.out
         counts = version.receipt.counts
-        if name.split("/")[0] in demo_report.OF_DOCUMENTS:
+        if name.split("/")[0] in report.OF_DOCUMENTS:
             stage = name.split("/")[0]
             row = next(
                 line.split()
@@ -102,7 +104,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert published[f"filtered_documents/{snapshot}"].receipt.counts.seen == 16
     assert "<|endoftext|>" in said.out
     assert ".txt, line 0" in said.out
-    with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
+    with instance_at(place.dagster_home, "dagster.yaml") as instance:
         assert all(run.is_success for run in instance.get_runs())
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {snapshot}
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
@@ -113,13 +115,13 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert f"{len(published)} current, 0 out of date" in " ".join(plan.out.split())
 
     monkeypatch.setitem(
-        sys.modules, "lc_assets.cli.demo.demo_runs", None
+        sys.modules, "lc_assets.orchestration.in_process", None
     )  # importing it fails: nothing may be run
     again = lc(*words)
     assert again.code == 0
     assert "everything is current, nothing is built" in again.out
-    report = said.out[said.out.index("\nDocuments:") : said.out.index("\nAll in ")]
-    assert report in again.out
+    printed = said.out[said.out.index("\nDocuments:") : said.out.index("\nAll in ")]
+    assert printed in again.out
 
 
 def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path):
@@ -164,18 +166,21 @@ def test_a_failed_run_is_said_in_its_own_words(tmp_path):
     Workplace(tmp_path).set_up(recipe_text(64))
     defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tmp_path), workers=1)
     with (
-        dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
-        pytest.raises(LcError, match="nothing is listed for snapshot 2023-06"),
+        instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        pytest.raises(PartitionFailed, match=r"nothing is listed for snapshot 2023-06.*\(run "),
     ):
-        dagster_runs.run_job(
-            defs, "snapshot", instance=instance, partition="2023-06", listener=lambda _: None
-        )
+        Recorder(defs, instance, print).build(run_of("raw_snapshot", "2023-06"))
+
+
+def run_of(stage, key):
+    """A run of one partition, as the planner asks for it."""
+    return Run(key=key, plans=(Plan(stage=stage, key=key, status="missing"),))
 
 
 def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
     code = (
-        "import sys, lc_assets.cli.demo.demo as d, lc_assets.cli.demo.demo_report, lc_assets.cli.demo.sample; "
+        "import sys, lc_assets.cli.demo.demo as d, lc_assets.cli.demo.report, lc_assets.cli.demo.sample; "
         "sys.exit('dagster' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
@@ -192,11 +197,9 @@ def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
         time.sleep(1)
 
     Workplace(tmp_path).set_up(recipe_text(64))
-    defs = dg.Definitions([stopped], jobs=[dg.define_asset_job("toy", [stopped])])
+    defs = dg.Definitions([stopped])
     with (
-        dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
         pytest.raises(KeyboardInterrupt),
     ):
-        dagster_runs.run_job(
-            defs, "toy", instance=instance, partition=None, listener=lambda _: None
-        )
+        Recorder(defs, instance, print).build(run_of("stopped", GLOBAL))

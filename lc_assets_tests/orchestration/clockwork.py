@@ -25,8 +25,7 @@ from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.orchestration.planner import Asker
-from lc_assets.orchestration.schedules import KINDS, requests_of
+from lc_assets.orchestration.automation import KINDS, DagsterPlanner, requests_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, partitioned_by, plan
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
@@ -177,13 +176,13 @@ class Clockwork:
         of_kind = {
             stage: key for stage, key in ASSET_OF.items() if partitioned_by(stage) in KINDS[name]
         }
-        asker = Asker(
+        planner = DagsterPlanner(
             lake=lambda: self.lake,
             recipe=lambda: read_recipe(self.recipe_path),
             snapshots=SNAPSHOTS,
         )
         used = {asked.key for asked in self.log}
-        found = _asked(requests_of(asker, of_kind, self.instance, night=f"{hour:%Y-%m-%d}"))
+        found = _asked(requests_of(planner, of_kind, self.instance, night=f"{hour:%Y-%m-%d}"))
         asked = [one for one in found if one.key not in used]
         self._done(asked, run=run)
         return asked

@@ -22,11 +22,11 @@ from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.formats.redpajama import listings
-from lc_assets.orchestration import planner
-from lc_assets.orchestration.conditions import decoded
+from lc_assets.orchestration import automation
+from lc_assets.orchestration.automation import decoded
 from lc_assets.orchestration.resources import PATIENCE, Patience
-from lc_assets.orchestration.upstream_sensors import Asked as AskedFor
-from lc_assets.orchestration.upstream_sensors import Cursor, decide
+from lc_assets.orchestration.sensors import Asked as AskedFor
+from lc_assets.orchestration.sensors import Cursor, decide
 from lc_assets.stages import catalogue
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -166,9 +166,9 @@ def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(
     looked, monkeypatch
 ):
     """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
-    plans, really = [], planner.plan
+    plans, really = [], automation.plan
     monkeypatch.setattr(
-        planner, "plan", lambda *words, **more: plans.append(1) or really(*words, **more)
+        automation, "plan", lambda *words, **more: plans.append(1) or really(*words, **more)
     )
     for _ in range(5):
         assert looked.tick() == []
@@ -588,7 +588,7 @@ def test_a_run_notes_what_became_of_each_shard_beside_its_log(clock):
         for entry in clock.instance.all_logs(ended.run_id)
         if entry.dagster_event is None
     ]
-    assert f"what became of each shard: {path}" in said
+    assert f"a line per shard: {path}" in said
     assert len(said) < 6
 
 

@@ -208,18 +208,15 @@ def list_mentions(
     grams: Grams,
     chosen: NDArray[np.bool_],
     named: NDArray[np.bool_],
-    *,
-    nearest: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """List where the chosen phrases are mentioned.
+    """List where the chosen phrases are mentioned. A pronoun mentions the word of the last name
+    before it, at most `NEAR_SENTENCES` back and in the same part of the text.
 
     Args:
         words: of the text.
         grams: its phrases.
         chosen: bool[phrase], which are concepts.
         named: bool[phrase], which are names.
-        nearest: whether a pronoun mentions the word of a name that stands last before it, at most
-            `NEAR_SENTENCES` back and in the same part of the text.
 
     Returns:
         Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the
@@ -233,7 +230,7 @@ def list_mentions(
         behind[place].append(sentence)
     name, name_said = -1, 0
     for place in range(len(words.words) + 1):
-        for sentence in behind[place] if nearest else ():
+        for sentence in behind[place]:
             is_near = (
                 sentence - name_said <= NEAR_SENTENCES
                 and words.parts[name_said] == words.parts[sentence]

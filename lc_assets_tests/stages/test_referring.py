@@ -15,19 +15,17 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.stages.reports import referring
-from lc_assets.stages.reports.referring import (
+from lc_assets.stages.reports import document_sets, measuring
+from lc_assets.stages.reports.document_sets import group_of, parts_of, parts_of_spans
+from lc_assets.stages.reports.measuring import (
     WITHOUT_SPANS,
     Measuring,
     is_chosen,
     measure_corpus,
-    parts_of,
-    parts_of_spans,
 )
 from lc_assets.stages.reports.report_tables import REFERRALS
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import count_referrals
-from lc_assets.text.referrals.tables import group_of
 
 ALONE = LocalExecutor()
 PLAIN = Measuring(max_df=1)
@@ -98,8 +96,8 @@ def test_every_document_has_a_line_or_a_reason(corpus, tmp_path):
 def test_groups_are_the_means_of_the_table(corpus, tmp_path):
     found = measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / "t.parquet")
     lines = pq.read_table(tmp_path / "t.parquet").to_pylist()
-    for number, sums in enumerate(found.groups):
-        own = [line for line in lines if group_of(line["n_tokens"]) == number]
+    for group, sums in found.groups.items():
+        own = [line for line in lines if group_of(line["n_tokens"]) == group]
         assert (sums.n_documents, sums.n_tokens) == (
             len(own),
             sum(line["n_tokens"] for line in own),
@@ -163,8 +161,8 @@ def test_words_of_many_documents_are_common(tmp_path):
     )
     assert pruned.common == {"saw", "walk"} - read_special_words().stop
     assert (pruned.background.n_documents, pruned.background.n_pieces) == (10, 10)
-    assert pruned.groups[0].means()["pairs"][1] < whole.groups[0].means()["pairs"][1]
-    assert pruned.groups[0].means()["pairs"][1] > 0
+    assert pruned.groups["0-4K"].means()["pairs"][1] < whole.groups["0-4K"].means()["pairs"][1]
+    assert pruned.groups["0-4K"].means()["pairs"][1] > 0
     assert whole.common == frozenset()
 
 
@@ -175,7 +173,7 @@ def test_a_share_of_a_large_corpus_is_looked_at(tmp_path, monkeypatch):
     assert quarter < half
     assert 160 < len(half) < 240
     source = written(tmp_path, "a.jsonl", *({"id": name, "text": "we walk"} for name in ids))
-    monkeypatch.setattr(referring, "BACKGROUND_BYTES", source.stat().st_size // 2)
+    monkeypatch.setattr(measuring, "BACKGROUND_BYTES", source.stat().st_size // 2)
     found = measure_corpus([source], Measuring(max_df=0.5), executor=ALONE)
     assert abs(found.background.n_documents - len(half)) <= 2
 
@@ -216,7 +214,7 @@ def test_which_document_a_span_is_of():
         {"start": 1, "stop": 2, "url": "b", "child_id": "a"},
         {"start": 3, "stop": 4},
     ]
-    assert parts_of_spans(spans, 4) == [Part(0, 0), Part(1, 0), Part(3, 1)]
+    assert parts_of_spans(spans, 4) == (Part(0, 0), Part(1, 0), Part(3, 1))
 
 
 @pytest.mark.parametrize(
@@ -242,13 +240,13 @@ def test_spans_that_are_none_of_the_text_drop_the_document(spans, tmp_path):
         tmp_path, "a.jsonl", {"text": "abc", "spans": spans}, {"text": "abc", "spans": None}
     )
     found = measure_corpus([source], Measuring(max_df=1, scope="document"), executor=ALONE)
-    assert found.counts.dropped == {"spans cannot be meant": 1}
+    assert found.counts.dropped == {"spans are not acceptable": 1}
     assert found.counts.kept == 1
 
 
 def test_what_cannot_be_meant_is_said_before_anything_is_read(tmp_path, monkeypatch):
     source = written(tmp_path, "a.jsonl", {"text": "abc"})
-    monkeypatch.setattr(referring, "read_corpus", None)
+    monkeypatch.setattr(document_sets, "read_corpus", None)
     with pytest.raises(BadInput, match="ascending numbers"):
         Measuring(buckets=(5, 5))
     for settings, table in (

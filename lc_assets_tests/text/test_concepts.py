@@ -2,6 +2,8 @@
 sentences.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,10 @@ from lc_assets.text.referrals.referrals import Mentions, count_referrals
 from lc_assets.text.referrals.words import SpecialWords
 from lc_assets_tests.reference import concepts
 from lc_assets_tests.reference.concepts import read_words
+from lc_assets_tests.reference.phrases import by_phrase, phrase
 from lc_assets_tests.text.test_concept_words import SPECIAL, texts
+
+WITHOUT_PRONOUNS = replace(SPECIAL, stop=SPECIAL.stop | SPECIAL.pronouns, pronouns=frozenset())
 
 WORDS = ("alpha", "beta", "gamma", "Delta", "Epsilon", "he", "the", "thing", "7", "xx")
 
@@ -31,7 +36,7 @@ def found_by(
     text: str, special: SpecialWords = SPECIAL, parts=(), **settings_
 ) -> dict[str, list[int]]:
     """Sentences by concept."""
-    return LexicalConcepts(special, **settings_).find(text, parts).by_phrase()
+    return by_phrase(text, LexicalConcepts(special, **settings_).find(text, parts))
 
 
 def test_phrases_of_a_run_are_mentioned_wherever_they_stand():
@@ -67,7 +72,7 @@ def test_pronouns_mention_the_name_before_them():
     """
     text = "we met Ann. Yes so he came. Ok it. Ok her. No. Her."
     assert found_by(text)["ann"] == [0, 1, 3]
-    assert found_by(text, pronouns="none")["ann"] == [0]
+    assert found_by(text, special=WITHOUT_PRONOUNS)["ann"] == [0]
     assert found_by("we met Ann and Bob. He went.")["bob"] == [0, 1]
     assert found_by("Ann came. He went.")["ann"] == [0]
 
@@ -75,7 +80,9 @@ def test_pronouns_mention_the_name_before_them():
 def test_a_pronoun_never_looks_into_another_part():
     text = "we met Ann. He went."
     assert found_by(text)["ann"] == [0, 1]
-    assert found_by(text, parts=[Part(0, 0), Part(12, 1)]) == found_by(text, pronouns="none")
+    assert found_by(text, parts=[Part(0, 0), Part(12, 1)]) == found_by(
+        text, special=WITHOUT_PRONOUNS
+    )
 
 
 def test_names_come_beside_the_best():
@@ -87,7 +94,7 @@ def test_names_come_beside_the_best():
         "and milan."
     )
     found = LexicalConcepts(SPECIAL, top=1).find(text)
-    spelt = [found.phrase(number) for number in range(len(found.concepts))]
+    spelt = [phrase(text, found, number) for number in range(len(found.concepts))]
     assert dict(zip(spelt, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
 
 
@@ -136,12 +143,11 @@ def test_compiled_finding_is_plain_finding(text, top, starts):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
         assert ours.dtype == theirs.dtype
     named, chosen = choose(words.weights, grams, ranks, top)
-    for nearest in (True, False):
-        fast = phrases.list_mentions(words, grams, chosen, named, nearest=nearest)
-        slow = concepts.list_mentions(words, grams, chosen, named, nearest=nearest)
-        for ours, theirs in zip(fast, slow, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-            assert ours.dtype == theirs.dtype
+    fast = phrases.list_mentions(words, grams, chosen, named)
+    slow = concepts.list_mentions(words, grams, chosen, named)
+    for ours, theirs in zip(fast, slow, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
 
 
 @given(sentences(), st.randoms(use_true_random=False), st.sampled_from([2, 1000]))
@@ -149,11 +155,11 @@ def test_the_order_of_sentences_changes_no_concept(lines, rng, top):
     """Only where they are mentioned: reordering conserves the pairs of every text exactly, as long
     as pronouns mention nothing.
     """
-    before = found_by(" ".join(lines), top=top, pronouns="none")
+    before = found_by(" ".join(lines), top=top, special=WITHOUT_PRONOUNS)
     order = list(range(len(lines)))
     rng.shuffle(order)
     place_of = {old: new for new, old in enumerate(order)}
-    after = found_by(" ".join(lines[old] for old in order), top=top, pronouns="none")
+    after = found_by(" ".join(lines[old] for old in order), top=top, special=WITHOUT_PRONOUNS)
     assert after == {
         concept: sorted(place_of[sentence] for sentence in places)
         for concept, places in before.items()

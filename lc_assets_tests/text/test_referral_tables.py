@@ -5,25 +5,17 @@ import math
 import pytest
 
 from lc_assets.errors import BadInput
+from lc_assets.packing.lengths import EDGES
+from lc_assets.stages.reports.document_sets import GROUPS, group_of
 from lc_assets.text.referrals.referrals import DISTANCES, Mentions, bucket_names, count_referrals
-from lc_assets.text.referrals.tables import (
-    KINDS,
-    LENGTHS,
-    PAPER,
-    Sums,
-    group_names,
-    group_of,
-    paper_figures,
-)
+from lc_assets.text.referrals.tables import KINDS, PAPER, Sums, paper_figures
 
 
 def test_a_length_is_in_the_group_that_it_begins():
-    for number, lower in enumerate(LENGTHS):
-        assert group_of(lower) == number
-        assert group_of(lower - 1) == number - 1 if lower else True
-    with pytest.raises(BadInput, match="no group"):
-        group_of(-1)
-    assert len(group_names()) == len(LENGTHS)
+    for number, lower in enumerate((0, *EDGES)):
+        assert group_of(lower) == GROUPS[number]
+        assert group_of(lower - 1) == GROUPS[number - 1] if lower else True
+    assert len(GROUPS) == len(EDGES) + 1
 
 
 def test_means_are_of_the_documents_figures():
@@ -32,10 +24,9 @@ def test_means_are_of_the_documents_figures():
         count_referrals(Mentions.of(50, {"a": [0, 40]})),
         count_referrals(Mentions.of(50, {"a": [0, 1, 1]})),
     )
-    sums, half = Sums(), Sums()
+    sums = Sums()
     sums.add(one, 10)
-    half.add(other, 1000)
-    sums.merge(half)
+    sums.add(other, 1000)
     assert (sums.n_documents, sums.n_tokens) == (2, 1010)
     assert sums.means() == {
         "pairs": [pytest.approx(0.0005), pytest.approx(0.001), pytest.approx(0.05), 0, 0],
@@ -55,7 +46,7 @@ def test_the_papers_tables_are_whole():
     for table in PAPER.values():
         assert list(table) == ["RefinedWeb", "Packed"]
         for groups in table.values():
-            assert list(groups) == group_names()[:5]
+            assert list(groups) == GROUPS[:5]
             assert all(len(row) == len(bucket_names()) - 1 for row in groups.values())
             assert [row[3] for row in groups.values()] == sorted(row[3] for row in groups.values())
     ours, theirs = (PAPER["pairs"][name]["32K-64K"] for name in ("Packed", "RefinedWeb"))

@@ -1,5 +1,6 @@
 """``lc referrals``: how densely documents refer to earlier mentions, beside the paper's tables."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,9 +8,10 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, table
+from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.reports.referring import Measured, Measuring
+    from lc_assets.stages.reports.measuring import Measured, Measuring
 
 TITLES = {
     "pairs": "Pairs of mentions of one concept, per token (the paper's table 4)",
@@ -18,19 +20,10 @@ TITLES = {
 }
 
 
-def referrals(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN...", help="Files of documents or folders; also plain .txt files."
-        ),
-    ],
-    buckets: Annotated[
-        str,
-        typer.Option(
-            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
-        ),
-    ] = "32,128,512",
+@dataclass(kw_only=True)
+class ConceptOptions:
+    """What a concept is."""
+
     scope: Annotated[
         str,
         typer.Option(
@@ -38,24 +31,21 @@ def referrals(
             help="Where equal concepts match: in the whole text, or per document by each record's "
             "spans.",
         ),
-    ] = "text",
+    ] = "text"
     max_df: Annotated[
         float,
         typer.Option(
             "--max-df",
-            help="Words in more than this share of the corpus's pieces are no concepts; 1: all "
-            "may be.",
+            help="Words in more than this share of the corpus's pieces are no concepts; 1 excludes "
+            "none.",
         ),
-    ] = 0.05,
-    tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
-    ] = "gpt2",
+    ] = 0.05
     words: Annotated[
         Path | None,
         typer.Option(
             "--words", help="Stop words, pronouns, abbreviations; by default English ones."
         ),
-    ] = None,
+    ] = None
     spacy: Annotated[
         str,
         typer.Option(
@@ -63,7 +53,27 @@ def referrals(
             metavar="PIPELINE",
             help="Find concepts by this spaCy pipeline, a thousand times slower.",
         ),
-    ] = "",
+    ] = ""
+
+
+@options.with_options
+def referrals(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN...", help="Files of documents or folders; also plain .txt files."
+        ),
+    ],
+    concepts: ConceptOptions,
+    buckets: Annotated[
+        str,
+        typer.Option(
+            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
+        ),
+    ] = "32,128,512",
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
+    ] = "gpt2",
     text_field: Annotated[
         str | None,
         typer.Option(
@@ -88,15 +98,21 @@ def referrals(
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
     from lc_assets.execution.local import executor_of
-    from lc_assets.stages.reports.referring import Measuring, measure_corpus
+    from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 
+    try:
+        edges = tuple(int(edge) for edge in buckets.split(",") if edge.strip())
+    except ValueError as error:
+        raise BadInput(
+            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
+        ) from error
     settings = Measuring(
-        buckets=edges_of(buckets),
-        scope=scope_of(scope),
-        max_df=max_df,
+        buckets=edges,
+        scope=options.one_of("--scope", concepts.scope, ("text", "document")),
+        max_df=concepts.max_df,
         tokenizer=tokenizer,
-        words=words,
-        pipeline=spacy,
+        words=concepts.words,
+        pipeline=concepts.spacy,
         text_field=text_field,
     )
     found = measure_corpus(sources, settings, executor=executor_of(workers), table=out)
@@ -108,114 +124,73 @@ def referrals(
 
         from lc_assets.publishing import publish_bytes
 
-        publish_bytes(
-            json, msgspec.json.format(msgspec.json.encode(summary(found, settings))) + b"\n"
-        )
-
-
-def edges_of(buckets: str) -> tuple[int, ...]:
-    """The numbers of ``32,128,512``.
-
-    Raises:
-        BadInput: when they are none.
-    """
-    from lc_assets.errors import BadInput
-
-    try:
-        return tuple(int(edge) for edge in buckets.split(",") if edge.strip())
-    except ValueError as error:
-        raise BadInput(
-            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
-        ) from error
-
-
-def scope_of(scope: str) -> Any:
-    """The value of ``--scope``.
-
-    Raises:
-        BadInput: if it is unknown.
-    """
-    from lc_assets.errors import BadInput
-
-    if scope not in ("text", "document"):
-        raise BadInput(f"--scope {scope}: wanted text or document")
-    return scope
+        encoded = msgspec.json.encode(summary(found, settings))
+        publish_bytes(json, msgspec.json.format(encoded) + b"\n")
 
 
 def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
     """What is printed, as plain values."""
-    from lc_assets.text.referrals.referrals import bucket_names
-    from lc_assets.text.referrals.tables import group_names
+    import dataclasses
 
-    names = bucket_names(settings.buckets)
-    groups = {
-        name: {"documents": sums.n_documents, "tokens": sums.n_tokens}
-        | {kind: dict(zip(names, means, strict=True)) for kind, means in sums.means().items()}
-        for name, sums in zip(group_names(), found.groups, strict=True)
-    }
-    counts = found.counts
+    from lc_assets.text.referrals.referrals import bucket_names
+
+    names, counts = bucket_names(settings.buckets), found.counts
     return {
         "settings": {
-            "buckets": list(settings.buckets), "scope": settings.scope, "max_df": settings.max_df, "tokenizer": settings.tokenizer,
-            "words": str(settings.words or ""), "spacy": settings.pipeline,
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in dataclasses.asdict(settings).items()
         },
-        "documents": {"seen": counts.seen, "measured": counts.kept, "unread": counts.dropped, **counts.extra},
-        "background": {"documents": found.background.n_documents, "pieces": found.background.n_pieces, "common_words": len(found.common)},
-        "groups": groups,
-    }  # fmt: skip
+        "documents": {
+            "seen": counts.seen,
+            "measured": counts.kept,
+            "unread": counts.dropped,
+            **counts.extra,
+        },
+        "background": {
+            "documents": found.background.n_documents,
+            "pieces": found.background.n_pieces,
+            "common_words": len(found.common),
+        },
+        "groups": {
+            group: {"documents": sums.n_documents, "tokens": sums.n_tokens}
+            | {kind: dict(zip(names, means, strict=True)) for kind, means in sums.means().items()}
+            for group, sums in found.groups.items()
+        },
+    }
 
 
 def _show(found: "Measured", settings: "Measuring") -> None:
     from lc_assets.text.referrals.concepts import LEAST_DOCUMENTS
+    from lc_assets.text.referrals.referrals import bucket_names
+    from lc_assets.text.referrals.tables import PAPER, paper_figures
 
     counts, background = found.counts, found.background
     say(
         f"{counts.seen:,} documents = {counts.kept:,} measured + {sum(counts.dropped.values()):,} "
         "that could not be read"
     )
-    facts(
-        [
-            *counts.dropped.items(),
-            *counts.extra.items(),
-            ("tokens", sum(sums.n_tokens for sums in found.groups)),
-        ]
-    )
+    n_tokens = sum(sums.n_tokens for sums in found.groups.values())
+    facts([*counts.dropped.items(), *counts.extra.items(), ("tokens", n_tokens)])
     if settings.max_df < 1 and not settings.pipeline:
-        said = (
-            f"{len(found.common):,} words in more than {settings.max_df:.0%} of "
-            f"{background.n_pieces:,} pieces are no concepts"
-        )
         few = (
             f"; common are words of {LEAST_DOCUMENTS} documents at least, and there are "
             f"{background.n_documents:,}"
         )
-        say(said + (few if background.n_documents < LEAST_DOCUMENTS else ""))
+        say(
+            f"{len(found.common):,} words in more than {settings.max_df:.0%} of "
+            f"{background.n_pieces:,} pieces are no concepts"
+            + (few if background.n_documents < LEAST_DOCUMENTS else "")
+        )
+    columns = ["tokens", "set", "documents", *bucket_names(settings.buckets)]
     for kind, title in TITLES.items():
         heading(title)
-        table(*_beside_the_paper(found, settings, kind))
-
-
-def _beside_the_paper(
-    found: "Measured", settings: "Measuring", kind: str
-) -> tuple[list[str], list[list[Any]]]:
-    """Columns and lines of one table: each group here, then as the paper has it."""
-    from lc_assets.text.referrals.referrals import bucket_names
-    from lc_assets.text.referrals.tables import PAPER, group_names, paper_figures
-
-    lines: list[list[Any]] = []
-    for name, sums in zip(group_names(), found.groups, strict=True):
-        if not sums.n_documents:
-            continue
-        printed = {
-            paper_set: paper_figures(kind, paper_set, name, edges=settings.buckets)
-            for paper_set in PAPER[kind]
-        }
-        lines += [
-            [name, "here", sums.n_documents, *sums.means()[kind]],
-            *(
-                [name, paper_set, None, None, *map(float, figures)]
-                for paper_set, figures in printed.items()
-                if figures is not None
-            ),
-        ]
-    return ["tokens", "set", "documents", *bucket_names(settings.buckets)], lines
+        lines: list[list[Any]] = []
+        for group, sums in found.groups.items():
+            if not sums.n_documents:
+                continue
+            lines.append([group, "here", sums.n_documents, *sums.means()[kind]])
+            for paper_set in PAPER[kind]:
+                printed = paper_figures(kind, paper_set, group, edges=settings.buckets)
+                if printed is not None:
+                    lines.append([group, paper_set, None, None, *map(float, printed)])
+        table(columns, lines)

@@ -2,14 +2,17 @@
 report.
 """
 
+import shlex
+import shutil
+import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.demo.workplace import Workplace
 from lc_assets.cli.printing import lasted, say
 from lc_assets.vocabulary import ROW_TOKENS
 
@@ -17,13 +20,117 @@ if TYPE_CHECKING:
     from lc_assets.sample.writing import SampleReport
     from lc_assets.stages.planning import Plan
 
+HELDOUT_FRACTION = 0.1
+"""One row in ten; LongCrawl64's one in 128 would be none of a sample's few rows."""
+
+MIN_WORDS = 16_000
+SEQUENCE_LENGTH = 8192
+
+QUIET_YAML = "in_process.yaml"
+INSTANCE_FILES = {
+    "dagster.yaml": """\
+# The instance of `lc demo`: Dagster's history of it. The lake's receipts say what was built, and
+# from what.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+""",
+    QUIET_YAML: """\
+# The same instance for the runs of `lc demo` itself, without capture of what steps print: the two
+# processes per step that Dagster starts for that would answer Ctrl-C with tracebacks.
+telemetry:
+  enabled: false
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+""",
+}
+"""Settings in Dagster's home, by file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where the demo works: everything is below ``root``, except a lake elsewhere."""
+
+    root: Path
+    lake_elsewhere: str | None = None
+
+    @property
+    def sample(self) -> Path:
+        """The upstream."""
+        return self.root / "sample"
+
+    @property
+    def lake(self) -> str:
+        """What is published: a folder, or a bucket's URL."""
+        return self.lake_elsewhere or str((self.root / "lake").absolute())
+
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's history."""
+        return self.root / "dagster_home"
+
+    @property
+    def recipe(self) -> Path:
+        """The settings."""
+        return self.root / "recipe.toml"
+
+    def set_up(self, recipe: str) -> None:
+        """Write the instance's settings and the recipe; files of the same content stay as they
+        are.
+        """
+        self.dagster_home.mkdir(parents=True, exist_ok=True)
+        files = {self.dagster_home / name: content for name, content in INSTANCE_FILES.items()}
+        for path, content in {**files, self.recipe: recipe}.items():
+            if not path.is_file() or path.read_text("utf-8") != content:
+                path.write_text(content, "utf-8")
+
+    @property
+    def ui_command(self) -> str:
+        """The command that opens Dagster's UI on this workplace."""
+        folders = {
+            "DAGSTER_HOME": self.dagster_home,
+            "LC_UPSTREAM": self.sample,
+            "LC_CRAWL": self.sample / "crawl",
+            "LC_RECIPE": self.recipe,
+        }
+        values = {name: str(path.absolute()) for name, path in folders.items()}
+        variables = {**values, "LC_ROOT": self.lake}
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        installed = shlex.quote(str(Path(sys.executable).with_name("dagster")))
+        dagster = "dagster" if shutil.which("dagster") else installed
+        return f"{settings} {dagster} dev -m lc_assets.definitions"
+
+
+def recipe_text(row_tokens: int) -> str:
+    """The demo's recipe: rows of ``row_tokens``, and what must be smaller with them.
+
+    >>> "min_words = 256" in recipe_text(1024)
+    True
+    """
+    min_words = MIN_WORDS if row_tokens >= ROW_TOKENS else min(MIN_WORDS, row_tokens // 4)
+    return f"""\
+# Settings of `lc demo` that differ from the default recipe, or might.
+[filtered_documents]
+min_words = {min_words}
+
+[token_documents]
+min_tokens = {row_tokens}
+
+[token_grid]
+row_tokens = {row_tokens}
+heldout_fraction = {HELDOUT_FRACTION}  # the default is 1/128; a sample has few rows
+
+[megatron_rows]
+sequence_length = {min(SEQUENCE_LENGTH, row_tokens)}
+"""
+
 
 def demo(
     folder: Annotated[
         Path,
-        typer.Option(
-            "--dir", help="Everything is written below it; remove it and nothing is left."
-        ),
+        typer.Option("--dir", help="Folder for everything that is written."),
     ] = Path("demo"),
     source: Annotated[
         Path | None,
@@ -44,42 +151,34 @@ def demo(
     ] = ROW_TOKENS,
 ) -> None:
     """Build the whole chain over a sample of real prose, or over your own documents, through
-    Dagster, and report what came of it.
+    Dagster, and print a report.
 
     The sample is two small crawl snapshots with duplicates. Documents of a folder (JSON lines,
     Parquet, text, WET, WARC) are read as they are, and nothing is added. Every asset is
-    materialized, a batch is read back, and a row is traced to its page. Run again, it reuses what
-    is there.
+    materialized, a batch is read back, and a row is traced to its page. A second run reuses what
+    exists.
 
     Example: lc demo --dir demo --from ~/texts
     """
     import os
 
     from lc_assets.build.recipe import read_recipe
-    from lc_assets.cli.demo.demo_report import report
-    from lc_assets.cli.demo.workplace import HELDOUT_FRACTION, recipe_text
+    from lc_assets.cli.demo.report import report
     from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
     from lc_assets.sources.opening import known_snapshots
 
     started = time.monotonic()
-    place = Workplace(folder, lake)
+    place, n_documents = Workplace(folder, lake), None
     if source is None:
         place.set_up(recipe_text(row_tokens))
         sampled = write_or_find_sample(place, workers)
         snapshots, n_documents = sampled.settings.snapshots, sampled.n_documents
     else:
-        place.set_up(
-            own_recipe_text(
-                str(source),
-                row_tokens=row_tokens,
-                heldout_fraction=HELDOUT_FRACTION,
-                packed=False,
-            )
-        )
+        settings = {"row_tokens": row_tokens, "heldout_fraction": HELDOUT_FRACTION}
+        place.set_up(own_recipe_text(str(source), **settings, packed=False))  # type: ignore[arg-type]
         snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
-        n_documents = None
     build(place, snapshots, workers or os.cpu_count() or 1)
-    report(place, n_documents)
+    report(place.lake, n_documents, HELDOUT_FRACTION)
     say(
         f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
         "with:"
@@ -88,47 +187,68 @@ def demo(
 
 
 def write_or_find_sample(place: Workplace, workers: int | None) -> "SampleReport":
-    """Write the sample, or find that a finished one is there."""
-    from lc_assets.cli.demo.sample import show_sample, texts_of
+    """Write the sample, unless a finished one exists."""
+    from lc_assets.cli.demo.sample import show_sample
     from lc_assets.execution.local import executor_of
     from lc_assets.lake.receipts import decode_json
+    from lc_assets.sample.prose import installed_prose
     from lc_assets.sample.writing import REPORT, SampleReport, write_sample
 
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:
-        say(f"{place.sample}: the sample is there, {found.n_documents:,} documents")
+        say(f"{place.sample}: the sample exists, {found.n_documents:,} documents")
         return found
     started = time.monotonic()
     say(f"Writing a sample into {place.sample} …")
     executor = executor_of(workers)
-    written = write_sample(place.sample, texts=texts_of(None, executor), executor=executor)
+    texts = installed_prose(executor=executor)
+    written = write_sample(place.sample, texts=texts, executor=executor)
     show_sample(place.sample, written)
     say(f"sample written in {lasted(time.monotonic() - started)}")
     return written
 
 
 def build(place: Workplace, snapshots: list[str], workers: int) -> None:
-    """Run the jobs of what is out of date, as the planner says; none when all is current.
+    """Build what is out of date; nothing, without Dagster, when all is current.
 
     Raises:
-        LcError: when a run fails.
-        Mismatch: when something is still out of date after its job.
+        PartitionFailed: when a run fails.
+        Mismatch: when something is still out of date after it was built.
     """
-    behind = plans_behind(place, snapshots)
-    if not behind:
+    n_behind = len(plans_behind(place, snapshots))
+    if not n_behind:
         say(f"{place.lake}: everything is current, nothing is built")
         return
-    from lc_assets.cli.demo.demo_runs import run_jobs
+    from lc_assets.definitions import build_defs
+    from lc_assets.errors import Mismatch
+    from lc_assets.orchestration.in_process import Recorder, instance_at
+    from lc_assets.stages.rebuilding import rebuild
 
     say(
-        f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing "
+        f"Building through Dagster with {workers} workers: {n_behind:,} partitions are missing "
         "or out of date …"
     )
-    run_jobs(place, behind, workers, still_behind=lambda: plans_behind(place, snapshots))
+    sample, recipe = (str(path.absolute()) for path in (place.sample, place.recipe))
+    defs = build_defs(lake=place.lake, upstream=sample, recipe=recipe, workers=workers)
+    n_done, latest = 0, time.monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal n_done, latest
+        n_done, took, latest = n_done + 1, time.monotonic() - latest, time.monotonic()
+        say(f"[{n_done:>2}/{max(n_behind, n_done)}] {line}, {lasted(took)}")
+
+    with instance_at(place.dagster_home, QUIET_YAML) as instance:
+        made = rebuild(
+            lambda: plans_behind(place, snapshots),
+            Recorder(defs, instance, tell).build,
+            stop_at_once=True,
+        )
+    if made.failed or made.left:
+        raise Mismatch("; ".join([*made.failed.values(), *(plan.name for plan in made.left)]))
 
 
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
-    """What is out of date, the upstream looked at as it is now."""
+    """What is out of date, given the upstream as it is now."""
     from lc_assets.build.recipe import read_recipe
     from lc_assets.build.stage import BuildContext
     from lc_assets.cli.lakes.plan import look_at_all
@@ -138,15 +258,11 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.planning import plan
 
-    lake, recipe, executor = (
-        open_lake(place.lake),
-        read_recipe(place.recipe),
-        LocalExecutor(watch=on_terminal),
+    context = BuildContext(
+        lake=open_lake(place.lake),
+        upstream=Upstream(str(place.sample)),
+        recipe=read_recipe(place.recipe),
+        executor=LocalExecutor(watch=on_terminal),
     )
-    looked = look_at_all(
-        BuildContext(
-            lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, executor=executor
-        ),
-        snapshots,
-    )
-    return [made for made in plan(lake, recipe, snapshots, **looked) if made.status != "current"]
+    plans = plan(context.lake, context.recipe, snapshots, **look_at_all(context, snapshots))
+    return [made for made in plans if made.status != "current"]

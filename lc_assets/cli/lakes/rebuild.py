@@ -208,8 +208,8 @@ def through_dagster(
     task_seconds: float,
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
-    from lc_assets.cli.demo.dagster_runs import Recorder, instance_at
     from lc_assets.definitions import build_defs
+    from lc_assets.orchestration.in_process import Recorder, instance_at
 
     defs = build_defs(
         lake=context.lake.url,

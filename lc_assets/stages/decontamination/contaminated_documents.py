@@ -333,6 +333,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_contaminated_documents,
-    show=later("lc_assets.stages.shown.removing:contaminated_documents"),
+    show=later("lc_assets.stages.shown.documents:contaminated_documents"),
 )
 """Filtered documents that contain evaluation items."""

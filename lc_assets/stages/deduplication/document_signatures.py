@@ -291,6 +291,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_document_signatures,
-    show=later("lc_assets.stages.shown.removing:document_signatures"),
+    show=later("lc_assets.stages.shown.documents:document_signatures"),
 )
 """MinHash signatures of the filtered documents."""

@@ -289,6 +289,6 @@ STAGE = Stage(
     kinds=("parquet", "duckdb"),
     counted="pairs",
     write=write_near_duplicate_pairs,
-    show=later("lc_assets.stages.shown.removing:near_duplicate_pairs"),
+    show=later("lc_assets.stages.shown.documents:near_duplicate_pairs"),
 )
 """Near duplicates of a snapshot, among itself and the older ones."""

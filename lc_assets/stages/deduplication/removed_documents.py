@@ -373,7 +373,7 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet", "duckdb"),
     write=write_removed_documents,
-    show=later("lc_assets.stages.shown.removing:removed_documents"),
+    show=later("lc_assets.stages.shown.documents:removed_documents"),
 )
 """Filtered documents that do not go on: near duplicates, what is like the held out, what holds
 evaluation items, what is withdrawn.

@@ -315,6 +315,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("numpy", "parquet"),
     write=write_signature_index,
-    show=later("lc_assets.stages.shown.removing:signature_index"),
+    show=later("lc_assets.stages.shown.documents:signature_index"),
 )
 """Signatures of a snapshot, cut into bands and sorted."""

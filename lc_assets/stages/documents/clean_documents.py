@@ -236,6 +236,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("json", "parquet"),
     write=write_clean_documents,
-    show=later("lc_assets.stages.shown.removing:clean_documents"),
+    show=later("lc_assets.stages.shown.documents:clean_documents"),
 )
 """The documents that no stage removed, as JSON lines or Parquet."""

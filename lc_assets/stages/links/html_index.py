@@ -361,6 +361,6 @@ STAGE = Stage(
     kinds=("parquet", "duckdb"),
     write=write_html_index,
     state=_state,
-    show=later("lc_assets.stages.shown.linking:html_index"),
+    show=later("lc_assets.stages.shown.reports:html_index"),
 )
 """Where the pages of a snapshot's filtered documents are in the crawl's archives."""

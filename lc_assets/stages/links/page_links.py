@@ -221,6 +221,6 @@ STAGE = Stage(
     kinds=("parquet",),
     counted="pages",
     write=write_page_links,
-    show=later("lc_assets.stages.shown.linking:page_links"),
+    show=later("lc_assets.stages.shown.reports:page_links"),
 )
 """What the pages of a snapshot point at."""

@@ -307,6 +307,6 @@ STAGE = Stage(
     kinds=("parquet", "duckdb"),
     counted="links",
     write=write_link_claims,
-    show=later("lc_assets.stages.shown.linking:link_claims"),
+    show=later("lc_assets.stages.shown.reports:link_claims"),
 )
 """Which page's text goes before which root."""

@@ -319,7 +319,7 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_longpack_documents,
-    show=later("lc_assets.stages.shown.linking:longpack_documents"),
+    show=later("lc_assets.stages.shown.reports:longpack_documents"),
 )
 """Packed documents and their spans."""
 

@@ -200,6 +200,6 @@ STAGE = Stage(
     kinds=("numpy",),
     counted="rows",
     write=write_megatron_rows,
-    show=later("lc_assets.stages.shown.training:megatron_rows"),
+    show=later("lc_assets.stages.shown.rows:megatron_rows"),
 )
 """Rows for Megatron, with their GPT index."""

@@ -301,6 +301,6 @@ STAGE = Stage(
     kinds=("numpy",),
     counted="samples",
     write=write_blended_mix,
-    show=later("lc_assets.stages.shown.training:blended_mix"),
+    show=later("lc_assets.stages.shown.rows:blended_mix"),
 )
 """Blends of snapshots."""

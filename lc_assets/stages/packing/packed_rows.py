@@ -249,6 +249,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("zarr", "numpy", "parquet"),
     write=write_packed_rows,
-    show=later("lc_assets.stages.shown.packing:packed_rows"),
+    show=later("lc_assets.stages.shown.rows:packed_rows"),
 )
 """Documents of any length in rows of a fixed one."""

@@ -1,5 +1,5 @@
 """The table of packed rows: its columns. What they hold is said with all others'
-(`lc_assets.stages.meanings.MEANINGS`).
+(`lc_assets.stages.shown.columns.MEANINGS`).
 """
 
 from typing import Final

@@ -326,6 +326,6 @@ STAGE = Stage(
     kinds=("markdown",),
     counted="rows",
     write=write_data_set_card,
-    show=later("lc_assets.stages.shown.cards:data_set_card"),
+    show=later("lc_assets.stages.shown.reports:data_set_card"),
 )
 """The data sheet."""

@@ -5,7 +5,7 @@ version is gone from the lake, is None and reported as unknown.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lc_assets.build.tables import read_table
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.token_grid import ROWS_FILE, decoded_rows
 
@@ -122,8 +123,8 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def languages(self) -> dict[str, int]:
         """Rows by language, most first."""
-        found = sum((Counter(line.languages) for line in self.snapshots), start=Counter[str]())
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        counts = (Counter(line.languages) for line in self.snapshots)
+        return _most_first(sum(counts, start=Counter[str]()))
 
 
 def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
@@ -139,8 +140,7 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
     ]
     chains = [_chain(lake, grid) for grid in grids]
     newest = chains[-1] if chains else {}
-    settings = {stage: version.receipt.fingerprint.params for stage, version in newest.items()}
-    lines = [_snapshot(chain) for chain in chains]
+    settings = {stage: receipt.fingerprint.params for stage, receipt in newest.items()}
     tokenizer = str(settings.get("token_documents", {}).get("tokenizer", "gpt2"))
     return Sheet(
         version=order.version,
@@ -148,7 +148,7 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
         row_tokens=opened.row_tokens,
         vocab_size=opened.vocab_size,
         tokenizer=tokenizer,
-        snapshots=lines,
+        snapshots=[_snapshot(*found) for found in zip(grids, chains, strict=True)],
         mixes=[_mix(mix) for mix in mixes],
         reasons=_reasons(chains),
         rules=list(settings.get("filtered_documents", {}).get("rules", {}).get("rules", [])),
@@ -156,71 +156,59 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
             stage: {name: value for name, value in params.items() if name != "rules"}
             for stage, params in settings.items()
         },
-        code={stage: version.receipt.fingerprint.code_version for stage, version in newest.items()},
-        libraries=newest["token_grid"].receipt.libraries if newest else {},
+        code={stage: receipt.fingerprint.code_version for stage, receipt in newest.items()},
+        libraries=newest["token_grid"].libraries if newest else {},
         randomness={
             f"{stage}: {name}": how
-            for stage, version in newest.items()
-            for name, how in version.receipt.randomness.items()
+            for stage, receipt in newest.items()
+            for name, how in receipt.randomness.items()
         },
         lengths=_lengths(grids),
         samples=_samples(grids, tokenizer),
     )
 
 
-STAGES = (
-    "raw_snapshot",
-    "filtered_documents",
-    "removed_documents",
-    "token_documents",
-    "token_grid",
-)
+MADE_FROM = {
+    "token_grid": ("token_documents",),
+    "token_documents": ("removed_documents", "filtered_documents"),
+    "filtered_documents": ("raw_snapshot",),
+}
+"""Stage → the inputs that are followed."""
 
 
-def _chain(lake: Lake, grid: Published) -> dict[str, Published]:
-    """The versions that a grid was made from, as far as they still exist."""
-    found = {"token_grid": grid}
-    for stage, made in (
-        ("token_documents", "token_grid"),
-        ("removed_documents", "token_documents"),
-        ("filtered_documents", "token_documents"),
-        ("raw_snapshot", "filtered_documents"),
-    ):
-        version = _input(lake, found[made], stage) if made in found else None
-        if version is not None:
-            found[stage] = version
-    return {stage: found[stage] for stage in STAGES if stage in found}
+def _chain(lake: Lake, grid: Published) -> dict[str, Receipt]:
+    """Receipts of the versions that a grid was made from, as far as they exist; upstream first."""
+    found = {"token_grid": grid.receipt}
+    for stage, inputs in MADE_FROM.items():
+        if stage not in found:
+            continue
+        made = found[stage].fingerprint
+        for name in inputs:
+            digest = made.inputs.get(f"{name}/{made.key}")
+            version = digest and lake.partition(name, made.key).with_digest(digest)
+            if version:
+                found[name] = version.receipt
+    return dict(reversed(found.items()))
 
 
-def _input(lake: Lake, made: Published, stage: str) -> Published | None:
-    key = made.receipt.fingerprint.key
-    digest = made.receipt.fingerprint.inputs.get(f"{stage}/{key}")
-    return None if digest is None else lake.partition(stage, key).with_digest(digest)
-
-
-def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
-    grid = chain["token_grid"]
-    all_counts = {stage: version.receipt.counts for stage, version in chain.items()}
-    filtered, removals, tokens = (
-        all_counts.get(stage)
+def _snapshot(grid: Published, chain: Mapping[str, Receipt]) -> SnapshotSheet:
+    counts = {stage: receipt.counts for stage, receipt in chain.items()}
+    filtered, removed, tokens = (
+        counts.get(stage)
         for stage in ("filtered_documents", "removed_documents", "token_documents")
     )
-    languages = (
-        read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
-        .value_counts()
-        .to_pylist()
-    )
+    languages = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
     return SnapshotSheet(
         snapshot=grid.receipt.fingerprint.key,
         grid=(grid.version, grid.digest),
         documents=None if filtered is None else filtered.seen,
         filtered=None if filtered is None else filtered.kept,
-        removed=None if removals is None else removals.seen - removals.kept,
+        removed=None if removed is None else removed.seen - removed.kept,
         tokens=None if tokens is None else tokens.extra.get("tokens", 0),
-        train_rows=all_counts["token_grid"].extra["train rows"],
-        heldout_rows=all_counts["token_grid"].extra["heldout rows"],
+        train_rows=counts["token_grid"].extra["train rows"],
+        heldout_rows=counts["token_grid"].extra["heldout rows"],
         stored_bytes=sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path),
-        languages={line["values"]: line["counts"] for line in languages},
+        languages={line["values"]: line["counts"] for line in languages.value_counts().to_pylist()},
     )
 
 
@@ -236,24 +224,17 @@ def _mix(mix: Published) -> MixSheet:
     )
 
 
-def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
-    """By stage and first reason, each document once: `token_documents` counts those again that
-    `removed_documents` took out before it.
-    """
+def _reasons(chains: Iterable[Mapping[str, Receipt]]) -> dict[str, dict[str, int]]:
+    """Dropped documents by stage and first reason, most first."""
     found: dict[str, Counter[str]] = {}
     for chain in chains:
-        dropped = {
-            stage: Counter(version.receipt.counts.dropped) for stage, version in chain.items()
-        }
-        if "tokens" in dropped:
-            dropped["tokens"] -= dropped.get("removed_documents", Counter())
-        for stage, counted in dropped.items():
-            found.setdefault(stage, Counter()).update(counted)
-    return {
-        stage: dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
-        for stage, counted in found.items()
-        if counted
-    }
+        for stage, receipt in chain.items():
+            found.setdefault(stage, Counter()).update(receipt.counts.dropped)
+    return {stage: _most_first(counts) for stage, counts in found.items() if counts}
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _lengths(grids: Iterable[Published]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The document sets of a snapshot that reports read: which exist, and their texts with parts.
+"""The document sets that reports measure: which exist, their texts with parts, groups of lengths.
 
 ===========  ===========================================  ====================================
 set          a document is                                its parts
@@ -7,26 +7,30 @@ natural      a filtered document that is not excluded     itself
 longpack     a packed document                            its pages
 packed       a span of a packed row (lengths); a whole    the spans of the row, those of one
              row (referrals)                              document together
+files        a document of any file                       its ``spans``, where wanted
 ===========  ===========================================  ====================================
-
-Not here: what is measured (`lc_assets.stages.reports.length_report`,
-`lc_assets.stages.reports.referral_report`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.build.tables import read_lines
+from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
+from lc_assets.packing.lengths import EDGES, bucket_names
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.text.referrals.concepts import Part
@@ -35,6 +39,7 @@ NATURAL: Final = "natural"
 LONGPACK: Final = "longpack"
 PACKED: Final = "packed"
 SETS: Final = (NATURAL, LONGPACK, PACKED)
+FILES: Final = "files"
 
 STAGE_OF_SET: Final = {
     NATURAL: "filtered_documents",
@@ -42,22 +47,43 @@ STAGE_OF_SET: Final = {
     PACKED: "packed_rows",
 }
 
+GROUPS: Final = bucket_names()
+"""Groups of lengths in tokens."""
+
+NAMES_OF_DOCUMENTS: Final = ("document", "child_id", "url", "id")
+"""Fields of a span that identify its document; the first that is present and not empty counts;
+without any, each span is a document.
+"""
+
+
+def group_of(n_tokens: int) -> str:
+    """The group of a document of so many tokens.
+
+    >>> group_of(4095), group_of(4096), group_of(10**9)
+    ('0-4K', '4K-8K', '128K-')
+    """
+    return GROUPS[bisect_right(EDGES, n_tokens)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetShard:
     """Documents of one set in one file, or the rows of one split.
 
     Attributes:
-        document_set: one of `SETS`.
-        path: table of documents, or the folder of packed rows.
+        document_set: one of `SETS`, or `FILES`.
+        path: of the documents, or of the folder of packed rows.
         shard: name of the shard, or of the split.
-        tokenizer: setting of the tokenizer that made packed rows' ids.
+        tokenizer: of packed rows' ids.
+        text_field: of records of a file; None for the usual fields.
+        by_parts: whether to read the spans of records of a file.
     """
 
     document_set: str
     path: Path
     shard: str
     tokenizer: str = "gpt2"
+    text_field: str | None = None
+    by_parts: bool = False
 
     @property
     def name(self) -> str:
@@ -68,25 +94,24 @@ class SetShard:
 def shards_of_sets(inputs: Mapping[str, Published], key: str, recipe: Recipe) -> list[SetShard]:
     """The shards of the sets in a report's inputs."""
     found: list[SetShard] = []
-    for document_set in (NATURAL, LONGPACK):
-        published = inputs.get(f"{STAGE_OF_SET[document_set]}/{key}")
-        files = documents_files(published.folder) if published else []
+    for document_set, stage in STAGE_OF_SET.items():
+        if (published := inputs.get(f"{stage}/{key}")) is None:
+            continue
+        paths = {
+            path.name.removesuffix(DOCUMENTS_SUFFIX): path
+            for path in documents_files(published.folder)
+        }
+        if document_set == PACKED:
+            splits = sorted(path.stem for path in published.folder.glob("*.zarr"))
+            paths = dict.fromkeys(splits, published.folder)
         found += [
             SetShard(
-                document_set=document_set, path=path, shard=path.name.removesuffix(DOCUMENTS_SUFFIX)
-            )
-            for path in files
-        ]
-    if (packed := inputs.get(f"{STAGE_OF_SET[PACKED]}/{key}")) is not None:
-        splits = sorted(path.stem for path in packed.folder.glob("*.zarr"))
-        found += [
-            SetShard(
-                document_set=PACKED,
-                path=packed.folder,
-                shard=split,
+                document_set=document_set,
+                path=path,
+                shard=shard,
                 tokenizer=recipe.token_documents.tokenizer,
             )
-            for split in splits
+            for shard, path in paths.items()
         ]
     return found
 
@@ -98,18 +123,16 @@ class SetDocument:
     Attributes:
         id: of the document; of a packed row ``split/row``.
         text: its text.
-        n_tokens: of a packed row, without padding; None for others, whose texts must be counted.
         parts: see the module; none for a natural document.
     """
 
     id: str
     text: str
-    n_tokens: int | None = None
     parts: tuple[Part, ...] = ()
 
 
 def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator[SetDocument]:
-    """The documents of a shard in order, or only the wanted ones.
+    """The documents of a shard of a snapshot's set in order, or only the wanted ones.
 
     Raises:
         CorruptFile: if a table or the rows are damaged.
@@ -117,74 +140,104 @@ def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator
     if shard.document_set == PACKED:
         yield from _rows(shard, wanted)
         return
-    parts = _parts(shard, wanted) if shard.document_set == LONGPACK else {}
+    parts: dict[str, tuple[Part, ...]] = {}
+    if shard.document_set == LONGPACK:
+        spans = shard.path.with_name(shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
+        lines = read_lines(spans, ["id", "child_id", "start"])
+        for name, own in groupby(lines, key=lambda line: line["id"]):
+            parts[name] = numbered((line["start"], line["child_id"]) for line in own)
     for line in read_lines(shard.path, ["id", "raw_content"], batch_lines=16):
         if wanted is None or line["id"] in wanted:
-            yield SetDocument(
-                id=line["id"], text=line["raw_content"], parts=parts.get(line["id"], ())
+            own_parts = parts.get(line["id"], ())
+            yield SetDocument(id=line["id"], text=line["raw_content"], parts=own_parts)
+
+
+def numbered(starts: Iterable[tuple[int, object]]) -> tuple[Part, ...]:
+    """Parts from their starts and the names of their documents."""
+    numbers: dict[object, int] = {}
+    return tuple(Part(start, numbers.setdefault(name, len(numbers))) for start, name in starts)
+
+
+def texts_of_file(shard: SetShard) -> Iterator[SetDocument | Unread]:
+    """The documents of a file, or what replaces one that cannot be read.
+
+    Raises:
+        BadInput: when the file's kind is not known.
+        CorruptFile: when its container is damaged.
+    """
+    for found in read_corpus(shard.path, text_field=shard.text_field):
+        if isinstance(found, Unread):
+            yield found
+            continue
+        try:
+            parts = parts_of(found) if shard.by_parts else ()
+        except BadInput:
+            yield Unread(id=found.id, where=str(shard.path), why="spans are not acceptable")
+            continue
+        yield SetDocument(id=found.id, text=found.text, parts=parts)
+
+
+def parts_of(document: CorpusDocument) -> tuple[Part, ...]:
+    """The parts of a record's text by its ``spans``; none where it has none.
+
+    Raises:
+        BadInput: when they overlap, or are not ranges of the text.
+    """
+    spans = msgspec.json.decode(document.rest).get("spans") or []
+    try:
+        return parts_of_spans(spans, len(document.text))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise BadInput(
+            f"{document.id}: spans are not a list of objects with start and stop"
+        ) from error
+
+
+def parts_of_spans(spans: Sequence[dict[str, Any]], n_chars: int) -> tuple[Part, ...]:
+    """Parts of a text by its spans, in characters.
+
+    Raises:
+        BadInput: when they overlap, or are not ranges of the text.
+    """
+    end, starts = 0, list[tuple[int, object]]()
+    for place, span in enumerate(spans):
+        if not end <= span["start"] <= span["stop"] <= n_chars:
+            raise BadInput(
+                f"span {place}: {span['start']:,} to {span['stop']:,} of {n_chars:,} characters, "
+                f"the one before ends at {end:,}"
             )
+        end = span["stop"]
+        names = (span.get(name) for name in NAMES_OF_DOCUMENTS)
+        name = next((str(name) for name in names if name not in (None, "")), ("span", place))
+        starts.append((span["start"], name))
+    return numbered(starts)
 
 
-def _parts(shard: SetShard, wanted: Collection[str] | None) -> dict[str, tuple[Part, ...]]:
-    spans = shard.path.with_name(shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
-    lines = (
-        line
-        for line in read_lines(spans, ["id", "child_id", "start"])
-        if wanted is None or line["id"] in wanted
-    )
-    found: dict[str, tuple[Part, ...]] = {}
-    for name, own in groupby(lines, key=lambda line: line["id"]):
-        numbers: dict[str, int] = {}
-        found[name] = tuple(
-            Part(line["start"], numbers.setdefault(line["child_id"], len(numbers))) for line in own
-        )
-    return found
-
-
-def pieces_of_rows(shard: SetShard) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Each packed row of a split with the lines of its pieces; a row's id is ``split/row``."""
+def pieces_of_rows(shard: SetShard) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
+    """Each packed row of a split: its id ``split/row``, its tokens, the lines of its pieces."""
     columns = ["split", "row", "id", "row_start", "row_stop"]
-    lines = (
-        line
-        for line in read_lines(shard.path / SPANS_FILE, columns)
-        if line["split"] == shard.shard
-    )
-    for row, own in groupby(lines, key=lambda line: line["row"]):
-        yield f"{shard.shard}/{row}", list(own)
+    lines = read_lines(shard.path / SPANS_FILE, columns)
+    ours = (line for line in lines if line["split"] == shard.shard)
+    for row, own in groupby(ours, key=lambda line: line["row"]):
+        pieces = list(own)
+        n_tokens = sum(piece["row_stop"] - piece["row_start"] for piece in pieces)
+        yield f"{shard.shard}/{row}", n_tokens, pieces
 
 
 def _rows(shard: SetShard, wanted: Collection[str] | None) -> Iterator[SetDocument]:
+    """Packed rows as texts: their pieces' texts without end-of-text tokens, a line each."""
     reader = GridReader(shard.path / f"{shard.shard}.zarr")
-    for name, pieces in pieces_of_rows(shard):
+    for name, _, pieces in pieces_of_rows(shard):
         if wanted is not None and name not in wanted:
             continue
         row = pieces[0]["row"]
         ids = reader.read(slice(row, row + 1))[0]
-        texts = [
-            _text(ids[piece["row_start"] : piece["row_stop"]], reader.eot, shard.tokenizer)
-            for piece in pieces
-        ]
-        starts = np.cumsum([0, *(len(text) + 1 for text in texts)]).tolist()
-        numbers: dict[str, int] = {}
-        parts = (
-            Part(start, numbers.setdefault(piece["id"], len(numbers)))
-            for start, piece in zip(starts, pieces, strict=False)
-        )
-        n_tokens = sum(piece["row_stop"] - piece["row_start"] for piece in pieces)
-        yield SetDocument(id=name, text="\n".join(texts), n_tokens=n_tokens, parts=tuple(parts))
-
-
-def _text(ids: Any, eot: int | None, tokenizer: str) -> str:
-    """A span's text, without the end-of-text token that may follow."""
-    return text_of(tokenizer, ids if eot is None else ids[ids != eot])
-
-
-def piece_lengths(folder: Path, split: str) -> tuple[list[str], list[int]]:
-    """Ids of the documents that the pieces of a split's packed rows are of, and the pieces'
-    tokens.
-    """
-    table = read_table(folder / SPANS_FILE, ["split", "id", "row_start", "row_stop"])
-    own = np.asarray(table["split"].to_numpy(zero_copy_only=False) == split)
-    chosen = table.filter(own)
-    lengths = np.asarray(chosen["row_stop"]) - np.asarray(chosen["row_start"])
-    return chosen["id"].to_pylist(), lengths.tolist()
+        texts = []
+        for piece in pieces:
+            own = ids[piece["row_start"] : piece["row_stop"]]
+            texts.append(
+                text_of(shard.tokenizer, own if reader.eot is None else own[own != reader.eot])
+            )
+        starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]).tolist()
+        owners = (piece["id"] for piece in pieces)
+        parts = numbered(zip(starts, owners, strict=True))
+        yield SetDocument(id=name, text="\n".join(texts), parts=parts)

@@ -1,28 +1,32 @@
-"""Small plots as PNG: drawn by matplotlib, dark ink on a white card, legible in a light and in a
-dark theme.
+"""Small plots as PNG: drawn by matplotlib, dark ink on a white background, legible in a light and in
+a dark theme.
 
-About 15 kB each: they live in Dagster's event log and in data-set cards. The same numbers give the
-same bytes. Here: drawing. Not here: how an asset shows them (`lc_assets.orchestration.metadata`).
+About 15 kB each: they are stored in Dagster's event log and in data-set cards. The same numbers
+give the same bytes.
 """
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-INCHES = (6.4, 2.6)
-DOTS_PER_INCH = 90
-INK = "#1f3a5f"
-ACCENT = "#c0572b"
-SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
+INCHES: Final = (6.4, 2.6)
+DOTS_PER_INCH: Final = 90
+INK: Final = "#1f3a5f"
+ACCENT: Final = "#c0572b"
+SHADES: Final = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
 """Each has a contrast of at least 3 to 1 against `PAPER`, as WCAG 2.2 requires of graphics."""
 
-PAPER = "#ffffff"
+PAPER: Final = "#ffffff"
 """Background of every plot, also in a dark theme."""
 
-MOST_CHARS = 40
+MOST_CHARS: Final = 40
 """Longest label; longer ones are shortened."""
+
+OUTSIDE: Final = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
+ABOVE: Final = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+"""Places of a legend."""
 
 
 def bars(
@@ -43,38 +47,29 @@ def bars(
         names: legend of the two kinds of bars.
     """
     labels = [_label(name) for name in heights]
-    figure, axes = _figure(
-        title,
-        INCHES[0],
+    tall, left = (
         max(1.6, 0.8 + 0.24 * len(heights)),
-        left=0.03 + 0.0105 * max(map(len, labels), default=0),
+        0.03 + 0.0105 * max(map(len, labels), default=0),
     )
+    figure, axes = _figure(title, tall, left=left)
     at = np.arange(len(labels))[::-1]
-    thick = 0.8 if beside is None else 0.4
-    own = axes.barh(
-        at + (0 if beside is None else 0.2),
-        list(heights.values()),
-        thick,
-        color=INK,
-        label=names[0] if names else None,
+    kinds = (
+        [(0.0, heights, INK)] if beside is None else [(0.2, heights, INK), (-0.2, beside, ACCENT)]
     )
-    axes.bar_label(own, fmt=_counted, fontsize=6, padding=2)
+    for number, (shift, values, color) in enumerate(kinds):
+        drawn = axes.barh(
+            at + shift,
+            [values.get(name, 0) for name in heights],
+            0.8 / len(kinds),
+            color=color,
+            label=names[number] if names else None,
+        )
+        axes.bar_label(drawn, fmt=_counted, fontsize=6, padding=2)
     if beside is not None:
-        other = axes.barh(
-            at - 0.2, [beside.get(name, 0) for name in heights], thick, color=ACCENT, label=names[1]
-        )
-        axes.bar_label(other, fmt=_counted, fontsize=6, padding=2)
-        axes.legend(
-            fontsize=7,
-            frameon=False,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=2,
-            borderaxespad=0,
-        )
+        axes.legend(fontsize=7, frameon=False, borderaxespad=0, **ABOVE)
     axes.set_yticks(at, labels, fontsize=7, parse_math=False)
-    axes.margins(x=0.12)  # room for the numbers
-    axes.set_xlim(0, None if any(heights.values()) or any((beside or {}).values()) else 1)
+    axes.margins(x=0.12)  # space for the numbers
+    axes.set_xlim(0, None if any(any(values.values()) for _, values, _ in kinds) else 1)
     axes.set_ylim(min(len(labels) - 3, 0) - 0.6, len(labels) - 0.4)  # few bars are no thicker
     if not labels:
         axes.annotate("none", (0.02, 0.5), xycoords="axes fraction", fontsize=7)
@@ -95,13 +90,13 @@ def histogram(
 
     Args:
         title: of the plot.
-        values: numbers, one per document; those below 1 are left out.
+        values: numbers, one per document; those below 1 are not shown.
         unit: what the values count.
         mark: where to draw the line.
         mark_name: what the line means.
-        counted: what there is one number of.
+        counted: what has one number each.
     """
-    figure, axes = _figure(title, *INCHES, left=0.09, right=0.95)
+    figure, axes = _figure(title, right=0.95)
     positive = np.asarray(values, dtype=np.float64)
     positive = positive[positive >= 1]
     top = max(positive.max(initial=10.0), mark or 0) * 1.2
@@ -122,10 +117,10 @@ def shares(title: str, values: Any, *, unit: str, along: str = "share") -> bytes
     Args:
         title: of the plot.
         values: from 0 to 1.
-        unit: what there is one share of.
+        unit: what has one share each.
         along: what they are shares of.
     """
-    figure, axes = _figure(title, *INCHES, left=0.09, right=0.95)
+    figure, axes = _figure(title, right=0.95)
     axes.hist(np.asarray(values, dtype=np.float64), bins=np.linspace(0, 1, 21), color=INK)
     axes.set_xlim(0, 1)
     axes.set_xlabel(along, fontsize=7)
@@ -142,7 +137,7 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
         heights: value by snapshot, oldest first; a name without a year is its own label.
         unit: of the values.
     """
-    figure, axes = _figure(title, *INCHES, left=0.11)
+    figure, axes = _figure(title, left=0.11)
     axes.bar(np.arange(len(heights)), list(heights.values()), 0.8, color=INK)
     years = [name[:4] if name[:4].isdigit() else name for name in heights]
     first = [place for place, year in enumerate(years) if place == 0 or years[place - 1] != year]
@@ -158,7 +153,7 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
 def curves(
     title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str
 ) -> bytes:
-    """A curve per name over a logarithmic axis, with a line at 1; constant ones are only counted.
+    """A curve per name over a logarithmic axis, with a line at 1; constant ones are counted.
 
     Args:
         title: of the plot.
@@ -169,35 +164,21 @@ def curves(
     moving = {
         name: points for name, points in lines.items() if len({height for _, height in points}) > 1
     }
-    figure, axes = _figure(
-        title, INCHES[0], max(2.6, 1.1 + 0.125 * len(moving)), left=0.09, right=0.62
-    )
+    figure, axes = _figure(title, max(2.6, 1.1 + 0.125 * len(moving)), right=0.62)
     for number, (name, points) in enumerate(moving.items()):
-        style = ("-", "--", ":")[number // len(SHADES) % 3]
-        axes.plot(
-            *zip(*points, strict=True),
-            linewidth=1,
-            color=SHADES[number % len(SHADES)],
-            linestyle=style,
-            label=name,
-        )
+        style = {"color": SHADES[number % len(SHADES)], "label": name}
+        dashes = ("-", "--", ":")[number // len(SHADES) % 3]
+        axes.plot(*zip(*points, strict=True), linewidth=1, linestyle=dashes, **style)
     axes.axvline(1, color=ACCENT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel(along, fontsize=7)
     axes.set_ylim(bottom=0)
     _numbered(axes.yaxis, unit)
     if moving:
-        axes.legend(
-            fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0
-        )
+        axes.legend(fontsize=6, frameon=False, borderaxespad=0, **OUTSIDE)
     if len(lines) > len(moving):
-        axes.annotate(
-            f"and {len(lines) - len(moving)} that change nothing",
-            (1.02, -0.02),
-            xycoords="axes fraction",
-            fontsize=6,
-            va="top",
-        )
+        words = f"and {len(lines) - len(moving)} that change nothing"
+        axes.annotate(words, (1.02, -0.02), xycoords="axes fraction", fontsize=6, va="top")
     return _png(figure)
 
 
@@ -218,40 +199,35 @@ def columns(
         unit: of the heights.
         logarithmic: whether the axis of heights is.
     """
-    figure, axes = _figure(title, INCHES[0], INCHES[1], left=0.09, right=0.78)
+    figure, axes = _figure(title, right=0.78)
     thick = 0.8 / max(len(heights), 1)
     for number, (name, values) in enumerate(heights.items()):
-        shown = [
-            (place, value)
+        shift = (number - (len(heights) - 1) / 2) * thick
+        shown = {
+            place + shift: value
             for place, value in enumerate(values)
             if value is not None and (value > 0 or not logarithmic)
-        ]
-        if not shown:
-            continue  # else the legend would name what is not there
-        at = [place + (number - (len(heights) - 1) / 2) * thick for place, _ in shown]
-        axes.bar(
-            at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name
-        )
+        }
+        if shown:  # else the legend would name what is not drawn
+            color = SHADES[number % len(SHADES)]
+            axes.bar(list(shown), list(shown.values()), thick, color=color, label=name)
     axes.set_xticks(range(len(groups)), groups, fontsize=7)
     axes.set_xlim(-0.6, max(len(groups), 1) - 0.4)
     axes.set_ylabel(unit, fontsize=7)
     if logarithmic and any(value for values in heights.values() for value in values):
         axes.set_yscale("log")
     if axes.patches:
-        axes.legend(
-            fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0
-        )
+        axes.legend(fontsize=6, frameon=False, borderaxespad=0, **OUTSIDE)
     return _png(figure)
 
 
 def _figure(
-    title: str, width: float, height: float, left: float, right: float = 0.97
+    title: str, height: float = INCHES[1], *, left: float = 0.09, right: float = 0.97
 ) -> tuple[Any, Any]:
-    # Half a second that loading the definitions need not pay.
     from matplotlib.figure import Figure
 
     # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
-    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor=PAPER)
+    figure = Figure(figsize=(INCHES[0], height), dpi=DOTS_PER_INCH, facecolor=PAPER)
     axes = figure.add_axes((left, 0.45 / height, right - left, 1 - 0.75 / height))
     axes.set_title(title, fontsize=9, loc="left")
     axes.tick_params(labelsize=7)
@@ -285,7 +261,6 @@ def _counted(value: float) -> str:
 
 def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
     """Label an axis with whole numbers such as 50,000."""
-    # As above.
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     axis.set_label_text(unit, fontsize=7)
@@ -298,7 +273,5 @@ def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
 
 def _png(figure: Any) -> bytes:
     png = io.BytesIO()
-    figure.savefig(
-        png, format="png", metadata={"Software": None}
-    )  # which names matplotlib's version
+    figure.savefig(png, format="png", metadata={"Software": None})  # omits matplotlib's version
     return png.getvalue()

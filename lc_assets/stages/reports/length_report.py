@@ -1,9 +1,7 @@
-"""`length_report`: how long the documents of a snapshot's sets are, in tokens: natural documents,
-LongPack documents, spans of packed rows.
+"""`length_report`: lengths in tokens of the documents of a snapshot's sets.
 
 Publishes a table per set and shard, one of all sets by groups of lengths, and how roots grew by
-packing. Not here: the sets (`lc_assets.stages.reports.document_sets`), the checks
-(`lc_assets.stages.reports.length_claims`), growth (`lc_assets.packing`).
+packing (`lc_assets.packing.lengths`). The sets are in `lc_assets.stages.reports.document_sets`.
 """
 
 from collections import Counter
@@ -16,27 +14,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import build, run_shards
+from lc_assets.build.checks import evenly_spaced
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
+    CheckInput,
+    CheckResult,
     Stage,
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TableWriter, read_lines, write_table
+from lc_assets.build.tables import TableWriter, read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, tokenizer_of
 from lc_assets.lake.staging import once
-from lc_assets.packing.lengths import growth
-from lc_assets.publishing import publish
+from lc_assets.packing.lengths import EDGES, bucket_counts, growth
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -45,34 +43,31 @@ from lc_assets.stages.longpack.growing import roots_tried
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.reports.document_sets import (
+    GROUPS,
     LONGPACK,
     NATURAL,
     PACKED,
+    SETS,
+    STAGE_OF_SET,
     SetShard,
-    piece_lengths,
+    group_of,
     shards_of_sets,
     texts_of,
 )
-from lc_assets.stages.reports.length_claims import (
-    SHARES_FILE,
-    SUFFIX,
-    every_document_has_a_length,
-    lengths_are_counted_anew,
-    lengths_files,
-    shares_of,
-    the_shares_are_those_of_the_lengths,
-)
 from lc_assets.stages.reports.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
 from lc_assets.stages.tokens.token_documents import params_of
-from lc_assets.text.referrals.tables import LENGTHS as LOWER
-from lc_assets.text.referrals.tables import group_names, group_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 from lc_assets.vocabulary import SnapshotId
 
+SUFFIX: Final = ".lengths.parquet"
+SHARES_FILE: Final = "lengths.parquet"
 GROWTH_FILE: Final = "growth.parquet"
 GAVE_UP: Final = "the tokenizer gave up"
 NO_TOKENS: Final = "no tokens"
+COUNTED_AGAIN: Final = 6
+"""Documents of each set that a check tokenizes again with the reference tokenizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +76,6 @@ class LengthTask:
 
     shard: SetShard
     folder: Path
-    tokenizer: str
     text_encoding: TextEncoding
     removed: Mapping[str, str]
 
@@ -98,9 +92,8 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the lengths of one snapshot's document sets.
 
     Raises:
-        NotPublished: when a set that the recipe wants is not there.
+        NotPublished: when a set that the recipe wants is missing.
     """
-    settings = context.recipe.token_documents
 
     def fill(staging: StagingFolder) -> Counts:
         removed = removed_by_shard(staging.inputs[f"removed_documents/{snapshot}"].folder)
@@ -108,21 +101,17 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
             LengthTask(
                 shard=shard,
                 folder=staging.folder,
-                tokenizer=settings.tokenizer,
-                text_encoding=settings.text_encoding,
+                text_encoding=context.recipe.token_documents.text_encoding,
                 removed=removed.get(shard.shard, {}) if shard.document_set == NATURAL else {},
             )
             for shard in shards_of_sets(staging.inputs, snapshot, context.recipe)
         ]
         counts = run_shards(context, staging, count_shard, tasks, what=f"lengths of {snapshot}")
-        write_table(
-            staging.folder / SHARES_FILE,
-            pa.Table.from_pylist(shares_of(staging.folder), schema=LENGTH_SHARES),
-        )
-        write_table(
-            staging.folder / GROWTH_FILE,
-            pa.Table.from_pylist(_growth(staging, snapshot), schema=GROWTH),
-        )
+        for name, lines, schema in (
+            (SHARES_FILE, shares_of(staging.folder), LENGTH_SHARES),
+            (GROWTH_FILE, _growth(staging, snapshot), GROWTH),
+        ):
+            write_table(staging.folder / name, pa.Table.from_pylist(lines, schema=schema))
         return counts
 
     return build(context, STAGE, snapshot, fill)
@@ -131,88 +120,218 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
 @once
 def count_shard(task: LengthTask) -> Counts:
     """Count the tokens of one shard's documents."""
-    counts, dropped, names = Counter[str](), Counter[str](), group_names()
-    path = task.folder / f"{task.name}{SUFFIX}"
-    with publish(path) as staging:
+    dropped, kept, tokens = Counter[str](), 0, 0
+    with publish(task.folder / f"{task.name}{SUFFIX}") as staging:
         writer = TableWriter(staging, LENGTHS)
         for name, n_tokens, n_chars in _lengths(task, dropped):
-            writer.add(
-                {
-                    "id": name,
-                    "length_group": names[group_of(n_tokens)],
-                    "n_tokens": n_tokens,
-                    "n_chars": n_chars,
-                }
-            )
-            counts["documents"] += 1
-            counts["tokens"] += n_tokens
+            sizes = {"n_tokens": n_tokens, "n_chars": n_chars}
+            writer.add({"id": name, "length_group": group_of(n_tokens)} | sizes)
+            kept, tokens = kept + 1, tokens + n_tokens
         writer.close()
-    kept = counts["documents"]
-    extra = {f"{task.shard.document_set} {what}": counts[what] for what in ("documents", "tokens")}
+    document_set = task.shard.document_set
     return Counts(
         seen=kept + dropped.total(),
         kept=kept,
         dropped=dict(dropped),
         failed_rules=dict(dropped),
-        extra=extra,
+        extra={f"{document_set} documents": kept, f"{document_set} tokens": tokens},
     )
 
 
 def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int, int | None]]:
-    if task.shard.document_set == PACKED:
-        ids, lengths = piece_lengths(task.shard.path, task.shard.shard)
-        yield from ((name, n_tokens, None) for name, n_tokens in zip(ids, lengths, strict=True))
+    shard = task.shard
+    if shard.document_set == PACKED:
+        columns = ["split", "id", "row_start", "row_stop"]
+        for line in read_lines(shard.path / SPANS_FILE, columns, batch_lines=4096):
+            if line["split"] == shard.shard:
+                yield line["id"], line["row_stop"] - line["row_start"], None
         return
-    tokenizer = tokenizer_of(task.tokenizer)
-    for document in texts_of(task.shard):
-        if document.id in task.removed:
-            dropped[task.removed[document.id]] += 1
-            continue
-        try:
-            n_tokens = len(tokenizer.encode(escape(document.text, task.text_encoding)))
-        except BadInput:
-            dropped[GAVE_UP] += 1
-            continue
-        if n_tokens:
+    tokenizer = tokenizer_of(shard.tokenizer)
+    for document in texts_of(shard):
+        reason = task.removed.get(document.id)
+        n_tokens = 0
+        if reason is None:
+            try:
+                n_tokens = len(tokenizer.encode(escape(document.text, task.text_encoding)))
+                reason = None if n_tokens else NO_TOKENS
+            except BadInput:
+                reason = GAVE_UP
+        if reason is None:
             yield document.id, n_tokens, len(document.text)
         else:
-            dropped[NO_TOKENS] += 1
+            dropped[reason] += 1
 
 
 def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """How roots grew: one line, or none when nothing was packed along links."""
-    packed, claims = (
-        staging.inputs.get(f"longpack_documents/{snapshot}"),
-        staging.inputs.get(f"link_claims/{snapshot}"),
-    )
+    """How roots grew: one line, or none when nothing was packed along links. Tokens of roots are
+    those of their spans.
+    """
+    packed = staging.inputs.get(f"longpack_documents/{snapshot}")
+    claims = staging.inputs.get(f"link_claims/{snapshot}")
     if packed is None or claims is None:
         return []
+    before, after = list[int](), list[int]()
+    for path in lengths_files(staging.folder, LONGPACK):
+        spans = packed.folder / f"{_shard_of(path, LONGPACK)}{SPANS_SUFFIX}"
+        lines = read_lines(spans, ["id", "role", "n_tokens"])
+        roots = {span["id"]: span["n_tokens"] for span in lines if span["role"] == "root"}
+        for line in read_lines(path, ["id", "n_tokens"]):
+            if line["id"] in roots:
+                before.append(roots[line["id"]])
+                after.append(line["n_tokens"])
     found = growth(
-        *_before_and_after(staging.folder, packed.folder),
+        np.array(before, np.int64),
+        np.array(after, np.int64),
         n_roots=roots_tried(claims.receipt.counts),
     )
     return [{name: getattr(found, name) for name in GROWTH.names}]
 
 
-def _before_and_after(lengths: Path, packed: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Tokens of the roots of packed documents, as their spans have them, and of the documents."""
-    before, after = list[int](), list[int]()
-    for path in lengths_files(lengths, LONGPACK):
-        shard = path.name.removeprefix(f"{LONGPACK}-").removesuffix(SUFFIX)
-        spans = read_lines(packed / f"{shard}{SPANS_SUFFIX}", ["id", "role", "n_tokens"])
-        roots = {span["id"]: span["n_tokens"] for span in spans if span["role"] == "root"}
-        for line in read_lines(path, ["id", "n_tokens"]):
-            if line["id"] in roots:
-                before.append(roots[line["id"]])
-                after.append(line["n_tokens"])
-    return np.array(before, np.int64), np.array(after, np.int64)
+def lengths_files(folder: Path, document_set: str) -> list[Path]:
+    """The tables of lengths of a set, sorted by shard."""
+    return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
+
+
+def _shard_of(path: Path, document_set: str) -> str:
+    return path.name.removeprefix(f"{document_set}-").removesuffix(SUFFIX)
+
+
+def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:
+    """Tokens of each document of a set, shard by shard."""
+    tables = (read_table(path, ["n_tokens"]) for path in lengths_files(folder, document_set))
+    return np.concatenate(
+        [np.empty(0, np.int64), *(np.asarray(table["n_tokens"], np.int64) for table in tables)]
+    )
+
+
+def sets_of(folder: Path) -> list[str]:
+    """The sets that a version reports."""
+    return [document_set for document_set in SETS if lengths_files(folder, document_set)]
+
+
+def shares_of(folder: Path) -> list[dict[str, Any]]:
+    """Lines of the table of all sets, from the tables of their documents."""
+    lines = []
+    for document_set in sets_of(folder):
+        groups = bucket_counts(lengths_of(folder, document_set))
+        documents, tokens = [one.n_docs for one in groups], [one.n_tokens for one in groups]
+        n_docs, n_tokens = max(sum(documents), 1), max(sum(tokens), 1)
+        for number, lower in enumerate((0, *EDGES)):
+            longer = sum(documents[number:])
+            lines.append(
+                {
+                    "document_set": document_set,
+                    "length_group": GROUPS[number],
+                    "lower": lower,
+                    "documents": documents[number],
+                    "tokens": tokens[number],
+                    "document_share": documents[number] / n_docs,
+                    "token_share": tokens[number] / n_tokens,
+                    "documents_from": longer,
+                    "document_share_from": longer / n_docs,
+                    "token_share_from": sum(tokens[number:]) / n_tokens,
+                }
+            )
+    return lines
+
+
+def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
+    """The tables have as many rows and tokens as counted, and the sets' stages kept as many
+    documents.
+    """
+    found, came_in, counts = dict[str, int](), 0, check_input.counts
+    for document_set, stage in STAGE_OF_SET.items():
+        lengths = lengths_of(check_input.folder, document_set)
+        found[f"{document_set} documents"] = len(lengths)
+        found[f"{document_set} tokens"] = int(lengths.sum())
+        published = check_input.inputs.get(f"{stage}/{check_input.fingerprint.key}")
+        if published is not None:
+            upstream = published.receipt.counts
+            came_in += upstream.extra["pieces"] if document_set == PACKED else upstream.kept
+    wrong = [
+        f"{what}: {count:,} in the tables, {counts.extra.get(what, 0):,} counted"
+        for what, count in found.items()
+        if count != counts.extra.get(what, 0)
+    ]
+    if came_in != counts.seen:
+        wrong.append(f"{came_in:,} documents upstream, {counts.seen:,} seen")
+    return CheckResult(
+        check="every_document_has_a_length",
+        passed=not wrong,
+        message="; ".join(wrong) or f"{counts.kept:,} lengths of {came_in:,} documents",
+        values={"lengths": counts.kept, "documents": came_in},
+    )
+
+
+def the_shares_are_those_of_the_lengths(check_input: CheckInput) -> CheckResult:
+    """The table of groups follows from the tables of documents, and each document is in the group
+    of its length.
+    """
+    folder = check_input.folder
+    lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
+    n_misplaced = sum(
+        group_of(line["n_tokens"]) != line["length_group"]
+        for document_set in SETS
+        for path in lengths_files(folder, document_set)
+        for line in read_lines(path, ["length_group", "n_tokens"], batch_lines=4096)
+    )
+    agree = lines == shares_of(folder)
+    return CheckResult(
+        check="the_shares_are_those_of_the_lengths",
+        passed=agree and not n_misplaced,
+        message=f"{len(lines):,} groups {'agree' if agree else 'do not agree'} with the lengths; "
+        f"{n_misplaced:,} documents misplaced",
+        values={"groups": len(lines), "misplaced": n_misplaced},
+    )
+
+
+def lengths_are_counted_anew(check_input: CheckInput) -> CheckResult:
+    """An even sample of natural and packed documents has the stated characters and, by the
+    reference tokenizer, the stated tokens.
+    """
+    params, n_counted, wrong = check_input.fingerprint.params, 0, list[str]()
+    tokenizer = None
+    if params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN):  # no receipt has the path of another's file
+        tokenizer = tokenizer_of(params["tokenizer"], fast=False)
+    for document_set in (NATURAL, LONGPACK):
+        for line, text in _sampled(check_input, document_set):
+            n_counted += 1
+            n_tokens = line["n_tokens"]
+            if text is not None and tokenizer is not None:
+                n_tokens = len(tokenizer.encode(escape(text, params["text_encoding"])))
+            if text is None or (len(text), n_tokens) != (line["n_chars"], line["n_tokens"]):
+                wrong.append(line["id"])
+    return CheckResult(
+        check="lengths_are_counted_anew",
+        passed=not wrong,
+        message=f"{n_counted:,} documents counted again, {len(wrong):,} differ"
+        + (f", such as {wrong[0]}" if wrong else ""),
+        values={"counted anew": n_counted, "differ": len(wrong)},
+    )
+
+
+def _sampled(
+    check_input: CheckInput, document_set: str
+) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Some lines of a set with the texts of their documents; None where there is none."""
+    lines = [
+        (path, line)
+        for path in lengths_files(check_input.folder, document_set)
+        for line in read_lines(path)
+    ]
+    for place in evenly_spaced(len(lines), COUNTED_AGAIN):
+        path, line = lines[place]
+        folder = check_input.only_input(STAGE_OF_SET[document_set]).folder
+        table = folder / f"{_shard_of(path, document_set)}.documents.parquet"
+        documents = read_lines(table, ["id", "raw_content"], batch_lines=16)
+        texts = (found["raw_content"] for found in documents if found["id"] == line["id"])
+        yield line, next(texts, None)
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     found = params_of(recipe.token_documents)
-    return {
-        name: found[name] for name in ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")
-    } | {"lengths": list(LOWER)}
+    names = ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")
+    return {name: found[name] for name in names} | {"lengths": [0, *EDGES]}
 
 
 STAGE = Stage(
@@ -243,4 +362,3 @@ STAGE = Stage(
     write=write_length_report,
     show=later("lc_assets.stages.shown.reports:length_report"),
 )
-"""Lengths of a snapshot's document sets."""

@@ -1,165 +1,122 @@
 """`referral_report`: how densely the documents of a snapshot's sets refer back to earlier mentions,
 beside the LongPack paper's tables.
 
-A sample of each set and length group is measured, selected by a keyed hash of the ids. Words that
-are common among the pieces of natural documents are no concepts in any set, so that sets are
-comparable. Publishes a table per set and shard, the means of all sets, and the common words. Not
-here: the definition of a referral (`lc_assets.text.referrals.referrals`), the sets
-(`lc_assets.stages.reports.document_sets`), plain files (`lc_assets.stages.reports.referring`).
+A sample of each set and group of lengths is measured, selected by a keyed hash of the ids. Words
+that are common among the pieces of natural documents are no concepts in any set, so that sets are
+comparable. Publishes a table per set and shard, the means of all sets, and the common words. A
+referral is defined in `lc_assets.text.referrals.referrals`.
 """
 
 import heapq
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import build, run_shards
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
+    CheckInput,
+    CheckResult,
     Stage,
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TableWriter, read_lines, read_table, write_table
+from lc_assets.build.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.lists.word_lists import digest_of_words, read_special_words
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
+from lc_assets.formats.lists.word_lists import digest_of_words
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.reports.document_sets import (
+    LONGPACK,
     NATURAL,
     PACKED,
+    SETS,
     SetShard,
+    group_of,
     pieces_of_rows,
     shards_of_sets,
-    texts_of,
 )
-from lc_assets.stages.reports.length_claims import SUFFIX as LENGTHS_SUFFIX
 from lc_assets.stages.reports.length_report import STAGE as LENGTH_REPORT
-from lc_assets.stages.reports.referral_claims import (
-    COMMON_FILE,
-    DENSITIES_FILE,
-    SUFFIX,
-    densities_of,
-    every_sample_is_as_asked,
-    referrals_are_counted_anew,
-    the_densities_are_the_documents_means,
-    the_identities_of_referrals_hold,
+from lc_assets.stages.reports.length_report import SUFFIX as LENGTHS_SUFFIX
+from lc_assets.stages.reports.length_report import lengths_files
+from lc_assets.stages.reports.measuring import (
+    BACKGROUND,
+    BackgroundTask,
+    Measuring,
+    ReferralTask,
+    find_common_words,
+    measure_shard,
+    referral_lines,
+    sums_of,
 )
-from lc_assets.stages.reports.referring import Measuring, finder_of, line_of
-from lc_assets.stages.reports.report_tables import COMMON_WORDS, DENSITIES, REFERRALS
-from lc_assets.text.referrals.concepts import Background, LexicalConcepts
-from lc_assets.text.referrals.referrals import count_referrals
-from lc_assets.text.referrals.tables import group_names, group_of
+from lc_assets.stages.reports.report_tables import DENSITIES
+from lc_assets.text.referrals.referrals import bucket_names
+from lc_assets.text.referrals.tables import KINDS, paper_figures
 from lc_assets.vocabulary import SnapshotId
 
+DENSITIES_FILE: Final = "densities.parquet"
 BACKGROUND_DOCUMENTS: Final = 2000
 """Natural documents from whose pieces common words are determined."""
-
 SAMPLED: Final = "referral sample"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundTask:
-    """Documents of one shard whose pieces are counted; the table of words and counts goes to the
-    scratch folder of ``folder``.
-    """
-
-    shard: SetShard
-    folder: Path
-    chosen: frozenset[str]
-    words: str
-
-    @property
-    def name(self) -> str:
-        """A name that is unique among the tasks of a version."""
-        return f"background-{self.shard.name}"
-
-    @property
-    def table(self) -> Path:
-        """Where the counts go."""
-        return self.folder / SCRATCH / f"{self.name}.parquet"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferralTask:
-    """Documents of one shard to be measured into ``folder``: tokens by id."""
-
-    shard: SetShard
-    folder: Path
-    chosen: Mapping[str, int]
-    settings: Measuring
-
-    @property
-    def name(self) -> str:
-        """The shard's name among those of all sets."""
-        return self.shard.name
-
-    def __str__(self) -> str:
-        return self.name
+PAPER_SET: Final = {NATURAL: "RefinedWeb", LONGPACK: "Packed"}
+"""Which of the paper's sets is shown beside one of ours."""
 
 
 def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the referrals of a sample of one snapshot's document sets.
 
     Raises:
-        NotPublished: when a set that the recipe wants, or its lengths, are not there.
+        NotPublished: when a set that the recipe wants, or its lengths, are missing.
         BadInput: when the words that the recipe names cannot be read.
     """
+    reports = context.recipe.referral_report
+    words = Path(reports.words) if reports.words else None
 
     def fill(staging: StagingFolder) -> Counts:
-        reports, lengths = (
-            context.recipe.referral_report,
-            staging.inputs[f"length_report/{snapshot}"].folder,
-        )
-        settings = measuring_of(context.recipe)
+        folder, lengths = staging.folder, staging.inputs[f"length_report/{snapshot}"].folder
         shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
-        background = _background(context, staging, shards, lengths)
-        _write_common(staging.folder, background, reports.max_df)
-        chosen = sampled(shards, lengths, reports.sample)
+
+        def run(function: Any, tasks: Sequence[Any], what: str) -> Counts:
+            return run_shards(context, staging, function, tasks, what=what)
+
+        natural = [shard for shard in shards if shard.document_set == NATURAL]
+        ranked = (
+            (-rank, name)
+            for shard in natural
+            for rank, _, name, _ in _ranked(shard, lengths, BACKGROUND)
+        )
+        chosen = frozenset(name for _, name in heapq.nlargest(BACKGROUND_DOCUMENTS, ranked))
+        background = [
+            BackgroundTask(shard=shard, folder=folder, words=words, chosen=chosen)
+            for shard in natural
+            if reports.max_df < 1
+        ]
+        find_common_words(run, folder, background, reports.max_df)
+        settings = Measuring(
+            buckets=reports.buckets, scope=reports.scope, max_df=reports.max_df, words=words
+        )
+        sample = sampled(shards, lengths, reports.sample)
         tasks = [
-            ReferralTask(
-                shard=shard, folder=staging.folder, chosen=chosen[shard.name], settings=settings
-            )
+            ReferralTask(shard=shard, folder=folder, chosen=sample[shard.name], settings=settings)
             for shard in shards
         ]
-        counts = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
-        write_table(
-            staging.folder / DENSITIES_FILE,
-            pa.Table.from_pylist(densities_of(staging.folder, reports.buckets), schema=DENSITIES),
-        )
+        counts = run(measure_shard, tasks, f"referrals of {snapshot}")
+        densities = pa.Table.from_pylist(densities_of(folder, reports.buckets), schema=DENSITIES)
+        write_table(folder / DENSITIES_FILE, densities)
         return counts
 
     return build(context, STAGE, snapshot, fill, randomness={SAMPLED: f"{KEYED_ALGORITHM}, seed 0"})
-
-
-def measuring_of(recipe: Recipe) -> Measuring:
-    """The measurement that a recipe requests."""
-    reports = recipe.referral_report
-    return Measuring(
-        buckets=reports.buckets,
-        scope=reports.scope,
-        max_df=reports.max_df,
-        words=Path(reports.words) if reports.words else None,
-    )
 
 
 def sampled(
@@ -172,7 +129,7 @@ def sampled(
     found: dict[str, dict[str, int]] = {}
     for shard in shards:
         found[shard.name] = {}
-        for rank, (group, name, n_tokens) in _ranked(shard, lengths, SAMPLED):
+        for rank, group, name, n_tokens in _ranked(shard, lengths, SAMPLED):
             ranked = first.setdefault((shard.document_set, group), [])
             entry = (-rank, name, shard.name, n_tokens)
             (heapq.heappush if len(ranked) < n_documents else heapq.heappushpop)(ranked, entry)
@@ -181,111 +138,156 @@ def sampled(
     return found
 
 
-def _ranked(
-    shard: SetShard, lengths: Path, purpose: str
-) -> Iterator[tuple[int, tuple[str, str, int]]]:
-    """Keyed hash of each document of a shard; its group, id and tokens, as the report of lengths
-    has them, or a packed row's pieces.
+def _ranked(shard: SetShard, lengths: Path, purpose: str) -> Iterator[tuple[int, str, str, int]]:
+    """Keyed hash of each document of a shard; its group, id and tokens, by the report of lengths or
+    a packed row's pieces.
     """
     if shard.document_set == PACKED:
-        sums = (
-            (name, sum(piece["row_stop"] - piece["row_start"] for piece in pieces))
-            for name, pieces in pieces_of_rows(shard)
-        )
-        documents = [(group_names()[group_of(n_tokens)], name, n_tokens) for name, n_tokens in sums]
+        documents = [(group_of(n), name, n) for name, n, _ in pieces_of_rows(shard)]
     else:
         columns = ["length_group", "id", "n_tokens"]
         table = read_table(lengths / f"{shard.name}{LENGTHS_SUFFIX}", columns)
         documents = list(zip(*(table[column].to_pylist() for column in columns), strict=True))
     ranks = keyed_u64(purpose, seed=0, keys=[name for _, name, _ in documents]).tolist()
-    yield from zip(ranks, documents, strict=True)
+    for rank, document in zip(ranks, documents, strict=True):
+        yield rank, *document
 
 
-def _background(
-    context: BuildContext, staging: StagingFolder, shards: Sequence[SetShard], lengths: Path
-) -> Background:
-    reports = context.recipe.referral_report
-    if reports.max_df >= 1:
-        return Background()
-    natural = [shard for shard in shards if shard.document_set == NATURAL]
-    ranked = (
-        (-rank, name)
-        for shard in natural
-        for rank, (_, name, _) in _ranked(shard, lengths, "background")
+def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
+    """Lines of the table of means: set, group, kind, bucket."""
+    lines: list[dict[str, Any]] = []
+    for document_set in SETS:
+        for group, sums in sums_of(folder, document_set).items():
+            for kind, means in sums.means().items():
+                paper: Sequence[float | None] | None = None
+                if document_set in PAPER_SET:
+                    paper = paper_figures(kind, PAPER_SET[document_set], group, edges=edges)
+                lines += [
+                    {
+                        "document_set": document_set,
+                        "length_group": group,
+                        "documents": sums.n_documents,
+                        "tokens": sums.n_tokens,
+                        "counted": kind,
+                        "distance": bucket,
+                        "figure": figure,
+                        "paper": None if printed is None else float(printed),
+                    }
+                    for bucket, figure, printed in zip(
+                        bucket_names(edges),
+                        means,
+                        (None, *(paper or [None] * (len(edges) + 1))),
+                        strict=True,
+                    )
+                ]
+    return lines
+
+
+def every_sample_is_as_asked(check_input: CheckInput) -> CheckResult:
+    """Each group of natural and packed documents has the requested sample size, or all documents;
+    each document once, in the group of its length.
+    """
+    most = check_input.fingerprint.params["sample"]
+    lengths = check_input.only_input("length_report").folder
+    wrong, n_measured = list[str](), 0
+    for document_set in SETS:
+        found = [
+            (line["id"], line["n_tokens"], line["length_group"])
+            for line in referral_lines(check_input.folder, document_set)
+        ]
+        n_measured += len(found)
+        if len({name for name, _, _ in found}) != len(found):
+            wrong.append(f"{document_set}: a document is there twice")
+        if document_set == PACKED:
+            continue
+        known = {
+            (line["id"], line["n_tokens"], line["length_group"])
+            for path in lengths_files(lengths, document_set)
+            for line in read_lines(path, ["id", "n_tokens", "length_group"])
+        }
+        by_group = Counter(group for _, _, group in found)
+        wrong += [
+            f"{document_set}: {by_group[group]:,} of {n:,} documents of {group}"
+            for group, n in Counter(group for _, _, group in known).items()
+            if by_group[group] != min(n, most)
+        ]
+        wrong += [
+            f"{document_set}: {line[0]} has another length" for line in found if line not in known
+        ]
+    if n_measured != check_input.counts.kept:
+        wrong.append(f"{n_measured:,} documents, counted were {check_input.counts.kept:,}")
+    return CheckResult(
+        check="every_sample_is_as_asked",
+        passed=not wrong,
+        message="; ".join(wrong[:5])
+        or f"{n_measured:,} documents measured, at most {most:,} of a group",
+        values={"measured": n_measured, "wrong": len(wrong)},
     )
-    chosen = frozenset(name for _, name in heapq.nlargest(BACKGROUND_DOCUMENTS, ranked))
-    tasks = [
-        BackgroundTask(shard=shard, folder=staging.folder, chosen=chosen, words=reports.words)
-        for shard in natural
-    ]
-    counted = run_shards(context, staging, count_background, tasks, what="background")
-    pieces, documents = Counter[str](), Counter[str]()
-    for task in tasks:
-        for line in read_lines(task.table, batch_lines=4096):
-            pieces[line["word"]] += line["n_pieces"]
-            documents[line["word"]] += line["n_documents"]
-    return Background(
-        counted.extra.get("documents", 0), counted.extra.get("pieces", 0), pieces, documents
+
+
+def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
+    """In every row, neighbours equal mentions minus concepts, no bucket has more neighbours than
+    pairs, and none lies beyond the last sentence.
+    """
+    lower = [0, 1, *check_input.fingerprint.params["buckets"]]
+    n_lines, wrong = 0, list[str]()
+    for line in (line for one in SETS for line in referral_lines(check_input.folder, one)):
+        n_lines += 1
+        if not _identities_hold(line, lower):
+            wrong.append(line["id"])
+    return CheckResult(
+        check="the_identities_of_referrals_hold",
+        passed=not wrong,
+        message=f"{n_lines:,} documents, {len(wrong):,} are impossible"
+        + (f", such as {wrong[0]}" if wrong else ""),
+        values={"documents": n_lines, "impossible": len(wrong)},
     )
 
 
-@once
-def count_background(task: BackgroundTask) -> Counts:
-    """Count the pieces of the chosen documents of one shard."""
-    special = read_special_words(Path(task.words) if task.words else None)
-    texts = (document.text for document in texts_of(task.shard, task.chosen))
-    found = Background.of(texts, LexicalConcepts(special).words_in)
-    words = sorted(found.pieces)
-    lines = {
-        "word": words,
-        "n_pieces": [found.pieces[word] for word in words],
-        "n_documents": [found.documents[word] for word in words],
-    }
-    write_table(task.table, pa.table(lines, schema=COMMON_WORDS))
-    return Counts(extra={"documents": found.n_documents, "pieces": found.n_pieces})
+def _identities_hold(line: dict[str, Any], lower: Sequence[int]) -> bool:
+    counts = [line[kind] for kind in KINDS]
+    n_neighbours, n_concepts = line["n_mentions"] - line["n_concepts"], line["n_concepts"]
+    if any(len(own) != len(lower) for own in counts):
+        return False
+    # As many pairs as if all mentions were of one concept.
+    most_pairs = math.comb(max(n_neighbours + 1, 0), 2)
+    return (
+        sum(line["neighbours"]) == n_neighbours
+        and sum(line["pairs"]) <= most_pairs
+        and all(
+            0 <= neighbours <= pairs
+            and (concepts > 0) == (pairs > 0)
+            and concepts <= min(pairs, n_concepts)
+            and (pairs == 0 or edge < max(line["n_sentences"], 1))
+            for edge, pairs, neighbours, concepts in zip(lower, *counts, strict=True)
+        )
+    )
 
 
-def _write_common(folder: Path, background: Background, max_df: float) -> None:
-    words = sorted(background.common(max_df))
-    counts = {
-        "n_pieces": [background.pieces[word] for word in words],
-        "n_documents": [background.documents[word] for word in words],
-    }
-    write_table(folder / COMMON_FILE, pa.table({"word": words} | counts, schema=COMMON_WORDS))
-
-
-@once
-def measure_shard(task: ReferralTask) -> Counts:
-    """Measure the chosen documents of one shard."""
-    common = frozenset(read_table(task.folder / COMMON_FILE, ["word"])["word"].to_pylist())
-    finder, n_measured = finder_of(task.settings, common), 0
-    with publish(task.folder / f"{task.name}{SUFFIX}") as staging:
-        writer = TableWriter(staging, REFERRALS)
-        for document in texts_of(task.shard, task.chosen):
-            parts = document.parts if task.settings.scope == "document" else ()
-            counts = count_referrals(finder.mentions(document.text, parts), task.settings.buckets)
-            writer.add(
-                line_of(
-                    document.id, len(document.text), task.chosen[document.id], len(parts), counts
-                )
-            )
-            n_measured += 1
-        writer.close()
-    return Counts(
-        seen=n_measured, kept=n_measured, extra={f"{task.shard.document_set} documents": n_measured}
+def the_densities_are_the_documents_means(check_input: CheckInput) -> CheckResult:
+    """The table of means follows from the tables of documents, with the paper's figures where it
+    has any.
+    """
+    lines = read_table(check_input.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
+    wanted = densities_of(check_input.folder, check_input.fingerprint.params["buckets"])
+    agree = lines == wanted
+    return CheckResult(
+        check="the_densities_are_the_documents_means",
+        passed=agree,
+        message=f"{len(lines):,} means {'agree' if agree else 'do not agree'} with the documents'",
+        values={"means": len(lines), "expected": len(wanted)},
     )
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     reports = recipe.referral_report
-    words = digest_of_words(Path(reports.words) if reports.words else None)
-    settings = {
+    return {
         "buckets": list(reports.buckets),
         "scope": reports.scope,
         "sample": reports.sample,
         "max_df": reports.max_df,
+        "words_sha256": digest_of_words(Path(reports.words) if reports.words else None),
     }
-    return settings | {"words_sha256": words}
 
 
 STAGE = Stage(
@@ -306,7 +308,6 @@ STAGE = Stage(
         every_sample_is_as_asked,
         the_identities_of_referrals_hold,
         the_densities_are_the_documents_means,
-        referrals_are_counted_anew,
     ),
     wanted=lambda recipe: recipe.referral_report.wanted,
     group="reports",
@@ -316,4 +317,3 @@ STAGE = Stage(
     write=write_referral_report,
     show=later("lc_assets.stages.shown.reports:referral_report"),
 )
-"""Referrals of a sample of a snapshot's document sets."""

@@ -1,4 +1,4 @@
-"""Columns of the report tables. Their descriptions are in `lc_assets.stages.meanings.MEANINGS`."""
+"""Columns of the report tables; `lc_assets.stages.shown.columns` describes them."""
 
 from typing import Final
 

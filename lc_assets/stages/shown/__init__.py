@@ -1,1 +1,1 @@
-"""What stages show of what they published: a module per kind of artefact, a function per stage."""
+"""What stages show of what they published in the UI: a function per stage, of its name."""

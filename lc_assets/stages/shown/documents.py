@@ -1,64 +1,86 @@
-"""What the UI shows of assets of one snapshot's documents: what is upstream, and what is worth
-keeping.
-"""
+"""What stages of documents show: filtering, duplicates, evaluation items, withdrawals."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
+import pyarrow.compute as pc
 
 from lc_assets.build import showing
 from lc_assets.build.checks import documents_files, dropped_files
 from lc_assets.build.showing import Passages, Plot, Shown, Table
-from lc_assets.build.stage import (
-    BuildContext,
-    Built,
-)
-from lc_assets.build.tables import MANIFEST, read_lines, read_schema
+from lc_assets.build.stage import BuildContext, Built
+from lc_assets.build.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
+from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.lake.versions import Published
+from lc_assets.stages.decontamination import contaminated_documents as contamination
+from lc_assets.stages.decontamination.evidence import EVIDENCE
+from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication import near_duplicate_pairs as pairing
+from lc_assets.stages.deduplication import removed_documents as removing
+from lc_assets.stages.deduplication import signature_index as indexing
+from lc_assets.stages.deduplication.index import BANDED
 from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import shard_filtering, sweeping
-from lc_assets.stages.shown import origins
+from lc_assets.stages.documents.clean_shards import CLEAN
+from lc_assets.stages.withdrawal import affected
+from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
+from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.text.rules import sweeps
 
-SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
-"""Of the threshold in force; the plot has more."""
-SHOWN_DOCUMENTS = 8
-SHOWN_DOMAINS = 12
+SHOWN_MULTIPLES: Final = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
+"""Of the applied threshold; the plot has more."""
+SHOWN_DOCUMENTS: Final = 8
+SHOWN_DOMAINS: Final = 12
+SHOWN_LINES: Final = 10
 HEAD, TAIL = 180, 120
 """Characters of a document that are shown."""
 
 
+def counted(built: Built, names: Sequence[str]) -> dict[str, int]:
+    """Some of a version's further counts."""
+    return {name: built.counts.extra.get(name, 0) for name in names}
+
+
+def passage(line: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """How a document begins and ends, under some of its other fields."""
+    text = line["raw_content"]
+    return {name: line[name] for name in names} | {"begins": text[:HEAD], "ends": text[-TAIL:]}
+
+
 def raw_snapshot(_context: BuildContext, built: Built) -> Shown:
-    """Of `raw_snapshot`."""
+    """Sizes of the files upstream."""
     sizes = raw.bytes_by_part(built.published)
-    return Shown(
-        columns=MANIFEST,
-        values={"size_by_part": showing.bars("Size upstream", sizes, unit="bytes")},
-    )
+    plot = showing.bars("Size upstream", sizes, unit="bytes")
+    return Shown(columns=MANIFEST, values={"size_by_part": plot})
 
 
 def filtered_documents(context: BuildContext, built: Built) -> Shown:
-    """Of `filtered_documents`."""
-    words = filtering.word_counts(built.published)
-    key = built.published.receipt.fingerprint.key
-    rules, settings = filtering.rules_of_key(context.recipe, key)
+    """Reasons, thresholds, lengths, sizes and samples."""
+    published, counts = built.published, built.counts
+    words = filtering.word_counts(published)
+    rules, settings = filtering.rules_of_key(context.recipe, published.receipt.fingerprint.key)
+    read = counts.extra.get("bytes of JSON", published.receipt.measured["bytes_read"])
+    files = documents_files(published.folder)
+    heads = [
+        next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None)
+        for path in files[:: max(1, len(files) // SHOWN_DOCUMENTS)][:SHOWN_DOCUMENTS]
+    ]
     return Shown(
         columns=shard_filtering.schema_of(rules),
-        origins=origins.FILTERED,
         values={
             "why_dropped": showing.bars(
                 "Why documents were dropped",
-                dict(sorted(built.counts.failed_rules.items(), key=lambda item: -item[1])),
+                dict(sorted(counts.failed_rules.items(), key=lambda item: -item[1])),
                 unit="documents",
-                beside=built.counts.dropped,
+                beside=counts.dropped,
                 names=("any reason", "first reason"),
             ),
-            "thresholds": thresholds_plot(built.published),
-            "kept_by_threshold": Table(thresholds_table(built.published)),
+            "thresholds": thresholds_plot(published),
+            "kept_by_threshold": Table(thresholds_table(published)),
             "lengths": showing.histogram(
                 "Length of kept documents",
                 words,
@@ -68,94 +90,42 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
             ),
             "sizes": showing.bars(
                 "Size of what was kept",
-                {
-                    "read": built.counts.extra.get(
-                        "bytes of JSON", built.published.receipt.measured["bytes_read"]
-                    ),
-                    "stored": built.published.receipt.n_bytes,
-                },
+                {"read": read, "stored": published.receipt.n_bytes},
                 unit="bytes",
             ),
             "median_words": float(np.median(words)) if len(words) else 0.0,
-            "sample_documents": Passages(heads_and_tails(built.published)),
-            "dropped_tables": len(dropped_files(built.published.folder)),
-        },
-    )
-
-
-def heads_and_tails(filtered: Published) -> list[dict[str, str]]:
-    """How some documents begin and end, one of each shard first; the UI shows text as text,
-    whatever is in it.
-    """
-    lines = [
-        next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None)
-        for path in _some_shards(filtered)
-    ]
-    return [
-        {
-            "id": line["id"],
-            "url": line["url"],
-            "title": line["title"],
-            "begins": line["raw_content"][:HEAD],
-            "ends": line["raw_content"][-TAIL:],
-        }
-        for line in lines
-        if line is not None
-    ]
-
-
-def _some_shards(filtered: Published) -> list[Path]:
-    files = documents_files(filtered.folder)
-    return files[:: max(1, len(files) // SHOWN_DOCUMENTS)][:SHOWN_DOCUMENTS]
-
-
-def document_keys(_context: BuildContext, built: Built) -> Shown:
-    """Of `document_keys`."""
-    schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
-    return Shown(
-        columns=schema,
-        origins=origins.KEYED,
-        values={
-            "domains": showing.bars(
-                "Hosts with most documents",
-                keying.most_common_domains(built.published, SHOWN_DOMAINS),
-                unit="documents",
-            )
+            "sample_documents": Passages(
+                [passage(line, "id", "url", "title") for line in heads if line is not None]
+            ),
+            "dropped_tables": len(dropped_files(published.folder)),
         },
     )
 
 
 def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:
-    """A line per bound: the threshold in force, and how many documents some multiples of it would
-    keep, the others in force.
+    """A line per bound: the applied threshold, and how many documents some multiples of it would
+    keep with all others applied.
     """
     lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
-    found = []
-    for own in (line for line in lines if line["in_force"]):
-        of_bound = {
-            line["threshold"]: line["kept_with_the_others"]
-            for line in lines
-            if _bound(line) == _bound(own)
-        }
-        at = {
-            f"× {multiple:g}": of_bound.get(sweeps.rounded(multiple * own["threshold"]))
+    kept = {
+        (line["rule"], line["bound"], line["threshold"]): line["kept_with_the_others"]
+        for line in lines
+    }
+    found: list[dict[str, str | float | int | None]] = []
+    for line in (line for line in lines if line["in_force"]):
+        rule, bound, threshold = line["rule"], line["bound"], line["threshold"]
+        own = {"rule": rule, "at least": None, "at most": None, bound.replace("_", " "): threshold}
+        multiples = {
+            f"× {multiple:g}": kept.get((rule, bound, sweeps.rounded(multiple * threshold)))
             for multiple in SHOWN_MULTIPLES
         }
-        found.append({"rule": own["rule"], own["bound"].replace("_", " "): own["threshold"], **at})
-    return [
-        {"rule": line["rule"], "at least": line.get("at least"), "at most": line.get("at most")}
-        | line
-        for line in found
-    ]
-
-
-def _bound(line: Mapping[str, Any]) -> tuple[str, str]:
-    return line["rule"], line["bound"]
+        found.append(own | multiples)
+    return found
 
 
 def thresholds_plot(filtered: Published) -> Plot:
-    """How many documents each threshold would keep while the others stay in force, as multiples of
-    the threshold in force.
+    """How many documents each threshold would keep with all others applied, by multiples of the
+    applied one.
     """
     lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
     own = {(line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]}
@@ -164,12 +134,99 @@ def thresholds_plot(filtered: Published) -> Plot:
         bound = own[line["rule"], line["bound"]]
         if bound and line["threshold"] / bound > 0 and line["kept_with_the_others"] is not None:
             name = f"{line['rule']} {line['bound'].replace('_', ' ')} {bound:,.6g}"
-            curves.setdefault(name, []).append(
-                (line["threshold"] / bound, line["kept_with_the_others"])
-            )
+            point = (line["threshold"] / bound, line["kept_with_the_others"])
+            curves.setdefault(name, []).append(point)
     return showing.curves(
         "What each threshold would keep",
         curves,
-        along="threshold, in multiples of the one in force",
+        along="threshold, in multiples of the applied one",
         unit="documents",
     )
+
+
+def document_keys(_context: BuildContext, built: Built) -> Shown:
+    """Hosts with most documents."""
+    schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
+    domains = keying.most_common_domains(built.published, SHOWN_DOMAINS)
+    plot = showing.bars("Hosts with most documents", domains, unit="documents")
+    return Shown(columns=schema, values={"domains": plot})
+
+
+def document_signatures(_context: BuildContext, built: Built) -> Shown:
+    """Published, computed or none."""
+    counts = counted(built, (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT))
+    plot = showing.bars("Origin of signatures", counts, unit="documents")
+    return Shown(columns=SCHEMA, values={"origin": plot})
+
+
+def signature_index(_context: BuildContext, built: Built) -> Shown:
+    """Documents with and without a signature."""
+    counts = counted(built, (indexing.SIGNED, indexing.NOT_SIGNED))
+    plot = showing.bars("Documents", counts, unit="documents")
+    return Shown(columns=BANDED, values={"documents": plot})
+
+
+def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
+    """Similarities, and the least and most similar pairs."""
+    found = read_table(built.published.folder / pairing.TABLE, pairing.NEAR_PAIRS.names)
+    ordered = found.take(pc.sort_indices(found["similarity"]))
+    last = ordered.slice(max(ordered.num_rows - SHOWN_LINES, 0))
+    return Shown(
+        columns=pairing.NEAR_PAIRS,
+        values={
+            "similarities": showing.shares(
+                "Similarity of the pairs", found["similarity"], along="Jaccard index", unit="pairs"
+            ),
+            "least_alike": Table(ordered.slice(0, SHOWN_LINES).to_pylist()),
+            "most_alike": Table(last.to_pylist()),
+        },
+    )
+
+
+def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
+    """Coverage of evaluation items, and the worst matches."""
+    lines = contamination.evidence_lines(built.published.folder)
+    worst = sorted(lines, key=lambda line: -line["coverage"])
+    coverages = [line["coverage"] for line in worst]
+    plot = showing.shares("Share of an item in a document", coverages, unit="matches")
+    return Shown(columns=EVIDENCE, values={"coverage": plot, "worst": Table(worst[:SHOWN_LINES])})
+
+
+def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
+    """Withdrawals by kind and reason, and what is still served until it is rebuilt."""
+    lines = withdrawing.withdrawn_lines(built.published)
+    found = affected.affected_by(context.lake, lines)
+    served = [{"partition": name} for name in affected.partitions(context.lake, found)]
+    return Shown(
+        columns=WITHDRAWN,
+        values=_withdrawals(lines)
+        | {
+            "taken_out": Table(affected.by_reason(found)),
+            "stands_until_rebuilt": Table(served),
+        },
+    )
+
+
+def snapshot_withdrawals(_context: BuildContext, built: Built) -> Shown:
+    """Withdrawals by kind."""
+    lines = withdrawals.withdrawals_in(built.published.folder)
+    return Shown(columns=withdrawals.WITHDRAWALS, values=_withdrawals(lines))
+
+
+def _withdrawals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Plot | Table]:
+    counts = Counter(line["how"] for line in lines)
+    plot = showing.bars("Why they are withdrawn", counts, unit="documents")
+    return {"how": plot, "documents": Table(lines[:SHOWN_LINES])}
+
+
+def removed_documents(_context: BuildContext, built: Built) -> Shown:
+    """Some removed documents."""
+    table = read_table(built.published.folder / removing.TABLE, removing.REMOVALS.names)
+    examples = Table(table.slice(0, SHOWN_LINES).to_pylist())
+    return Shown(columns=removing.REMOVALS, values={"examples": examples})
+
+
+def clean_documents(_context: BuildContext, built: Built) -> Shown:
+    """Why documents were removed."""
+    plot = showing.bars("Why documents were removed", dict(built.counts.dropped), unit="documents")
+    return Shown(columns=CLEAN, values={"why_dropped": plot})

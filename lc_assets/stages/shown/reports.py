@@ -1,113 +1,182 @@
-"""What the UI shows of assets of reports: how long the documents of a snapshot's sets are, and how
-densely they refer to what they said before.
-"""
+"""What stages of links, LongPack documents and reports show, and the data-set card."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lc_assets.build import showing
-from lc_assets.build.showing import Plot, Shown, Table
-from lc_assets.build.stage import (
-    BuildContext,
-    Built,
-)
-from lc_assets.build.tables import read_table
-from lc_assets.stages.reports import length_report as lengths
-from lc_assets.stages.reports.length_claims import SHARES_FILE
-from lc_assets.stages.reports.referral_claims import DENSITIES_FILE
+from lc_assets.build.showing import Markdown, Passages, Plot, Shown, Table, inline
+from lc_assets.build.stage import BuildContext, Built
+from lc_assets.build.tables import FILTERED, read_table
+from lc_assets.stages.links import html_index as indexing
+from lc_assets.stages.links import page_links as linking
+from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
+from lc_assets.stages.longpack import link_claims as claiming
+from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack.growing import beside_the_paper, lengths_of, roots_tried
+from lc_assets.stages.reports import data_set_card as card
+from lc_assets.stages.reports.length_report import GROWTH_FILE, SHARES_FILE
+from lc_assets.stages.reports.referral_report import DENSITIES_FILE
 from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
-from lc_assets.stages.shown import origins
+from lc_assets.stages.shown.documents import SHOWN_LINES, passage
+
+SHOWN_DOCUMENTS = 4
+
+
+def html_index(_context: BuildContext, built: Built) -> Shown:
+    """Records read, and the first pages."""
+    kinds = indexing.records_by_kind(built.counts)
+    return Shown(
+        columns=HTML_INDEX,
+        values={
+            "records": showing.bars("Records of the crawl that were read", kinds, unit="records"),
+            "pages": Table(indexing.first_lines(built.published.folder, SHOWN_LINES)),
+        },
+    )
+
+
+def page_links(_context: BuildContext, built: Built) -> Shown:
+    """Where links lead, and the most linked pages."""
+    targets = linking.links_by_fate(built.counts)
+    return Shown(
+        columns=PAGE_LINKS,
+        values={
+            "fates": showing.bars("Where links lead", targets, unit="links"),
+            "most_pointed_at": Table(linking.most_pointed_at(built.published, SHOWN_LINES)),
+        },
+    )
+
+
+def link_claims(_context: BuildContext, built: Built) -> Shown:
+    """The first claims."""
+    lines = claiming.first_lines(built.published.folder, SHOWN_LINES)
+    return Shown(columns=LINK_CLAIMS, values={"first_claims": Table(lines)})
+
+
+def longpack_documents(context: BuildContext, built: Built) -> Shown:
+    """Growth beside the paper's, lengths before and after, and examples."""
+    folder = built.published.folder
+    snapshot = built.published.receipt.fingerprint.key
+    claims = context.lake.partition("link_claims", snapshot).require()
+    lengths = lengths_of(longpack.spans_files(folder), n_roots=roots_tried(claims.receipt.counts))
+    growth = [
+        {"measure": name, "here": ours, "paper": theirs}
+        for name, ours, theirs in beside_the_paper(lengths.growth)
+    ]
+    before, after = (
+        {name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1)
+    )
+    examples = [
+        {
+            "id": document["id"],
+            "parts": len(spans),
+            "tokens": sum(span["n_tokens"] for span in spans),
+            "first_words": spans[0]["keys"],
+        }
+        | passage(document)
+        for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)
+    ]
+    return Shown(
+        columns=FILTERED,
+        values={
+            "growth": Table(growth),
+            "tokens_by_length": showing.bars(
+                "Tokens by length of their document",
+                before,
+                unit="per cent",
+                beside=after,
+                names=("pages alone", "packed"),
+            ),
+            "packed_lengths": showing.histogram(
+                "Length of packed documents",
+                lengths.packed,
+                unit="tokens",
+                mark=context.recipe.longpack_documents.max_tokens,
+                mark_name="the limit",
+            ),
+            "examples": Passages(examples),
+        },
+    )
 
 
 def length_report(_context: BuildContext, built: Built) -> Shown:
-    """Of `length_report`."""
-    lines = read_table(built.published.folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
-    grown = read_table(built.published.folder / lengths.GROWTH_FILE, GROWTH.names).to_pylist()
+    """Shares of documents and tokens by length, and growth."""
+    folder = built.published.folder
+    lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
+    tokens = _by(lines, "document_set", "token_share")
+    documents = _by(lines, "document_set", "document_share_from")
     return Shown(
         columns=LENGTH_SHARES,
-        origins=origins.LENGTHS,
         values={
             "shares": Table(lines),
-            "growth": Table(grown),
-            "where_tokens_are": _by_set(
-                "Where the tokens are, by length of documents",
-                lines,
-                "token_share",
-                "share of the set's tokens",
+            "growth": Table(read_table(folder / GROWTH_FILE, GROWTH.names).to_pylist()),
+            "where_tokens_are": _columns(
+                "Where the tokens are, by length of documents", tokens, "share of the set's tokens"
             ),
-            "at_least_as_long": _by_set(
-                "Documents at least as long",
-                lines,
-                "document_share_from",
-                "share of documents",
-                logarithmic=True,
+            "at_least_as_long": _columns(
+                "Documents at least as long", documents, "share of documents", logarithmic=True
             ),
         },
     )
 
 
 def referral_report(_context: BuildContext, built: Built) -> Shown:
-    """Of `referral_report`."""
+    """Pairs of mentions by distance and length, beside the paper's."""
     lines = read_table(built.published.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
-    farthest = lines[-1]["distance"] if lines else ""
-    by_set = {
-        name: [line for line in lines if line["document_set"] == name]
-        for name in dict.fromkeys(line["document_set"] for line in lines)
-    }
-    drawn: dict[str, Any] = {
-        f"pairs_{name}": _by_distance(f"Pairs of mentions, {name}", own)
-        for name, own in by_set.items()
+    pairs = [line for line in lines if line["counted"] == "pairs"]
+    farthest = pairs[-1]["distance"] if pairs else ""
+    far = [line for line in pairs if line["distance"] == farthest]
+    papers = _by([line for line in far if line["paper"] is not None], "document_set", "paper")
+    figures = _by(far, "document_set", "figure")
+    beside: Values = {}
+    for name, values in figures.items():
+        beside[name] = values
+        if name in papers:
+            beside[f"{name}, paper"] = papers[name]
+    drawn = {
+        f"pairs_{name}": _columns(
+            f"Pairs of mentions, {name}",
+            _by([line for line in pairs if line["document_set"] == name], "distance", "figure"),
+            "per token",
+            logarithmic=True,
+        )
+        for name in figures
     }
     return Shown(
         columns=DENSITIES,
-        origins=origins.DENSITIES,
         values={
-            "densities": Table([line for line in lines if line["counted"] == "pairs"]),
-            "farthest": _beside_the_paper(
+            "densities": Table(pairs),
+            "farthest": _columns(
                 f"Pairs of mentions, {farthest} sentences apart",
-                [line for line in lines if line["distance"] == farthest],
+                beside,
+                "per token",
+                logarithmic=True,
             ),
             **drawn,
         },
     )
 
 
-def _by_set(
-    title: str,
-    lines: Sequence[dict[str, Any]],
-    column: str,
-    unit: str,
-    *,
-    logarithmic: bool = False,
-) -> Plot:
-    groups = list(dict.fromkeys(line["length_group"] for line in lines))
-    sets = dict.fromkeys(line["document_set"] for line in lines)
-    heights = {
-        name: [line[column] for line in lines if line["document_set"] == name] for name in sets
-    }
+Values = dict[str, dict[str, float]]
+"""Values by group of lengths, by name."""
+
+
+def _by(lines: Iterable[Mapping[str, Any]], name: str, value: str) -> Values:
+    found: Values = {}
+    for line in lines:
+        found.setdefault(line[name], {})[line["length_group"]] = line[value]
+    return found
+
+
+def _columns(title: str, values: Values, unit: str, *, logarithmic: bool = False) -> Plot:
+    groups = list(dict.fromkeys(group for own in values.values() for group in own))
+    heights = {name: [own.get(group) for group in groups] for name, own in values.items()}
     return showing.columns(title, groups, heights, unit=unit, logarithmic=logarithmic)
 
 
-def _by_distance(title: str, lines: Sequence[dict[str, Any]]) -> Plot:
-    pairs = [line for line in lines if line["counted"] == "pairs"]
-    groups = list(dict.fromkeys(line["length_group"] for line in pairs))
-    distances = list(dict.fromkeys(line["distance"] for line in pairs))
-    heights = {
-        distance: [line["figure"] for line in pairs if line["distance"] == distance]
-        for distance in distances
-    }
-    return showing.columns(title, groups, heights, unit="per token", logarithmic=True)
-
-
-def _beside_the_paper(title: str, lines: Sequence[dict[str, Any]]) -> Plot:
-    pairs = [line for line in lines if line["counted"] == "pairs"]
-    groups = list(dict.fromkeys(line["length_group"] for line in pairs))
-    heights: dict[str, list[float | None]] = {}
-    for name in dict.fromkeys(line["document_set"] for line in pairs):
-        own = {line["length_group"]: line for line in pairs if line["document_set"] == name}
-        heights[name] = [own[group]["figure"] if group in own else None for group in groups]
-        if any(line["paper"] is not None for line in own.values()):
-            heights[f"{name}, paper"] = [
-                own[group]["paper"] if group in own else None for group in groups
-            ]
-    return showing.columns(title, groups, heights, unit="per token", logarithmic=True)
+def data_set_card(_context: BuildContext, built: Built) -> Shown:
+    """The card with its plots, and the path of the page."""
+    folder = built.published.folder
+    text = (folder / card.README).read_text("utf-8").split("\n---\n", 1)[1]
+    for name in card.PLOTS:
+        text = text.replace(f"({name})", f"({inline((folder / name).read_bytes())})")
+    return Shown(values={"card": Markdown(text), "page": (folder / card.PAGE).absolute()})

@@ -1,102 +1,154 @@
-"""What the UI shows of assets of token ids: ragged documents, then rows of 65,536, then all
-rows in one order.
-"""
+"""What stages of tokens and rows show: token documents, grids, packed rows, Megatron, mixes."""
 
 import numpy as np
 
 from lc_assets.build import showing
 from lc_assets.build.checks import documents_files
-from lc_assets.build.showing import Shown, Table
-from lc_assets.build.stage import (
-    BuildContext,
-    Built,
-)
+from lc_assets.build.showing import Plot, Shown, Table
+from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import ROWS, TOKENIZED, read_all
 from lc_assets.stages.lineage import row_lineage as lineage
+from lc_assets.stages.megatron import megatron_rows as megatron
+from lc_assets.stages.mixes import blended_mix as blending
+from lc_assets.stages.packing import packed_rows as packing
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.rows import longcrawl as ordering
 from lc_assets.stages.rows import longcrawl_flat as flattening
 from lc_assets.stages.rows import token_grid as gridding
-from lc_assets.stages.shown import origins
+from lc_assets.stages.shown.documents import counted
 from lc_assets.vocabulary import SPLITS
+
+ROWS_OF_SPLITS = tuple(f"{split} rows" for split in SPLITS)
 
 
 def token_documents(context: BuildContext, built: Built) -> Shown:
-    """Of `token_documents`."""
-    lengths = np.asarray(
-        read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"]
-    )
+    """Lengths in tokens."""
     least = context.recipe.token_documents.min_tokens
-    return Shown(
-        columns=TOKENIZED,
-        origins=origins.TOKENS,
-        values={
-            "lengths": showing.histogram(
-                "Length of token documents",
-                lengths,
-                unit="tokens",
-                mark=least,
-                mark_name=f"fewest, {least:,}",
-            )
-        },
-    )
+    plot = _lengths(built, "Length of token documents", least, f"minimum, {least:,}")
+    return Shown(columns=TOKENIZED, values={"lengths": plot})
+
+
+def packing_tokens(context: BuildContext, built: Built) -> Shown:
+    """Lengths in tokens."""
+    row = context.recipe.packed_rows.row_tokens
+    plot = _lengths(built, "Length of documents to be packed", row, f"a row, {row:,}")
+    return Shown(columns=TOKENIZED, values={"lengths": plot})
+
+
+def _lengths(built: Built, title: str, mark: int, mark_name: str) -> Plot:
+    table = read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])
+    lengths = np.asarray(table["n_tokens"])
+    return showing.histogram(title, lengths, unit="tokens", mark=mark, mark_name=mark_name)
 
 
 def token_grid(context: BuildContext, built: Built) -> Shown:
-    """Of `token_grid`."""
+    """Sizes, the first rows decoded, and lengths of the rows' documents."""
+    tokenizer = context.recipe.token_documents.tokenizer
+    sizes = gridding.sizes_of(built.published)
     return Shown(
-        rows=sum(built.counts.extra[f"{split} rows"] for split in SPLITS),
+        rows=sum(counted(built, ROWS_OF_SPLITS).values()),
         columns=ROWS,
-        origins=origins.ROWS,
         values={
-            "sizes": showing.bars(
-                "Size of the rows", gridding.sizes_of(built.published), unit="bytes"
-            ),
-            "first_rows": Table(
-                gridding.decoded_rows(
-                    built.published, context.recipe.token_documents.tokenizer, n_rows=5
-                )
-            ),
+            "sizes": showing.bars("Size of the rows", sizes, unit="bytes"),
+            "first_rows": Table(gridding.decoded_rows(built.published, tokenizer, n_rows=5)),
             "document_lengths": showing.histogram(
-                "Length of the documents behind the rows",
+                "Length of the rows' documents",
                 gridding.rows_table(built.published)["n_tokens"],
                 unit="tokens",
                 mark=context.recipe.token_grid.row_tokens,
-                mark_name="what a row takes",
+                mark_name="a row",
             ),
         },
     )
 
 
 def row_lineage(_context: BuildContext, built: Built) -> Shown:
-    """Of `row_lineage`."""
-    counts = {
-        name: built.counts.extra[name]
-        for name in (*(f"{split} rows" for split in SPLITS), "removals")
+    """Rows and removed documents in the index."""
+    counts = counted(built, (*ROWS_OF_SPLITS, "removals"))
+    plot = showing.bars("Indexed", counts, unit="rows, and removed documents")
+    return Shown(columns=lineage.SCHEMA, values={"indexed": plot})
+
+
+def longcrawl(_context: BuildContext, built: Built) -> Shown:
+    """Tokens over the years."""
+    tokens = ordering.tokens_by_snapshot(built.published)
+    plot = showing.timeline("Tokens by snapshot", tokens, unit="tokens")
+    return Shown(values={"tokens_by_snapshot": plot})
+
+
+def longcrawl_flat(_context: BuildContext, built: Built) -> Shown:
+    """Raw and stored size."""
+    sizes = {
+        "raw ids": flattening.raw_bytes(built.published),
+        "stored": built.published.receipt.n_bytes,
     }
+    return Shown(values={"sizes": showing.bars("Size of the flat arrays", sizes, unit="bytes")})
+
+
+def packed_rows(context: BuildContext, built: Built) -> Shown:
+    """Padding, cuts, attention, lengths and the first rows decoded."""
+    settings, folder = context.recipe.packed_rows, built.published.folder
+    found = packing.balance_of(built.counts, settings)
+    lengths, per_row = packing.piece_lengths(folder)
+    tokenizer = context.recipe.token_documents.tokenizer
     return Shown(
-        columns=lineage.SCHEMA,
-        origins=origins.RECORDS,
+        rows=found.rows,
+        columns=PACKED_SPANS,
         values={
-            "indexed": showing.bars("What can be found", counts, unit="rows, and removed documents")
+            "padding_share": float(found.padding_share),
+            "cut_share": float(found.cut_share),
+            "attention_share": float(found.attention_share),
+            "where_tokens_are": showing.bars(
+                f"Tokens of {found.rows:,} rows, {settings.method}",
+                {"in rows": found.in_rows, "padding": found.padding},
+                unit="tokens",
+            ),
+            "rows_by_split": showing.bars(
+                "Rows",
+                {split: built.counts.extra[f"{split} rows"] for split in SPLITS},
+                unit="rows",
+            ),
+            "piece_lengths": showing.histogram(
+                "Length of pieces",
+                lengths,
+                unit="tokens",
+                mark=settings.row_tokens,
+                mark_name=f"a row, {settings.row_tokens:,}",
+                counted="pieces",
+            ),
+            "pieces_per_row": showing.histogram(
+                "Pieces of a row", per_row, unit="pieces", counted="rows"
+            ),
+            "first_rows": Table(packing.decoded_packed_rows(folder, tokenizer, n_rows=2)[:20]),
         },
     )
 
 
-def longcrawl(_context: BuildContext, built: Built) -> Shown:
-    """Of `longcrawl`."""
+def megatron_rows(_context: BuildContext, built: Built) -> Shown:
+    """Samples, and sizes by file."""
+    sizes = {fact.path: float(fact.n_bytes) for fact in built.published.receipt.files}
+    plot = showing.bars("Files", sizes, unit="bytes")
+    return Shown(values={"samples": megatron.samples_of(built.published), "sizes": plot})
+
+
+def blended_mix(_context: BuildContext, built: Built) -> Shown:
+    """Composition and repetition by source."""
+    mix = blending.read_mix(built.published.folder)
+    left = mix.n_samples - mix.after
     return Shown(
         values={
-            "tokens_by_snapshot": showing.timeline(
-                "Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens"
-            )
+            "composition": showing.bars(
+                "Samples by source",
+                {source.name: source.kept + source.weight * left for source in mix.sources},
+                unit="samples",
+                beside={source.name: float(source.used) for source in mix.sources},
+                names=("requested", "actual"),
+            ),
+            "repetition": showing.bars(
+                "Repetition by source",
+                {source.name: 100 * source.used / source.available for source in mix.sources},
+                unit="% of one epoch",
+            ),
+            "by_source": Table(blending.table_of(mix)),
         }
     )
-
-
-def longcrawl_flat(_context: BuildContext, built: Built) -> Shown:
-    """Of `longcrawl_flat`."""
-    sizes = {
-        "ids as they are": flattening.raw_bytes(built.published),
-        "stored": built.published.receipt.n_bytes,
-    }
-    return Shown(values={"sizes": showing.bars("Size of the flat arrays", sizes, unit="bytes")})

@@ -200,6 +200,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_packing_tokens,
-    show=later("lc_assets.stages.shown.packing:packing_tokens"),
+    show=later("lc_assets.stages.shown.rows:packing_tokens"),
 )
 """Token ids of documents of any length, to be packed into rows."""

@@ -105,6 +105,6 @@ STAGE = Stage(
     job="snapshot_rows",
     kinds=("parquet",),
     write=write_snapshot_withdrawals,
-    show=later("lc_assets.stages.shown.removing:snapshot_withdrawals"),
+    show=later("lc_assets.stages.shown.documents:snapshot_withdrawals"),
 )
 """Withdrawn documents of one snapshot."""

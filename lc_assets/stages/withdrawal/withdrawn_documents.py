@@ -343,6 +343,6 @@ STAGE = Stage(
     job="withdrawn",
     kinds=("parquet",),
     write=write_withdrawn_documents,
-    show=later("lc_assets.stages.shown.removing:withdrawn_documents"),
+    show=later("lc_assets.stages.shown.documents:withdrawn_documents"),
 )
 """Documents that must no longer be served, of all snapshots."""

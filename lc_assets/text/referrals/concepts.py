@@ -4,18 +4,18 @@ A phrase is a **concept** when it is among the best `TOP` of its text, or a name
 
 - phrases are scored by the mean rank of their words; all that score as high as the last of the best
   are included, so the choice does not depend on the order of sentences;
-- a **name** has capitals in at least half of the positions where a capital tells something;
-- letters and digits of its words must be two at least, counting only words that hold a letter and
+- a **name** has capitals in at least half of the positions where a capital is informative;
+- its words have at least two letters and digits, counting only words that contain a letter and
   are neither stop words nor common. So "said he" is never one, and a Chinese phrase has two or
   three characters.
 
 Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and
-"his" mention the name nearest before them; "it" and "they" mention nothing.
+"his" mention the nearest name before them; "it" and "they" mention nothing.
 
-A word is **common** when more than ``max_df`` of a corpus's pieces hold it, and pieces of at least
-`LEAST_DOCUMENTS` documents: the hero of a novel is in all of its pieces and in no other's. A
+A word is **common** when more than ``max_df`` of a corpus's pieces contain it, and pieces of at
+least `LEAST_DOCUMENTS` documents: the hero of a novel is in all of its pieces and in no other's. A
 document's pieces are `PIECE_CHARACTERS` long, about 1,000 tokens of English, at most `PIECES` of
-them, spread evenly.
+them, evenly spaced.
 
 Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), section 3.1:
 TextRank's best 1,000 phrases, spaCy's named entities, and chains of coreference. The differences
@@ -25,7 +25,7 @@ are in docs/referrals.md. `lc_assets.formats.spacy_concepts` is a plug-in that u
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,11 @@ LEAST_DOCUMENTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """How many pieces, and how many documents, hold a word.
+    """How many pieces, and how many documents, contain a word.
 
     Attributes:
-        n_documents: that were looked at.
-        n_pieces: of them.
+        n_documents: that were counted.
+        n_pieces: their pieces.
         pieces: by word.
         documents: by word.
     """
@@ -74,18 +74,6 @@ class Background:
             for words in found:
                 pieces.update(words)
             documents.update(frozenset().union(*found))
-        return cls(n_documents, n_pieces, pieces, documents)
-
-    @classmethod
-    def total(cls, parts: Iterable["Background"]) -> Self:
-        """Add up what was counted in parts, whatever their order."""
-        n_documents = n_pieces = 0
-        pieces, documents = Counter[str](), Counter[str]()
-        for part in parts:
-            n_documents += part.n_documents
-            n_pieces += part.n_pieces
-            pieces.update(part.pieces)
-            documents.update(part.documents)
         return cls(n_documents, n_pieces, pieces, documents)
 
     def common(self, max_df: float) -> frozenset[str]:
@@ -156,65 +144,36 @@ class Concepts(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundConcepts:
+class FoundConcepts(NamedTuple):
     """The concepts of one text.
 
     Attributes:
-        text: itself.
-        mentions: where they are mentioned, not told apart by documents.
+        mentions: where they are mentioned, without distinguishing documents.
         words: of the text.
         grams: its phrases.
         concepts: int64[concept], the number of each concept's phrase.
         named: bool[concept], which are names.
     """
 
-    text: str
     mentions: Mentions
     words: Words
     grams: Grams
     concepts: NDArray[np.int64]
     named: NDArray[np.bool_]
 
-    def phrase(self, concept: int) -> str:
-        """A concept as it is compared."""
-        numbers, gram, n_kinds = list[int](), int(self.concepts[concept]), len(self.words.weights)
-        while gram >= n_kinds:
-            numbers.append(int(self.grams.right[gram - n_kinds]))
-            gram = int(self.grams.left[gram - n_kinds])
-        return " ".join(
-            spelling(self.text, *self.words.spellings[number].tolist())
-            for number in [gram, *reversed(numbers)]
-        )
-
-    def by_phrase(self) -> dict[str, list[int]]:
-        """Sentences by concept."""
-        ends = self.mentions.ends.tolist()
-        return {
-            self.phrase(number): self.mentions.sentences[ends[number] : ends[number + 1]].tolist()
-            for number in range(len(ends) - 1)
-        }
-
 
 class LexicalConcepts:
     """Finds concepts by spelling.
 
-    Attributes:
+    Args:
         special: stop words, pronouns, abbreviations, common words.
         top: how many of the best phrases are concepts.
-        pronouns: ``nearest``: they mention the name before them; ``none``: they mention nothing.
     """
 
-    def __init__(
-        self,
-        special: SpecialWords,
-        *,
-        top: int = TOP,
-        pronouns: Literal["nearest", "none"] = "nearest",
-    ) -> None:
+    def __init__(self, special: SpecialWords, *, top: int = TOP) -> None:
         if top < 1:
             raise BadInput(f"top must be at least 1, got {top}")
-        self.special, self.top, self.pronouns = special, top, pronouns
+        self._special, self._top = special, top
         self._known_reader: WordReader | None = None
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
@@ -231,34 +190,24 @@ class LexicalConcepts:
         )
 
     def find(self, text: str, parts: Sequence[Part] = ()) -> FoundConcepts:
-        """The concepts with their names.
+        """The concepts with their phrases.
 
         Raises:
             BadInput: as `mentions`.
         """
         starts = [part.start for part in parts[1:]]
-        if len(text) > LONGEST or any(
-            one > other for one, other in zip([0, *starts], starts, strict=False)
-        ):
+        if len(text) > LONGEST or [0, *starts] != sorted([0, *starts]):
             raise BadInput(
                 f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most "
                 f"{LONGEST:,}, and parts in order"
             )
         words = self._reader.read(text, starts)
         grams = number_grams(words)
-        named, chosen = choose(words.weights, grams, rank_words(words), self.top)
-        sentences, ends = list_mentions(
-            words, grams, chosen, named, nearest=self.pronouns == "nearest"
-        )
+        named, chosen = choose(words.weights, grams, rank_words(words), self._top)
+        sentences, ends = list_mentions(words, grams, chosen, named)
         concepts = np.flatnonzero(chosen)
-        return FoundConcepts(
-            text,
-            Mentions(words.n_sentences, sentences, ends),
-            words,
-            grams,
-            concepts,
-            named[concepts],
-        )
+        mentions = Mentions(words.n_sentences, sentences, ends)
+        return FoundConcepts(mentions, words, grams, concepts, named[concepts])
 
     def words_in(self, text: str) -> list[str]:
         """The different words of a text that hold a letter, as they are compared; no stop words and
@@ -278,7 +227,7 @@ class LexicalConcepts:
     @property
     def _reader(self) -> WordReader:
         if self._known_reader is None:
-            self._known_reader = WordReader.of(self.special)
+            self._known_reader = WordReader.of(self._special)
         return self._known_reader
 
 
@@ -296,21 +245,14 @@ def choose(
     Returns:
         Two of bool[phrase].
     """
-    n_kinds = len(weights)
-    right = grams.right
-    from_words = grams.left < n_kinds
-    first = np.where(
-        from_words, 0, grams.left
-    )  # what a phrase of three goes on from stands before it
-    letters, sums = (
-        np.append(weights, np.zeros(len(right), np.uint8)),
-        np.append(ranks, np.zeros(len(right), np.int64)),
-    )
-    pairs = n_kinds + np.flatnonzero(from_words)
-    triples = n_kinds + np.flatnonzero(~from_words)
-    for of in (letters, sums):
-        of[pairs] = of[grams.left[from_words]] + of[right[from_words]]
-        of[triples] = of[first[~from_words]] + of[right[~from_words]]
+    n_kinds, left, right = len(weights), grams.left, grams.right
+    letters = np.append(weights, np.zeros(len(right), np.uint8))
+    sums = np.append(ranks, np.zeros(len(right), np.int64))
+    is_pair = left < n_kinds  # else it extends a pair, whose sums must be known
+    pairs, triples = (n_kinds + np.flatnonzero(which) for which in (is_pair, ~is_pair))
+    for values in (letters, sums):
+        for chosen in (pairs, triples):
+            values[chosen] = values[left[chosen - n_kinds]] + values[right[chosen - n_kinds]]
     sums[:n_kinds] *= 6
     sums[pairs] *= 3
     sums[triples] *= 2

@@ -178,7 +178,6 @@ def _list_mentions(
     concepts: NDArray[np.int32],
     named: NDArray[np.bool_],
     n_concepts: int,
-    nearest: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """List where concepts are mentioned.
 
@@ -188,12 +187,11 @@ def _list_mentions(
         concepts: int32[phrase], number of the concept that it is, or -1.
         named: bool[phrase].
         n_concepts: how many there are.
-        nearest: whether pronouns mention names.
     """
     words, sentences, parts = found_words.words, found_words.sentences, found_words.parts
     pronouns, pronoun_sentences = found_words.pronouns, found_words.pronoun_sentences
     pairs, triples = grams.pairs, grams.triples
-    n_words, n_pronouns = len(words), len(pronouns) if nearest else 0
+    n_words, n_pronouns = len(words), len(pronouns)
     # Phase 1: count each concept's mentions, and resolve pronouns.
     ends = np.zeros(n_concepts + 1, np.int64)
     meant = np.empty(n_pronouns, np.int32)
@@ -274,22 +272,16 @@ def rank_words(words: Words) -> NDArray[np.int64]:
 
 
 def list_mentions(
-    words: Words,
-    grams: Grams,
-    chosen: NDArray[np.bool_],
-    named: NDArray[np.bool_],
-    *,
-    nearest: bool,
+    words: Words, grams: Grams, chosen: NDArray[np.bool_], named: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """List where the chosen phrases are mentioned.
+    """List where the chosen phrases are mentioned. A pronoun mentions the word of the last name
+    before it, at most `NEAR_SENTENCES` back and in the same part of the text.
 
     Args:
         words: of the text.
         grams: its phrases.
         chosen: bool[phrase], which are concepts.
         named: bool[phrase], which are names.
-        nearest: whether a pronoun mentions the word of the last name before it, at most
-            `NEAR_SENTENCES` back and in the same part of the text.
 
     Returns:
         Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the
@@ -298,4 +290,4 @@ def list_mentions(
     numbers = np.cumsum(chosen, dtype=np.int32)
     n_concepts = int(numbers[-1]) if len(numbers) else 0
     concepts = np.where(chosen, numbers - 1, np.int32(-1))
-    return _list_mentions(words, grams, concepts, named, n_concepts, nearest)
+    return _list_mentions(words, grams, concepts, named, n_concepts)

@@ -1,63 +1,23 @@
-"""Densities of referrals by length of documents, and the paper's to hold them against.
-
-Here: groups of lengths, means over the documents of a group, the numbers that the paper prints. Not
-    here: counting
-(`lc_assets.text.referrals.referrals`).
+"""Densities of referrals, and the paper's for comparison.
 
 A density is what was counted divided by the document's **tokens**; concepts are counted **per
-document**. A group's figure is the mean of its documents' figures. The paper groups by tokens of
+document**. A figure of several documents is the mean of theirs. The paper groups by tokens of
 GPT-like vocabularies and says "K"; here K is 1,024.
 
 Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), tables 4, 5 and 6:
-    50,000 documents of RefinedWeb, and
-the documents that LongPack made of it.
+50,000 documents of RefinedWeb, and the documents that LongPack made of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
-
-import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.referrals import ReferralCounts
-from lc_assets.vocabulary import KIBI
-
-LENGTHS: Final = tuple(kibi * KIBI for kibi in (0, 4, 8, 16, 32, 64, 128))
-"""Lower ends of the groups, in tokens."""
 
 KINDS: Final = ("pairs", "neighbours", "concepts")
 
 _Table = dict[str, tuple[float, float, float, float]]
-
-
-def group_names(lengths: Sequence[int] = LENGTHS) -> list[str]:
-    """Names of the groups.
-
-    >>> group_names()
-    ['0-4K', '4K-8K', '8K-16K', '16K-32K', '32K-64K', '64K-128K', '128K-']
-    """
-    lower = [
-        f"{length // KIBI}K" if length and length % KIBI == 0 else str(length) for length in lengths
-    ]
-    return [f"{low}-{high}" for low, high in pairwise([*lower, ""])]
-
-
-def group_of(n_tokens: int, lengths: Sequence[int] = LENGTHS) -> int:
-    """Which group a document of so many tokens is in: a length is of the group that it begins.
-
-    >>> group_of(4095), group_of(4096), group_of(10**9)
-    (0, 1, 6)
-
-    Raises:
-        BadInput: when the length is in no group.
-    """
-    if n_tokens < lengths[0]:
-        raise BadInput(
-            f"no group holds documents of {n_tokens:,} tokens; the first begins at {lengths[0]:,}"
-        )
-    return int(np.searchsorted(lengths, n_tokens, side="right")) - 1
 
 
 @dataclass(slots=True)
@@ -79,7 +39,7 @@ class Sums:
         """Add a document.
 
         Raises:
-            BadInput: when it has no tokens: nothing can be divided by none.
+            BadInput: when it has no tokens.
         """
         if n_tokens < 1:
             raise BadInput("a document without tokens has no density")
@@ -87,26 +47,16 @@ class Sums:
         self.n_tokens += n_tokens
         for kind in KINDS:
             per = 1 if kind == "concepts" else n_tokens
-            self._add(kind, [count / per for count in getattr(counts, kind)])
-
-    def merge(self, other: "Sums") -> None:
-        """Add what was added up elsewhere."""
-        self.n_documents += other.n_documents
-        self.n_tokens += other.n_tokens
-        for kind, figures in other.figures.items():
-            self._add(kind, figures)
+            new = [count / per for count in getattr(counts, kind)]
+            old = self.figures.get(kind, [0.0] * len(new))
+            self.figures[kind] = [one + other for one, other in zip(old, new, strict=True)]
 
     def means(self) -> dict[str, list[float]]:
-        """By kind: within one sentence, then by bucket; nothing when there is no document."""
+        """By kind: within one sentence, then by bucket; empty when there is no document."""
         return {
             kind: [figure / self.n_documents for figure in figures]
             for kind, figures in self.figures.items()
         }
-
-    def _add(self, kind: str, figures: Iterable[float]) -> None:
-        new = list(figures)
-        old = self.figures.get(kind, [0.0] * len(new))
-        self.figures[kind] = [one + other for one, other in zip(old, new, strict=True)]
 
 
 PAPER: Final[Mapping[str, Mapping[str, _Table]]] = {
@@ -159,9 +109,9 @@ PAPER: Final[Mapping[str, Mapping[str, _Table]]] = {
         },
     },
 }
-"""Tables 4, 5 and 6 by kind, set and group: what was found in the buckets ``[0, 32)``, ``[32,
-128)``, ``[128, 512)``, ``[512, ∞)``. Two
-sets: natural documents, and LongPack's."""
+"""Tables 4, 5 and 6 by kind, set and group of lengths, for the distances ``[0, 32)``, ``[32,
+128)``, ``[128, 512)``, ``[512, ∞)``. The sets are natural documents, and LongPack's.
+"""
 
 
 def paper_figures(

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.sample.prose import installed_prose, is_new, is_prose, module_lines, prose_lines
 
@@ -69,12 +68,5 @@ def test_the_documentation_of_one_small_package_is_real_prose():
     page = prose.pages[0]
     assert page.url.startswith("https://packages.invalid/msgspec/msgspec")
     assert "Generate a JSON Schema for a given type." in page.lines
-    assert len({found.url for found in prose}) == len(prose.pages)
+    assert len({found.url for found in prose.pages}) == len(prose.pages)
     assert {"msgspec", "python"} <= prose.sources.keys()
-
-
-def test_a_limit_that_nothing_fits_leaves_nothing():
-    with pytest.raises(BadInput, match="name a folder of texts with --from"):
-        installed_prose(
-            executor=LocalExecutor(), subjects={"one": "msgspec"}, repeating=(), max_text_bytes=1
-        )

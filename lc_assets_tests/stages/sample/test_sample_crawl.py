@@ -17,8 +17,8 @@ from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.lake.upstream import Upstream
-from lc_assets.sample.folder_texts import texts_from_folder
-from lc_assets.sample.page_html import PORTAL, Web, WebPage
+from lc_assets.sample.pages import Page, texts_of_folder
+from lc_assets.sample.web import PORTAL, Web
 from lc_assets.sample.writing import CRAWL, write_sample
 from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.page_keys import page_key
@@ -28,7 +28,7 @@ SNAPSHOTS = ("2022-49", "2023-06")
 
 @pytest.fixture
 def sample(tmp_path: Path, books: Path) -> Path:
-    report = write_sample(tmp_path / "s", texts=texts_from_folder(books), executor=LocalExecutor())
+    report = write_sample(tmp_path / "s", texts=texts_of_folder(books), executor=LocalExecutor())
     assert report.crawled.keys() == set(SNAPSHOTS)
     return tmp_path / "s"
 
@@ -110,7 +110,7 @@ def test_odd_texts_stay_texts() -> None:
     ]
     web = Web(["https://a.org/x?y=1&z=2", "https://a.org/d/e"], seed=7)
     for url in web.urls:
-        found = web.html(WebPage(url, '<title> & "more"', lines))
+        found = web.html(Page.whole(url, '<title> & "more"', lines))
         tree = LexborHTMLParser(found)
         assert not tree.css("script")
         assert tree.css_first("h1").text() == '<title> & "more"'

@@ -15,21 +15,18 @@ from lc_assets.formats.redpajama.listings import duplicates_path, signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.digests import file_facts
 from lc_assets.lake.receipts import decode_json
-from lc_assets.sample.folder_texts import texts_from_folder
-from lc_assets.sample.records import PERPLEXITIES
-from lc_assets.sample.writing import REPORT, SampleReport, write_sample
+from lc_assets.sample.pages import texts_of_folder
+from lc_assets.sample.writing import PERPLEXITIES, REPORT, SampleReport, write_sample
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
 Documents = dict[str, DocumentRecord]
 
 
-def sample(
-    target: Path, books: Path, *, workers: int = 1, language: str = "en", **settings: Any
-) -> SampleReport:
+def sample(target: Path, books: Path, *, workers: int = 1, **settings: Any) -> SampleReport:
     return write_sample(
         target,
-        texts=texts_from_folder(books, language=language),
+        texts=texts_of_folder(books),
         executor=LocalExecutor(workers=workers),
         **settings,
     )
@@ -72,9 +69,9 @@ def test_every_text_is_found_again_and_so_is_all_that_was_planted(
     """Each page stands exactly once under its own address; copies equal a page in all but their
     address; excerpts lie in a page.
     """
-    report = sample(tmp_path / "s", books, n_duplicates=4, n_excerpts=3)
+    report = sample(tmp_path / "s", books)
     found = read_back(tmp_path / "s")
-    texts = {page.url: page for page in texts_from_folder(books)}
+    texts = {page.url: page for page in texts_of_folder(books).pages}
     own = {record.url: record for record in found.values() if record.url in texts}
     copies = [record for record in found.values() if record.source_domain == "mirror.invalid"]
     excerpts = [record for record in found.values() if record.source_domain == "excerpt.invalid"]
@@ -82,15 +79,17 @@ def test_every_text_is_found_again_and_so_is_all_that_was_planted(
         url: (page.title, page.content) for url, page in texts.items()
     }
     contents = {(page.title, page.content, page.digest) for page in texts.values()}
-    assert len(copies) == 4
+    assert len(copies) == 2
     assert all((copy.title, copy.raw_content, copy.digest) in contents for copy in copies)
-    assert len(excerpts) == 3
+    assert len(excerpts) == 2
     assert all(
         any(f"{part.title}\n{part.raw_content}" in page.content for page in texts.values())
         for part in excerpts
     )
-    assert report.documents == {"page": 11, "duplicate": 4, "excerpt": 3}
-    assert report.n_documents == len(found) == sum(report.shards.values())
+    assert report.documents == {"page": 11, "duplicate": 2, "excerpt": 2}
+    assert (
+        report.n_documents == len(found) == sum(facts.documents for facts in report.shards.values())
+    )
 
 
 def test_the_duplicates_files_list_every_occurrence_but_the_first(
@@ -98,10 +97,10 @@ def test_the_duplicates_files_list_every_occurrence_but_the_first(
 ) -> None:
     """As many as were planted, and one more: a book that was in the folder twice."""
     (books / "again.txt").write_bytes((books / "book3.txt").read_bytes())
-    report = sample(tmp_path / "s", books, n_duplicates=15)
+    report = sample(tmp_path / "s", books)
     listed = listed_duplicates(tmp_path / "s")
     assert listed == slow_duplicates(read_back(tmp_path / "s"))
-    assert len(listed) == report.listed_duplicates == 16
+    assert len(listed) == report.listed_duplicates == 3
     assert all(
         (tmp_path / "s" / duplicates_path(parse_document_id(name)[0])).exists()
         for name in read_back(tmp_path / "s")
@@ -115,8 +114,7 @@ def test_records_mean_what_ccnets_mean(
     for name, record in read_back(tmp_path / "s").items():
         shard, _ = parse_document_id(name)
         record_bytes = f"{record.title}\n{record.raw_content}".encode()
-        first, head, middle = PERPLEXITIES["en"]
-        low, high = (first, head) if record.bucket == "head" else (head, middle)
+        low, high = PERPLEXITIES[record.bucket]
         assert not record.raw_content.startswith(record.title)
         assert record.length == len(record.raw_content)
         assert (
@@ -174,14 +172,6 @@ def test_the_same_texts_and_settings_give_the_same_bytes(tmp_path: Path, books: 
     assert bytes_of_one != file_facts(tmp_path / "other")
 
 
-def test_texts_in_another_language_are_listed_as_such(tmp_path: Path, books: Path) -> None:
-    sample(tmp_path / "s", books, language="de")
-    assert sorted(path.name for path in (tmp_path / "s/listings").iterdir()) == [
-        "de-2022-49-head_middle.txt",
-        "de-2023-06-head_middle.txt",
-    ]
-
-
 def everything_in(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -210,8 +200,8 @@ def test_another_sample_is_refused_and_left_alone(tmp_path: Path, books: Path) -
     target = tmp_path / "s"
     sample(target, books)
     before = everything_in(target)
-    with pytest.raises(BadInput, match=r"holds another sample \(seed 7 → 8; n_duplicates 2 → 3\)"):
-        sample(target, books, seed=8, n_duplicates=3)
+    with pytest.raises(BadInput, match=r"holds another sample \(seed 7 → 8\)"):
+        sample(target, books, seed=8)
     (books / "new.txt").write_text("New\n" + "A line that was not there before. " * 20)
     with pytest.raises(BadInput, match="texts_sha256"):
         sample(target, books)
@@ -237,7 +227,7 @@ def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(
 ) -> None:
     target = tmp_path / "s"
     with pytest.raises(PowerCut):
-        write_sample(target, texts=texts_from_folder(books), executor=OneTaskExecutor())
+        write_sample(target, texts=texts_of_folder(books), executor=OneTaskExecutor())
     assert not decode_json(target / REPORT, SampleReport).finished
     assert not list(target.rglob(".staging-*"))
     assert sample(target, books).finished
@@ -255,8 +245,8 @@ def test_texts_that_are_all_skipped_make_no_sample(tmp_path: Path) -> None:
 
 
 def test_the_report_names_what_was_read_and_what_was_not(tmp_path: Path, books: Path) -> None:
-    (books / "notes.doc").write_text("?")
+    (books / "notes.md").write_text("?")
     report = sample(tmp_path / "s", books)
     assert len(report.sources) == 11
-    assert report.skipped == {"not .txt, .md, .rst": ["notes.doc"]}
+    assert report.skipped == {"shorter than 300 characters": ["notes.md"]}
     assert decode_json(tmp_path / "s" / REPORT, SampleReport) == report

@@ -1,11 +1,8 @@
-"""The demo's report: what came in and where it went, what lies where, a batch, a trace, digests,
-times.
-"""
+"""The demo's report: documents at each stage, rows, arrays, a batch, a trace, digests and times."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lc_assets.cli.demo.workplace import HELDOUT_FRACTION, Workplace
 from lc_assets.cli.inspect.batch import decode
 from lc_assets.cli.inspect.trace_shown import show_row
 from lc_assets.cli.printing import facts, heading, lasted, say, sized, table, visible
@@ -29,43 +26,47 @@ BATCH_ROWS = 4
 CONTEXT_TOKENS = 1024
 HEAD_CHARS = 240
 
-
-def report(place: Workplace, n_written: int | None) -> None:
-    """Print everything; ``n_written`` documents are in the sample, when there is one."""
-    lake = open_lake(place.lake)
-    published = {step.name: lake.published(step.name) for step in STAGES}
-    show_documents(published, n_written)
-    show_rows(published)
-    show_arrays(lake, published)
-    show_first_batch(lake)
-    show_first_row(lake)
-    show_digests(published)
+Versions = Mapping[str, Mapping[str, Published]]
+"""Published versions by stage and key."""
 
 
-def show_documents(published: dict[str, dict[str, Published]], n_written: int | None) -> None:
-    """Print what each stage saw, kept and dropped; each line balances, and each stage sees what the
-    one before kept.
-    """
+def report(url: str, n_written: int | None, heldout_fraction: float) -> None:
+    """Print everything about a lake; ``n_written`` documents are in the sample, if there is one."""
+    lake = open_lake(url)
+    published = {stage.name: lake.published(stage.name) for stage in STAGES}
     written = "" if n_written is None else f"{n_written:,} written, "
     heading(f"Documents: {written}in = kept + dropped at every stage")
     columns = ("snapshot", "stage", "in", "kept", "dropped", "why, by first reason")
     table(columns, list(_document_lines(published)))
+    show_rows(published, heldout_fraction)
+    show_arrays(lake, published)
+    show_first_batch(lake)
+    heading("Where train row 0 came from")
+    show_row(lake, row_of_order(lake, "train", 0))
+    heading("What is published, and how long it took")
+    lines = [
+        (
+            version.name,
+            short(version.digest),
+            lasted(version.receipt.measured["seconds"]),
+            f"{version.receipt.measured['peak_rss_mb']:,.0f} MB",
+        )
+        for versions in published.values()
+        for version in versions.values()
+    ]
+    table(("artefact", "data digest", "took", "peak memory"), lines)
 
 
-def _document_lines(
-    published: dict[str, dict[str, Published]],
-) -> Iterator[tuple[str, str, int, int, int, str]]:
+def _document_lines(published: Versions) -> Iterator[tuple[str, str, int, int, int, str]]:
     for snapshot in published["filtered_documents"]:
         for stage in OF_DOCUMENTS:
             counts = published[stage][snapshot].receipt.counts
-            reasons = ", ".join(
-                f"{n:,} {reason}"
-                for reason, n in sorted(counts.dropped.items(), key=lambda item: -item[1])
-            )
+            most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
+            reasons = ", ".join(f"{n:,} {reason}" for reason, n in most_first)
             yield snapshot, stage, counts.seen, counts.kept, sum(counts.dropped.values()), reasons
 
 
-def show_rows(published: dict[str, dict[str, Published]]) -> None:
+def show_rows(published: Versions, heldout_fraction: float) -> None:
     """Print tokens, rows and samples."""
     heading("Tokens and rows")
     lines = []
@@ -81,19 +82,17 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
     )
     n_rows = sum(line[2] + line[3] for line in lines)
     say(
-        f"{HELDOUT_FRACTION:g} of the documents are held out; 1/128, the default, would be "
+        f"{heldout_fraction:g} of the documents are held out; 1/128, the default, would be "
         f"{n_rows / 128:.1f} of these {n_rows:,} rows."
     )
+    mixes = [(name, mix.receipt.counts) for name, mix in published["blended_mix"].items()]
     table(
         ("mix", "samples", "sources"),
-        [
-            (name, mix.receipt.counts.kept, mix.receipt.counts.extra["sources"])
-            for name, mix in published["blended_mix"].items()
-        ],
+        [(name, counts.kept, counts.extra["sources"]) for name, counts in mixes],
     )
 
 
-def show_arrays(lake: Lake, published: dict[str, dict[str, Published]]) -> None:
+def show_arrays(lake: Lake, published: Versions) -> None:
     """Print the Zarr arrays and what everything takes on disk."""
     heading("Arrays")
     lines = []
@@ -104,19 +103,12 @@ def show_arrays(lake: Lake, published: dict[str, dict[str, Published]]) -> None:
                 reader = GridReader(path) if stage == "token_grid" else FlatReader(path)
                 chunks = " × ".join(f"{length:,}" for length in reader.chunk_shape)
                 shape = f"{reader.n_rows:,} × {reader.row_tokens:,}"
-                lines.append(
-                    (
-                        str(path.relative_to(lake.root)),
-                        shape,
-                        str(reader.dtype),
-                        chunks,
-                        sized(size_of(path)),
-                    )
-                )
+                where = str(path.relative_to(lake.root))
+                lines.append((where, shape, str(reader.dtype), chunks, sized(size_of(path))))
     table(("array", "rows × tokens", "type", "chunks", "on disk"), lines)
     sizes = [
-        (name, len(of), sized(sum(version.receipt.n_bytes for version in of.values())))
-        for name, of in published.items()
+        (name, len(versions), sized(sum(one.receipt.n_bytes for one in versions.values())))
+        for name, versions in published.items()
     ]
     table(("stage", "partitions", "on disk"), sizes)
 
@@ -127,16 +119,19 @@ def size_of(folder: Path) -> int:
 
 
 def show_first_batch(lake: Lake) -> None:
-    """Print the shape and the decoded head of the first training batch."""
+    """Print the shape and the decoded beginning of the first training batch.
+
+    Raises:
+        BadInput: when there is no row.
+    """
     heading("First batch")
     rows = open_rows(lake.url, "train")
     if not rows.n_rows:
         raise BadInput(
             "no document was long enough to fill a row: choose fewer --row-tokens, or longer texts"
         )
-    loader = GridLoader(
-        rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=context_of(rows.row_tokens)
-    )
+    length = context_of(rows.row_tokens)
+    loader = GridLoader(rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=length)
     batch = loader[0]
     shape = " × ".join(f"{length:,}" for length in batch.text.shape)
     facts(
@@ -155,30 +150,5 @@ def context_of(row_tokens: int) -> int:
     >>> context_of(65_536), context_of(100), context_of(1_030)
     (1024, 100, 515)
     """
-    return next(
-        length
-        for length in range(min(CONTEXT_TOKENS, row_tokens), 0, -1)
-        if row_tokens % length == 0
-    )
-
-
-def show_first_row(lake: Lake) -> None:
-    """Print where train row 0 of the global order came from."""
-    heading("Where train row 0 came from")
-    show_row(lake, row_of_order(lake, "train", 0))
-
-
-def show_digests(published: dict[str, dict[str, Published]]) -> None:
-    """Print each artefact's data digest and how long it took to make."""
-    heading("What is published, and how long it took")
-    lines = [
-        (
-            version.name,
-            short(version.digest),
-            lasted(version.receipt.measured["seconds"]),
-            f"{version.receipt.measured['peak_rss_mb']:,.0f} MB",
-        )
-        for of in published.values()
-        for version in of.values()
-    ]
-    table(("artefact", "data digest", "took", "peak memory"), lines)
+    lengths = range(min(CONTEXT_TOKENS, row_tokens), 0, -1)
+    return next(length for length in lengths if row_tokens % length == 0)

@@ -1,0 +1,242 @@
+"""Building by itself: an automation condition and nightly schedules that follow the planner.
+
+Dagster's own conditions follow events: what happens while the daemon is off, or between a request
+and its run, they miss, and a changed file that a setting names is no event. These follow the state:
+a partition is requested while the planner reports it as out of date. The recipe is read anew each
+time, as a run would read it. Only snapshots whose manifest is published are planned: a snapshot is
+begun by its sensor or by a person.
+
+The condition leaves a partition alone
+
+* while it, or something that it reads, is being built;
+* when this very version of it was requested before: its run failed, or was stopped by a person, or
+  built something else. It is requested again when anything about it changes, and once a night;
+* when a check has refused this very version.
+
+The schedules request each version once a night, because what made it fail may have passed. Alone
+they rebuild everything in a night: what waits in one hour can be built in the next. Run keys
+contain the night, so that evaluating a tick twice starts nothing twice. There are two schedules,
+because a schedule has one job, and a job's partitions are of one kind.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+import msgspec
+
+from lc_assets.build.recipe import Recipe
+from lc_assets.errors import LcError
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.orchestration.sensors import RUNNING
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.planning import Plan, Run, partitioned_by, plan, runs_of
+
+CRON = "0 1-6 * * *"
+KINDS: Mapping[str, frozenset[str]] = {
+    "nightly": frozenset({"snapshot", "nothing"}),
+    "nightly_mixes": frozenset({"mix"}),
+}
+"""Schedule → the kinds of partitions that its job has."""
+
+
+@dataclass(slots=True)
+class DagsterPlanner:
+    """The planner for one code location; it runs once a tick, however many assets query it.
+
+    Attributes:
+        lake: opens the lake.
+        recipe: reads the recipe.
+        snapshots: the partitions that exist.
+        requested: names of the partitions that the condition requests in this tick.
+    """
+
+    lake: Callable[[], Lake]
+    recipe: Callable[[], Recipe]
+    snapshots: Collection[str]
+    requested: set[str] = field(default_factory=set)
+    _planned: tuple[datetime, list[Run]] | None = field(default=None, repr=False)
+
+    def runs(self) -> list[Run]:
+        """What can be built now, except for snapshots that nobody has begun and versions that a
+        check has refused.
+
+        Raises:
+            LcError: when the recipe or what it names cannot be read.
+        """
+        lake = self.lake()
+        begun = [key for key in lake.keys(raw.STAGE.name) if key in self.snapshots]
+        return runs_of(plan(lake, self.recipe(), begun)) if begun else []
+
+    def wanted(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
+        """Partitions of a stage that can be built now, with their runs; planned once per
+        ``moment``.
+        """
+        if self._planned is None or self._planned[0] != moment:
+            self._planned = (moment, self.runs())
+            self.requested.clear()
+        return {
+            run.key: (made, run)
+            for run in self._planned[1]
+            for made in run.plans
+            if made.stage == stage
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
+    """True for the partitions of a stage that are out of date and can be built now. What of one
+    partition can be built in a row is requested in one tick, so that it is one run.
+    """
+
+    planner: DagsterPlanner
+    stage: str
+
+    @property
+    def name(self) -> str:
+        """As the UI shows it."""
+        return "out_of_date"
+
+    @property
+    def description(self) -> str:
+        """As the UI shows it."""
+        return "The planner reports it as out of date, and it can be built now (see `lc plan`)."
+
+    @property
+    def children(self) -> Sequence[dg.AutomationCondition[Any]]:
+        """The condition under which it is left alone for now."""
+        return [
+            dg.AutomationCondition.in_progress() | dg.AutomationCondition.any_deps_in_progress()
+        ]
+
+    async def evaluate(  # type: ignore[override] # Dagster's own are coroutines, too
+        self, context: dg.AutomationContext[dg.AssetKey]
+    ) -> dg.AutomationResult[dg.AssetKey]:
+        """Query the planner; the cursor remembers what was requested, by partition."""
+        wanted = self.planner.wanted(self.stage, context.evaluation_time)
+        asked = decoded(context.cursor)
+        # Assets are evaluated upstream first: what a partition waits for has been requested by now,
+        # or is not in this tick. A run whose version is not known is identified by its plans.
+        fresh = {
+            key: identity
+            for key, (made, run) in wanted.items()
+            if self.planner.requested.issuperset(made.waits_for)
+            and asked.get(key) != (identity := made.target or f"with {run.identity}")
+        }
+        candidates = _subset(context, fresh)
+        busy = await context.for_child_condition(self.children[0], [0], candidates).evaluate_async()
+        free = candidates.compute_difference(busy.true_subset)
+        keys = set() if free.is_empty else {GLOBAL}
+        if keys and free.is_partitioned:
+            keys = set(free.expensively_compute_partition_keys())
+        requested = {key: fresh[key] for key in keys}
+        self.planner.requested.update(wanted[key][0].name for key in keys)
+        remembered = {key: identity for key, identity in asked.items() if key in wanted}
+        cursor = msgspec.json.encode(remembered | requested, order="deterministic").decode()
+        return dg.AutomationResult(context, free, cursor=cursor, child_results=[busy])
+
+
+def decoded(cursor: str | None) -> dict[str, str]:
+    """The content of a cursor; empty when there is none, or another condition's."""
+    try:
+        return msgspec.json.decode(cursor or "{}", type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _subset(context: dg.AutomationContext[dg.AssetKey], keys: Collection[str]) -> Any:
+    """The asset's partitions of these names, those that it has."""
+    view, asset, partitions = context.asset_graph_view, context.key, context.partitions_def
+    if partitions is None:
+        return view.get_full_subset(key=asset) if keys else view.get_empty_subset(key=asset)
+    return view.get_subset_from_partition_keys(
+        asset, partitions, set(keys) & set(partitions.get_partition_keys())
+    )
+
+
+def nightly_schedules(
+    planner: DagsterPlanner, asset_of: Mapping[str, dg.AssetKey], *, running: bool
+) -> Sequence[dg.ScheduleDefinition]:
+    """Make the schedules.
+
+    Args:
+        planner: is queried every hour of the night.
+        asset_of: asset by stage.
+        running: whether they run from the start.
+    """
+    status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
+    return [
+        _schedule(
+            name,
+            planner,
+            {stage: key for stage, key in asset_of.items() if partitioned_by(stage) in kinds},
+            status,
+        )
+        for name, kinds in KINDS.items()
+    ]
+
+
+def _schedule(
+    name: str,
+    planner: DagsterPlanner,
+    asset_of: Mapping[str, dg.AssetKey],
+    status: dg.DefaultScheduleStatus,
+) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        name=name,
+        target=dg.AssetSelection.assets(*asset_of.values()),
+        cron_schedule=CRON,
+        default_status=status,
+        description="Builds by night what the planner reports as out of date; see `lc plan`.",
+    )
+    def nightly(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        night = context.scheduled_execution_time.strftime("%Y-%m-%d")
+        try:
+            requests = requests_of(planner, asset_of, context.instance, night=night)
+        except LcError as error:
+            yield dg.SkipReason(f"the planner failed: {error}")
+            return
+        if not requests:
+            yield dg.SkipReason("nothing is out of date that could be built now")
+        yield from requests
+
+    return nightly
+
+
+def requests_of(
+    planner: DagsterPlanner,
+    asset_of: Mapping[str, dg.AssetKey],
+    instance: dg.DagsterInstance,
+    *,
+    night: str,
+) -> list[dg.RunRequest]:
+    """Requests of one hour of a night: what can be built now, and is not being built. Their
+    priority is below that of runs that a person requested.
+
+    Args:
+        planner: knows what can be built.
+        asset_of: asset by stage, of the schedule's stages.
+        instance: knows what is being built.
+        night: its date.
+
+    Raises:
+        LcError: when the planner fails.
+    """
+    busy = {
+        (asset, run.tags.get("dagster/partition", GLOBAL))
+        for run in instance.get_runs(dg.RunsFilter(statuses=list(RUNNING)))
+        for asset in run.asset_selection or asset_of.values()  # a job's run may be of any asset
+    }
+    return [
+        dg.RunRequest(
+            run_key=f"{night}/{run.key}/{run.identity}",
+            partition_key=None if run.key == GLOBAL else run.key,
+            asset_selection=[asset_of[stage] for stage in run.stages],
+            tags={"dagster/priority": "-2", "lc/stages": " ".join(run.stages)},
+        )
+        for run in planner.runs()
+        if run.stages[0] in asset_of
+        and not any((asset_of[stage], run.key) in busy for stage in run.stages)
+    ]

@@ -1,0 +1,161 @@
+"""Pages of a sample: an address, a title, lines of text; and a folder of texts as pages.
+
+As in CCNet, the first line of a page is its title and not part of its content, and the numbers of
+the lines that were kept are known (cc_net, ``process_wet_file`` and ``dedup``).
+"""
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import quote
+
+import msgspec
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.reading import corpus_files, read_plain_text
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.randomness import keyed_u64
+
+MIN_CHARS: Final = 300
+"""CCNet drops pages with fewer characters, so no crawl in RedPajama-V2's layout has any."""
+
+SUFFIXES: Final = (".txt", ".md", ".rst")
+MAX_TEXT_BYTES: Final = 64 << 20
+
+HOST: Final = "folder.invalid"
+"""Host of the pages of a folder; ``.invalid`` belongs to nobody (RFC 2606)."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page and which of its lines are kept.
+
+    Attributes:
+        url: its address; no two pages of a sample share one.
+        title: its first line.
+        lines: its other lines, without line ends.
+        kept: numbers of the lines that are kept, ascending, from 0.
+    """
+
+    url: str
+    title: str
+    lines: tuple[str, ...]
+    kept: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, url: str, title: str, lines: Iterable[str]) -> Self:
+        r"""A page of which every line is kept.
+
+        >>> Page.whole("https://a.example/x", "Tea", ["Green", "Black"]).content
+        'Green\nBlack'
+        """
+        lines = tuple(lines)
+        return cls(url=url, title=title, lines=lines, kept=tuple(range(len(lines))))
+
+    @property
+    def content(self) -> str:
+        """The lines that are kept: a record's ``raw_content``."""
+        return "\n".join(self.lines[number] for number in self.kept)
+
+    @property
+    def record(self) -> bytes:
+        """The whole page, title first, as in a WET record."""
+        return "\n".join((self.title, *self.lines)).encode()
+
+    @property
+    def digest(self) -> str:
+        """SHA-1 of `record`, written as web archives do.
+
+        >>> Page.whole("https://a.example/x", "Tea", ["Green", "Black"]).digest
+        'sha1:A4K572CES3TWB722OOM2EYLZNE66NQE4'
+        """
+        digest = hashlib.sha1(self.record, usedforsecurity=False).digest()
+        return f"sha1:{base64.b32encode(digest).decode('ascii')}"
+
+    def copy_at(self, url: str) -> Self:
+        """The same page at another address."""
+        return msgspec.structs.replace(self, url=url)
+
+    def excerpt(self, url: str, *, start: float, n_chars: int) -> Self:
+        """A passage as a page of its own; its first line becomes the title.
+
+        Args:
+            url: the passage's own address.
+            start: where it begins, as a share of the first half of the kept lines; blank lines
+                there are skipped.
+            n_chars: it ends with the line in which its content reaches this length.
+        """
+        passage: list[str] = []
+        length = 0
+        for number in self.kept[int(start * (len(self.kept) // 2)) :]:
+            line = self.lines[number]
+            length += len(line) + 1 if passage else 0
+            if passage or line:
+                passage.append(line)
+            if length > n_chars:
+                break
+        title, *lines = passage or [""]
+        return self.whole(url, title, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Pages, and what they were made of.
+
+    Attributes:
+        pages: in their order.
+        sources: versions of packages, or digests of files, by name.
+        skipped: names of what was not used, by reason.
+    """
+
+    pages: Sequence[Page]
+    sources: Mapping[str, str]
+    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def texts_of_folder(folder: Path) -> Texts:
+    r"""The ``.txt``, ``.md`` and ``.rst`` files in a folder and below, each a page.
+
+    A byte order mark is removed, line ends become ``\n``, and lines lose the white space at their
+    ends, as CCNet's do. The first line that is not blank is the title.
+
+    Raises:
+        BadInput: when it is not a folder, or has no such file.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: not a folder; name one with {', '.join(SUFFIXES)} files")
+    pages, sources, skipped = list[Page](), dict[str, str](), dict[str, list[str]]()
+    for path in corpus_files([folder], suffixes=SUFFIXES):
+        name = path.relative_to(folder)
+        shown = name.as_posix().encode("utf-8", "backslashreplace").decode()
+        (found,) = read_plain_text(path, max_document_bytes=MAX_TEXT_BYTES)
+        if isinstance(found, Unread):
+            skipped.setdefault(found.why, []).append(shown)
+            continue
+        text = found.text.replace("\r\n", "\n").replace("\r", "\n").strip()
+        title, *lines = [line.strip() for line in text.split("\n")]
+        page = Page.whole(f"https://{HOST}/{quote(os.fsencode(name))}", title, lines)
+        if len(page.content) < MIN_CHARS:
+            skipped.setdefault(f"shorter than {MIN_CHARS} characters", []).append(shown)
+            continue
+        pages.append(page)
+        sources[shown] = page.digest
+    return Texts(pages, sources, skipped)
+
+
+def fraction(purpose: str, *, seed: int, key: str) -> float:
+    """Draw a number from 0 to 1 (exclusive) for one key.
+
+    >>> 0.0 <= fraction("perplexity", seed=7, key="https://a.example/") < 1.0
+    True
+    """
+    return int(keyed_u64(purpose, seed=seed, keys=[key])[0] >> 11) / 2**53
+
+
+def drawn_order(purpose: str, seed: int, keys: Sequence[str]) -> list[int]:
+    """Numbers of the keys in an order in which each key draws its own rank."""
+    draws = keyed_u64(purpose, seed=seed, keys=keys).tolist()
+    return sorted(range(len(keys)), key=lambda number: (draws[number], number))
