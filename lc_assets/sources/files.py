@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import hashlib
 import itertools
+import os
 import re
 import shutil
 import tempfile
@@ -106,6 +107,9 @@ class FileSource:
         Raises:
             Unreachable: when the place does not answer.
         """
+        if self.settings.files:
+            looked = (self.upstream.look(path, trust_times=True) for path in self.settings.files)
+            return short(digest_of([file and [file.path, file.identity] for file in looked]))
         marks = self.upstream.marks("")
         if marks is None:
             listing = self.upstream.look(self.settings.listing)
@@ -131,6 +135,7 @@ class FileSource:
                 file,
                 text_field=self.settings.text_field or None,
                 id_field=self.settings.id_field or None,
+                quality=self.settings.quality,
             )
             yield from enumerate(found)
 
@@ -242,6 +247,15 @@ class FileSource:
         if not safe:
             return parse_snapshot(self.name)
         return parse_snapshot(f"{self.name}-{safe}" if self.prefixed else safe)
+
+
+def source_of_files(files: Iterable[Path]) -> SourceSettings:
+    """Files on this machine, wherever they are, as one partition."""
+    found = [file.resolve() for file in files]
+    root = os.path.commonpath([file.parent for file in found])
+    return SourceSettings(
+        path=root, files=tuple(file.relative_to(root).as_posix() for file in found)
+    )
 
 
 def own_id(document: CorpusDocument | Unread, seen: set[str], shard: Shard) -> str:

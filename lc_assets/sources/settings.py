@@ -38,6 +38,7 @@ class SourceSettings(
             named by its line.
         language: two letters, of documents that do not name theirs. Without it, these are
             identified by `[filtered_documents.models]` or the packaged model.
+        quality: of texts out of WARC files: ``fast``, or ``high`` by trafilatura.
         rules: preset or path of a rule file, instead of that of `[filtered_documents]`.
         min_words: instead of that of `[filtered_documents]`.
     """
@@ -52,6 +53,7 @@ class SourceSettings(
     text_field: str = ""
     id_field: str = ""
     language: Annotated[str, msgspec.Meta(pattern="^([a-z]{2,3})?$")] = ""
+    quality: Literal["fast", "high"] = "fast"
     rules: str = ""
     min_words: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
 

@@ -7,7 +7,7 @@ earlier command: its documents are read, under the ids that they have there.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,17 +29,23 @@ from lc_assets.build.stage import (
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.formats.lists.rule_files import NO_RULES
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.files import source_of_files
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
+from lc_assets.stages.longpack.gathering import REST_SUFFIX
 
-DOCUMENT_STAGES: Final = ("clean_documents", "filtered_documents")
+DOCUMENT_STAGES: Final = ("longpack_documents", "clean_documents", "filtered_documents")
 """Stages that publish documents, the one to be read first."""
+
+TOGETHER: Final = "documents"
+"""Name of the one source of all inputs."""
 
 ALL_DOCUMENTS: Final = {
     "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0),
@@ -50,6 +56,7 @@ ALL_DOCUMENTS: Final = {
 """Sections of a recipe that removes no document."""
 
 _SUFFIXES: Final = {
+    "longpack_documents": (DOCUMENTS_SUFFIX, REST_SUFFIX),
     "clean_documents": (JSON_SUFFIX, TABLE_SUFFIX),
     "filtered_documents": (DOCUMENTS_SUFFIX,),
 }
@@ -63,6 +70,8 @@ def context_over_files(
     executor: Executor,
     settings: Mapping[str, Any],
     text_field: str | None = None,
+    together: bool = False,
+    **how: Any,
 ) -> BuildContext:
     """Prepare to build stages over files, or over the documents of lakes, into a lake.
 
@@ -73,6 +82,9 @@ def context_over_files(
         executor: what runs the tasks.
         settings: sections of the recipe that differ from `ALL_DOCUMENTS`, by name.
         text_field: where a record's text is; by default the usual fields.
+        together: whether all inputs are one partition, so that the pages of one may be packed with
+            those of another.
+        how: other settings of the sources.
 
     Raises:
         BadInput: when an input does not exist or lies around ``out``, or ``out`` holds something
@@ -84,7 +96,9 @@ def context_over_files(
     sources: dict[str, SourceSettings] = {}
     for path in inputs:
         for name, source in _sources_of(path, text_field):
-            sources[_unused(name, sources)] = source
+            sources[_unused(name, sources)] = msgspec.structs.replace(source, **how)
+    if together:
+        sources = {TOGETHER: _as_one(sources.values(), **how)}
     recipe = Recipe(sources=sources, **{**ALL_DOCUMENTS, **settings})
     _require_own_lake(out, file_partitions(sources))
     return BuildContext(lake=Lake(out), upstream=Upstream(""), recipe=recipe, executor=executor)
@@ -124,6 +138,17 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
         failed_rules=dict(dropped),
         extra=last.extra,
     )
+
+
+def _as_one(sources: Iterable[SourceSettings], **how: Any) -> SourceSettings:
+    files = [
+        file
+        for source in sources
+        for file in corpus_files(
+            [Path(source.path) / name for name in source.files] or [Path(source.path)]
+        )
+    ]
+    return msgspec.structs.replace(source_of_files(files), **how)
 
 
 def is_lake(folder: Path) -> bool:

@@ -1,7 +1,8 @@
-"""``lc longpack``: balances, growth beside the paper's, lengths; what it writes is read by other
-commands.
+"""``lc longpack`` and ``lc links``: balances, growth beside the paper's, lengths; what they write is
+read by other commands.
 """
 
+import gzip
 import json
 import re
 
@@ -38,86 +39,62 @@ def crawl(tmp_path):
 def test_it_prints_balances_growth_and_lengths(lc, crawl):
     said = lc(
         "longpack",
+        crawl / "pages.jsonl",
+        crawl / "out",
         "--warc",
         crawl / "crawl.warc.gz",
-        "--pages",
-        crawl / "pages.jsonl",
-        "--out",
-        crawl / "out",
+        "--any-language",
         "--workers",
         1,
     )
     assert said.code == 0
-    assert f"{N_PAGES} documents = {N_PAGES} pages + 0 not" in said.out
-    assert f"{N_PAGES + 1} records = {N_PAGES} pages with links known + 1 not" in said.out
-    links = re.search(r"24 links between pages = (\d+) held \+ (\d+) not", said.out)
+    assert f"filtered_documents: {N_PAGES} = {N_PAGES} documents + 0 not" in said.out
+    assert f"page_links: {N_PAGES} = {N_PAGES} pages whose links are known + 0 not" in said.out
+    links = re.search(r"link_claims: 24 = (\d+) links between pages .* \+ (\d+) not", said.out)
     assert int(links[1]) + int(links[2]) == 24
     assert re.search(r"hit rate +[\d.]+ +0.117", said.out)
     assert re.search(r"mean of ratios +[\d.]+ +32.7", said.out)
     assert re.search(r"ratio of sums +[\d.]+ +13\n", said.out)
-    assert re.search(rf"0-4K +{N_PAGES} +100.0 %", said.out)
+    assert re.search(r"0-4K +100.0%", said.out)
     assert "\x1b" not in said.out
 
 
-def test_files_may_come_without_options_as_a_shell_gives_them(lc, crawl):
-    plain = lc(
-        "longpack",
-        "--warc",
-        crawl / "crawl.warc.gz",
-        "--pages",
-        crawl / "pages.jsonl",
-        "--out",
-        crawl / "a",
-        "--workers",
-        1,
-    )
-    bare = lc(
-        "longpack",
-        crawl / "crawl.warc.gz",
-        crawl / "pages.jsonl",
-        "--out",
-        crawl / "b",
-        "--workers",
-        1,
-    )
-    assert plain.code == bare.code == 0
-    assert (crawl / "a/spans.parquet").read_bytes() == (crawl / "b/spans.parquet").read_bytes()
-
-
 def test_what_it_writes_is_read_by_others(lc, crawl):
-    """Its spans are documents to lc referrals; its tables have names."""
-    lc(
-        "longpack",
-        crawl / "crawl.warc.gz",
-        "--out",
-        crawl / "out",
-        "--mode",
-        "allow",
-        "--repetitions",
-        9,
-        "--rest",
-        "--workers",
-        1,
-    )
-    said = lc("referrals", crawl / "out/documents", "--scope", "document", "--workers", 1)
+    """A lake, of which ``lc show`` and ``lc verify`` say what it is, and whose documents the next
+    command reads.
+    """
+    out = crawl / "out"
+    lc("longpack", crawl / "crawl.warc.gz", out, "--mode", "allow", "--rest", "--workers", 1)
+    (spans,) = (out / "longpack_documents").rglob("*.spans.parquet")
+    assert "parts of packed documents (longpack)" in lc("show", spans).out
+    (claims,) = (out / "link_claims").rglob("claims.parquet")
+    assert "(link_claims)" in lc("show", claims).out
+    assert lc("plan", "--lake", out).code == 0
+    said = lc("dedup", out, crawl / "next", "--workers", 1)
     assert said.code == 0
-    assert "documents without spans" not in said.out or re.search(
-        r"documents without spans +0", said.out
-    )
-    assert "parts of packed documents (longpack)" in lc("show", crawl / "out/spans.parquet").out
-    assert "(link_claims)" in lc("show", crawl / "out/claims.parquet").out
+    assert re.search(r"seen +\d+", said.out)
+
+
+def test_links_are_listed(lc, crawl):
+    said = lc("links", crawl / "crawl.warc.gz", crawl / "out", "--json", "links", "--workers", 1)
+    assert said.code == 0
+    assert f"{N_PAGES} pages = {N_PAGES} read + 0 not" in said.out
+    assert re.search(r"links +24", said.out)
+    (path,) = (crawl / "out" / "page_links").rglob("*.links.jsonl.gz")
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert [len(line["html5"]) for line in lines] == [2] * N_PAGES
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--mode", "eat"), "--mode is allow or consume"),
-        (("--extractor", "regex"), "--extractor regex: there are html5 and paper"),
-        (("--roots", "0"), "not a way to pack"),
+        (("--mode", "eat"), "--mode eat"),
+        (("--extractor", "regex"), "--extractor regex"),
+        (("--roots", "0"), "roots"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(lc, crawl, words, complaint):
-    said = lc("longpack", crawl / "crawl.warc.gz", "--out", crawl / "out", *words)
+    said = lc("longpack", crawl / "crawl.warc.gz", crawl / "out", *words)
     assert said.code == 2
     assert complaint in said.err
     assert len(said.err.splitlines()) == 1

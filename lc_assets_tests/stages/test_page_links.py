@@ -27,9 +27,9 @@ from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.links import page_linking, page_links
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
-from lc_assets.stages.links.link_listing import list_links
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
 from lc_assets.text.html.guard import TOO_DEEP, TOO_MANY_ATTRIBUTES
@@ -236,60 +236,72 @@ def test_a_spoilt_table_is_found(context, built, claim, change):
     assert not findings[claim]
 
 
+def lines_in(path):
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def listed(sources, out, executor=None, **settings):
+    """What ``lc links`` builds, by stage, and the lines of JSON."""
+    context = context_over_files(
+        sources,
+        out,
+        executor=executor or LocalExecutor(workers=1),
+        settings={"page_links": PageLinkSettings(all_pages=True, **settings)},
+        together=True,
+    )
+    built = {
+        stage: next(iter(found.values()))
+        for stage, found in build_for(context, "page_links").items()
+    }
+    files = sorted(built["page_links"].published.folder.glob(f"*{page_linking.LISTS_SUFFIX}"))
+    lines = [line for path in files for line in lines_in(path)]
+    return built["html_index"], built["page_links"], lines
+
+
 def test_archives_are_listed_as_they_are(context, tmp_path):
     """`lc links`: one line per page, addresses and texts as written; records add up."""
     crawl = context.lake.root.parent / "upstream" / "crawl" / OLD
-    listed = list_links([crawl], tmp_path / "out", executor=LocalExecutor())
-    counts = listed.counts
-    lists = (
-        gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz")
-    )
-    lines = [json.loads(line) for content in lists for line in content.splitlines()]
+    _, found, lines = listed([crawl], tmp_path / "out", lists="links")
     pages = html_by_url(context)
-    assert len(lines) == counts.kept
+    assert len(lines) == found.counts.kept > 10
     assert {line["url"]: line["html5"] for line in lines} == {
         line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])]
         for line in lines
     }
-    assert sum(len(line["html5"]) for line in lines) == counts.extra[LINKS]
+    assert sum(len(line["html5"]) for line in lines) == found.counts.extra[LINKS]
+
+
+def test_targets_are_listed_as_the_table_has_them(context, tmp_path):
+    crawl = context.lake.root.parent / "upstream" / "crawl" / OLD
+    _, found, lines = listed([crawl], tmp_path / "out", lists="targets")
+    assert sorted(target["key"] for line in lines for target in line["targets"]) == sorted(
+        line["target_key"] for line in lines_of(found.published)
+    )
 
 
 def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
-    """Byte for byte, out of the archive; and what all its pages point at is told as such."""
+    """Byte for byte, out of the archive; and what most pages of the host point at."""
     hyperlinked = shared_data / "hyperlinked"
-    listed = list_links(
-        [hyperlinked / "warc" / "sqlitedoc.warc.gz"],
-        tmp_path,
-        executor=LocalExecutor(),
-        extractor="paper",
-    )
-    ours, published = (
-        tmp_path / "sqlitedoc.links.jsonl.gz",
-        hyperlinked / "links_sqlitedoc.jsonl.gz",
-    )
-    lines = [
-        {
-            line["url"]: line["paper_regex"]
-            for line in map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
-        }
-        for path in (ours, published)
-    ]
-    assert lines[0] == lines[1]
-    listed = list_links(
-        [hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, executor=LocalExecutor()
-    )
-    assert {line["page"] for line in listed.most} >= {
+    archive = hyperlinked / "warc" / "sqlitedoc.warc.gz"
+    _, _, ours = listed([archive], tmp_path, extractor="paper", lists="links")
+    published = lines_in(hyperlinked / "links_sqlitedoc.jsonl.gz")
+    assert {line["url"]: line["paper_regex"] for line in ours} == {
+        line["url"]: line["paper_regex"] for line in published
+    }
+    index, found, _ = listed([archive], tmp_path)
+    most = page_links.most_pointed_at(found.published, index.published, 10)
+    assert {line["page"] for line in most} >= {
         "sqlite.org",
         "sqlite.org/about.html",
         "sqlite.org/download.html",
     }
-    assert all(0.9 < line["share"] <= 1 for line in listed.most[:7])
+    assert all(0.9 < line["share"] <= 1 for line in most[:7])
 
 
 HOSTILE = {
     TOO_DEEP: "<div>" * 2000,
     TOO_MANY_ATTRIBUTES: "<p " + "a " * 2000 + ">",
-    LINKS_IN_LINKS: "<svg>" + "<a href=x>" * 300 + "y" * 400_000,
+    LINKS_IN_LINKS: "<p>Words.</p><svg>" + "<a href=x>" * 300 + "y" * 400_000,
 }
 
 
@@ -304,29 +316,25 @@ def crawl_of(tmp_path, pages):
 
 
 def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
-    """They have no line, and their neighbours have theirs; an archive's pages and others make its
+    """They have no links, and their neighbours have theirs; an archive's pages and others make its
     records.
     """
     archive = crawl_of(
         tmp_path, ["<a href=0>x</a>", *HOSTILE.values(), "<a href=0>home</a><a href=9>y</a>"]
     )
-    listed = list_links([archive], tmp_path / "out", executor=LocalExecutor(workers=1))
-    assert {why: listed.counts.dropped.get(why) for why in HOSTILE} == dict.fromkeys(HOSTILE, 1)
-    lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
-    assert [json.loads(line)["html5"] for line in lines] == [
-        [["0", "x"]],
-        [["0", "home"], ["9", "y"]],
+    index, found, lines = listed([archive], tmp_path / "out", lists="links")
+    assert index.counts.extra["records read"] == len(HOSTILE) + 3
+    assert found.counts.dropped == {LINKS_IN_LINKS: 1}
+    assert [line["html5"] for line in lines] == [[["0", "x"]], [["0", "home"], ["9", "y"]]]
+    most = page_links.most_pointed_at(found.published, index.published, 10)
+    assert [(line["page"], line["pages"], line["keys"]) for line in most] == [
+        ("example.org/0", 1, "home"),
+        ("example.org/9", 1, "y"),
     ]
-    assert [(line["page"], line["pages"], line["share"], line["keys"]) for line in listed.most] == [
-        ("example.org/0", 1, 0.5, "home"),
-        ("example.org/9", 1, 0.5, "y"),
-    ]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hostile.links.jsonl.gz"]
 
 
 @pytest.mark.parametrize("why", HOSTILE)
 def test_a_hostile_page_of_the_chain_is_counted(why):
-    """In the stage as at the command line."""
     page = HtmlPage(
         url="http://example.org/", html=HOSTILE[why], date="", filename="", offset=0, length=0
     )
@@ -338,20 +346,8 @@ ENDLESS = "".join(f"<a href=http://e.org/{n}>word {n}</a>" for n in range(250_00
 """9 MB of links: many seconds of work, where an ordinary page takes milliseconds."""
 
 
-def test_a_page_that_takes_too_long_is_skipped_and_counted(tmp_path):
-    """The worker that has it is killed; its neighbours have their lines, as without it."""
-    archive = crawl_of(tmp_path, ["<a href=0>x</a>", ENDLESS, "<a href=9>y</a>"])
-    policy = TaskPolicy(document_seconds=2)
-    listed = list_links([archive], tmp_path / "out", executor=LocalExecutor(policy=policy))
-    assert listed.counts.dropped["skipped: took more than 2 s"] == 1
-    assert listed.counts.kept == 2
-    lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
-    assert [json.loads(line)["html5"] for line in lines] == [[["0", "x"]], [["9", "y"]]]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hostile.links.jsonl.gz"]
-
-
 def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path):
-    """In the stage's shard function as at the command line, whatever wraps it on its way."""
+    """The worker that has it is killed; its neighbours have their lines, as without it."""
     pages = [
         FetchedPage(url=f"http://example.org/{number}", html=html, date="2023-02-01T00:00:00Z")
         for number, html in enumerate(["<a href=8>x</a>", ENDLESS, "<a href=9>y</a>"])
@@ -377,7 +373,7 @@ def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path
         documents=tmp_path / "a.documents.parquet",
         folder=tmp_path / "out",
         source="warc",
-        extractor="html5",
+        settings=PageLinkSettings(),
         seed=0,
         share=1.0,
         all_pages=True,
@@ -393,4 +389,4 @@ def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path
 def test_only_archives_are_listed(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
     with pytest.raises(BadInput, match="WARC"):
-        list_links([tmp_path / "a.jsonl"], tmp_path / "out", executor=LocalExecutor())
+        listed([tmp_path / "a.jsonl"], tmp_path / "out")

@@ -19,19 +19,27 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
-    """How a snapshot's pages are found in the crawl's own archives (``LC_CRAWL`` says where).
+    """How a snapshot's pages are found in archives: those named here, the WARC files of the
+    partition's own source, or the crawl's (``LC_CRAWL``).
 
     Attributes:
+        archives: WARC or WAT files with the pages, or folders of them.
         index: ``scan`` reads the archives themselves once; ``cdxj`` and ``columnar`` look pages up
             in the crawl's index.
         links_from: ``warc``, the pages as fetched; or ``wat``, the crawl's own lists of links,
             without any HTML.
     """
 
+    archives: tuple[str, ...] = ()
     index: Literal["scan", "cdxj", "columnar"] = "scan"
     links_from: Literal["warc", "wat"] = "warc"
 
     def __post_init__(self) -> None:
+        if self.archives and self.index != "scan":
+            raise BadInput(
+                f"html_index.archives with html_index.index = {self.index}: files that are named "
+                "are scanned; set index = scan"
+            )
         if self.links_from == "wat" and self.index != "scan":
             raise BadInput(
                 f"html_index.links_from = wat with html_index.index = {self.index}: an index names "
@@ -45,9 +53,15 @@ class PageLinkSettings(Settings, frozen=True, kw_only=True):
     Attributes:
         extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the
             LongPack paper.
+        all_pages: whether all pages are read, by which portals are recognised best; by default
+            these are LongPack's roots alone, or all pages if packing continues from their targets.
+        lists: also write the links of each page as a line of JSON: ``links`` as they are written,
+            address and text, or the ``targets`` that they lead to.
     """
 
     extractor: Literal["html5", "paper"] = "html5"
+    all_pages: bool = False
+    lists: Literal["", "links", "targets"] = ""
 
 
 class LongPackSettings(Settings, frozen=True, kw_only=True):
@@ -74,6 +88,9 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
         anchors: ``any``; or ``in_text``: only links whose anchor text stands in the page's cleaned
             text.
         same_language: whether a child must be in its root's language.
+        untitled: where anchor texts say nothing and the page has no title: ``drop`` the link, or
+            take the page's ``first_line``.
+        rest: whether the documents that are in no packed one are written too, beside these.
     """
 
     wanted: bool = False
@@ -89,6 +106,8 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
     nofollow: Literal["drop", "keep"] = "keep"
     anchors: Literal["any", "in_text"] = "any"
     same_language: bool = True
+    untitled: Literal["drop", "first_line"] = "drop"
+    rest: bool = False
 
 
 class UpsamplingSettings(Settings, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""``lc links``: the links of the pages in WARC files, as JSON lines."""
+"""``lc links``: which pages the pages in WARC files link to."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +9,16 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, table
 from lc_assets.errors import BadInput
 
+SHOWN_PAGES = 10
+SHOWN_CHARS = 40
+
 
 def links(
-    places: Annotated[
+    sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="WARC... OUT",
-            help="WARC files, or folders of them; and a folder for the lists.",
+            metavar="IN... OUT",
+            help="WARC files, or folders of them; and a folder for the lake to write.",
         ),
     ],
     extractor: Annotated[
@@ -24,71 +27,64 @@ def links(
             "--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions."
         ),
     ] = "html5",
-    targets: Annotated[
-        bool,
+    lists: Annotated[
+        str,
         typer.Option(
-            "--targets", help="Write the pages that links lead to, each once, not the links."
+            "--json",
+            metavar="WHAT",
+            help="Also write a line of JSON per page: its links as they are written, or the "
+            "targets that they lead to.",
         ),
-    ] = False,
+    ] = "",
     workers: options.Workers = None,
 ) -> None:
-    """List the links of every page: address and text of each, as they are written.
+    """Find the pages that every page links to, and with which words.
 
-    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and
-    links, and what most pages of a host point at: its portals.
+    OUT is a lake: `page_links` holds the targets of each page. Prints what became of records and
+    links, and the pages that most pages of their own host link to: portals.
 
-    Example: lc links crawl/2023-06 links --extractor html5
+    Example: lc links crawl/2023-06 out --json links
     """
+    from lc_assets.build.settings.longpack import PageLinkSettings
     from lc_assets.execution.local import executor_of
-    from lc_assets.stages.links.link_listing import FIELDS, list_links
+    from lc_assets.stages.file_lakes import build_for, context_over_files
+    from lc_assets.stages.links.html_index import records_by_kind
     from lc_assets.stages.links.page_linking import LINKS, TARGETS
-    from lc_assets.stages.links.page_links import links_by_fate
+    from lc_assets.stages.links.page_links import links_by_fate, most_pointed_at
 
-    *sources, out = places
-    if not sources or extractor not in FIELDS:
-        wanted = (
-            "wanted WARC files and, last, a folder for the lists"
-            if not sources
-            else f"no extractor {extractor!r}; there are html5, paper"
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput("name what to read and where to write: lc links IN... OUT")
+    settings = {
+        "page_links": PageLinkSettings(
+            extractor=options.one_of("--extractor", extractor, ("html5", "paper")),
+            lists=options.one_of("--json", lists, ("", "links", "targets")),
+            all_pages=True,
         )
-        raise BadInput(wanted)
-    chosen = next(name for name in FIELDS if name == extractor)
-    listed = list_links(
-        sources, out, executor=executor_of(workers), extractor=chosen, targets=targets
+    }
+    context = context_over_files(
+        inputs, out, executor=executor_of(workers), settings=settings, together=True
     )
-    counts = listed.counts
-    say(f"{counts.seen:,} records = {counts.kept:,} pages + {counts.seen - counts.kept:,} others")
-    if counts.dropped:
-        table(
-            ("records that are no page", "records"),
-            sorted(counts.dropped.items(), key=lambda item: -item[1]),
-        )
-    n_links = counts.extra.get(LINKS, 0)
-    table(("links", "links"), sorted(links_by_fate(counts).items(), key=lambda item: -item[1]))
-    if listed.most:
-        columns = (
-            "pages that most pages of their host point at",
-            "pages",
-            "of the host's",
-            "by the words",
-        )
-        table(
-            columns,
-            [
-                (line["page"], line["pages"], f"{line['share']:.0%}", line["keys"][:40])
-                for line in listed.most
-            ],
-        )
-    facts(
+    built = {
+        stage: next(iter(found.values()))
+        for stage, found in build_for(context, "page_links").items()
+    }
+    index, found = built["html_index"], built["page_links"]
+    counts = found.counts
+    say(f"{counts.seen:,} pages = {counts.kept:,} read + {counts.seen - counts.kept:,} not")
+    for what, numbers in {
+        "records": records_by_kind(index.counts),
+        "pages not read": counts.dropped,
+        "links": links_by_fate(counts),
+    }.items():
+        table((what, "number"), sorted(numbers.items(), key=lambda item: -item[1]))
+    most = most_pointed_at(found.published, index.published, SHOWN_PAGES)
+    table(
+        ("pages that most pages of their host link to", "pages", "of the host's", "by the words"),
         [
-            ("links", f"{n_links:,}, {n_links / max(counts.kept, 1):,.1f} a page"),
-            (
-                "targets",
-                (
-                    f"{counts.extra.get(TARGETS, 0):,}, "
-                    f"{counts.extra.get(TARGETS, 0) / max(counts.kept, 1):,.1f} a page"
-                ),
-            ),
-            ("written to", str(out)),
-        ]
+            (line["page"], line["pages"], f"{line['share']:.0%}", line["keys"][:SHOWN_CHARS])
+            for line in most
+        ],
     )
+    facts([(name, counts.extra.get(name, 0)) for name in (LINKS, TARGETS)])
+    say(f"{out}: tables in page_links")

@@ -1,9 +1,7 @@
-"""``lc longpack``: long documents from hyperlinks, out of archives and cleaned pages, and how much
-they grew.
-"""
+"""``lc longpack``: long documents from hyperlinks, and how much they grew."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,30 +10,29 @@ from lc_assets.cli.printing import facts, heading, lasted, say, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.build.settings.longpack import LongPackSettings
-    from lc_assets.counts import Counts
-    from lc_assets.stages.longpack.outside import Outcome
+    from collections.abc import Mapping
+
+    from lc_assets.build.stage import Built
+
+
+DROP_OR_KEEP: Final = ("drop", "keep")
 
 
 def longpack(
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for packed documents, spans and claims.")
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN... OUT",
+            help="Pages: files and folders of documents with their url, or lakes; and a folder for "
+            "the lake to write.",
+        ),
     ],
     warc: Annotated[
         list[Path] | None,
         typer.Option(
-            "--warc", help="WARC file, or folder of them: links are read there; repeatable."
-        ),
-    ] = None,
-    pages: Annotated[
-        list[Path] | None,
-        typer.Option("--pages", help="Cleaned pages with their url; by default texts of the WARC."),
-    ] = None,
-    more: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FILE...",
-            help="Further WARC files and files of pages, as a shell's * gives them.",
+            "--warc",
+            help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
+            "repeatable.",
         ),
     ] = None,
     roots: Annotated[
@@ -106,142 +103,109 @@ def longpack(
     ] = None,
     rest: Annotated[
         bool,
-        typer.Option(
-            "--rest", help="Write the pages that are in no packed document too, to OUT/rest."
-        ),
+        typer.Option("--rest", help="Write the pages that are in no packed document too."),
     ] = False,
     workers: options.Workers = None,
 ) -> None:
     """Pack pages along their links: what a page points at stands before it, each below its anchor
     text, the page itself last.
 
-    Writes OUT/documents/*.jsonl.gz (text, with a span for every part), OUT/spans.parquet,
-    OUT/claims.parquet and OUT/summary.json.
+    OUT is a lake: `longpack_documents` holds the packed documents, with a span for every part, and
+    `link_claims` which page is where.
 
-    Example: lc longpack --warc crawl.warc.gz --pages pages.jsonl.gz --out packed --roots 0.05
-        --mode allow
+    Example: lc longpack pages.jsonl.gz packed --warc crawl.warc.gz --roots 0.05 --mode allow
     """
     import time
 
+    from lc_assets.build.settings.documents import FilteringSettings, RemovalSettings
+    from lc_assets.build.settings.longpack import (
+        HtmlIndexSettings,
+        LongPackSettings,
+        PackingSettings,
+        PageLinkSettings,
+    )
+    from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.execution.local import executor_of
-    from lc_assets.stages.longpack.outside import Crawl, pack_crawl
+    from lc_assets.formats.lists.rule_files import NO_RULES
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
     begun = time.perf_counter()
-    archives, cleaned = _sorted_out(warc or [], pages or [], more or [])
-    given = {
-        "roots": roots,
-        "seed": seed,
-        "mode": mode,
-        "repetitions": repetitions,
-        "max_tokens": max_tokens,
-        "depth": depth,
-        "paper_exact": paper_exact,
-        "portals": portals,
-        "hub_share": hub_share,
-        "nofollow": nofollow,
-        "same_language": not any_language,
-    }
-    crawl = Crawl(
-        archives=archives,
-        pages=cleaned,
-        out=out,
-        settings=_settings(given),
-        executor=executor_of(workers),
-        extractor=options.one_of("--extractor", extractor, ("html5", "paper")),
-        quality=options.one_of("--quality", quality, ("fast", "high")),
-        tokenizer=tokenizer,
-        text_field=text_field,
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput("name what to read and where to write: lc longpack IN... OUT")
+    packing = replaced(
+        LongPackSettings(),
+        wanted=True,
+        roots=roots,
+        seed=seed,
+        mode=options.one_of("--mode", mode, ("allow", "consume")),
+        repetitions=repetitions,
+        max_tokens=max_tokens,
+        depth=depth,
+        paper_exact=paper_exact,
+        portals=options.one_of("--portals", portals, DROP_OR_KEEP),
+        hub_share=hub_share,
+        nofollow=options.one_of("--nofollow", nofollow, DROP_OR_KEEP),
+        same_language=not any_language,
+        untitled="first_line",
         rest=rest,
     )
-    show(pack_crawl(crawl))
-    say(
-        f"{out}: documents, spans.parquet, claims.parquet, summary.json; "
-        f"{lasted(time.perf_counter() - begun)}"
+    settings = {
+        "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=1),
+        "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
+        "page_links": PageLinkSettings(
+            extractor=options.one_of("--extractor", extractor, ("html5", "paper")), all_pages=True
+        ),
+        "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
+        "longpack_documents": packing,
+        "token_documents": TokenizingSettings(tokenizer=tokenizer),
+        "packed_rows": PackingSettings(heldout_fraction=0),
+    }
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings=settings,
+        text_field=text_field,
+        together=True,
+        quality=options.one_of("--quality", quality, ("fast", "high")),
     )
+    _show(build_for(context, "longpack_documents"))
+    say(f"{out}: packed documents in longpack_documents; {lasted(time.perf_counter() - begun)}")
 
 
-def show(outcome: "Outcome") -> None:
+def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print what was seen, what became of it, and how documents grew, beside the paper's
     figures.
     """
-    from lc_assets.stages.longpack.growing import beside_the_paper
+    from lc_assets.stages.longpack.growing import beside_the_paper, lengths_of, roots_tried
+    from lc_assets.stages.longpack.longpack_documents import spans_files
 
-    _balance(outcome.pages, "documents", "pages")
-    _balance(outcome.archives, "records", "pages with links known")
-    facts(sorted(outcome.archives.extra.items()))
-    _balance(outcome.links, "links between pages", "held")
-    names = (
-        "roots",
-        "roots that another one holds",
-        "packed documents",
-        "tokens of their roots",
-        "tokens of children",
-    )
-    facts([(name, outcome.links.extra.get(name, 0)) for name in names])
+    found = {stage: next(iter(partitions.values())) for stage, partitions in built.items()}
+    for stage, kept in {
+        "filtered_documents": "documents",
+        "html_index": "documents whose page is in an archive",
+        "page_links": "pages whose links are known",
+        "link_claims": "links between pages that are packed",
+    }.items():
+        counts = found[stage].counts
+        say(
+            f"{stage}: {counts.seen:,} = {counts.kept:,} {kept} + {counts.seen - counts.kept:,} not"
+        )
+        facts(sorted(counts.dropped.items()))
+    claims, packed = found["link_claims"].counts, found["longpack_documents"]
+    facts([*sorted(claims.extra.items()), *sorted(packed.counts.extra.items())])
+    lengths = lengths_of(spans_files(packed.published.folder), n_roots=roots_tried(claims))
     heading("Growth of roots that hold something")
     table(
         ("measure", "here", "the paper, RefinedWeb"),
-        [(name, _rounded(ours), theirs) for name, ours, theirs in beside_the_paper(outcome.growth)],
+        [(name, round(ours, 3), theirs) for name, ours, theirs in beside_the_paper(lengths.growth)],
     )
-    heading("Lengths in tokens")
-    lines = [
-        (
-            one.name,
-            one.n_docs,
-            _share(one.share),
-            packed.n_docs,
-            _share(packed.share),
-            both.n_docs,
-            _share(both.share),
-        )
-        for one, packed, both in zip(outcome.before, outcome.after, outcome.together, strict=True)
-    ]
+    heading("Tokens by length of their document")
     table(
-        (
-            "tokens",
-            "pages",
-            "of tokens",
-            "packed",
-            "of tokens of these",
-            "packed, and pages in none",
-            "of tokens of all",
-        ),
-        lines,
+        ("tokens", "of the pages alone", "of packed documents"),
+        [
+            (name, f"{before:.1%}", f"{after:.1%}")
+            for name, (before, after) in lengths.shares.items()
+        ],
     )
-
-
-def _sorted_out(
-    warc: list[Path], pages: list[Path], more: list[Path]
-) -> tuple[list[Path], list[Path]]:
-    """Archives and files of pages; what was named without an option goes by its name."""
-    from lc_assets.formats.corpora.containers import WARC
-
-    archives = [path for path in more if path.name.endswith(WARC)]
-    return [*warc, *archives], [*pages, *(path for path in more if path not in archives)]
-
-
-def _settings(given: dict[str, Any]) -> "LongPackSettings":
-    import msgspec
-
-    from lc_assets.build.settings.longpack import LongPackSettings
-
-    try:
-        return msgspec.convert(given | {"wanted": True}, LongPackSettings)
-    except msgspec.ValidationError as error:
-        raise BadInput(
-            f"not a way to pack: {error}; --mode is allow or consume, --portals and --nofollow "
-            "are drop or keep"
-        ) from error
-
-
-def _balance(counts: "Counts", what: str, kept: str) -> None:
-    say(f"{counts.seen:,} {what} = {counts.kept:,} {kept} + {counts.seen - counts.kept:,} not")
-    facts(sorted(counts.dropped.items()))
-
-
-def _rounded(value: float) -> float:
-    return round(value, 3)
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %"

@@ -70,8 +70,7 @@ def pack_similar(
     """Pack pages with those that they are most like, by TF-IDF: for pages without links. Every page
     is in one pack, whole.
 
-    Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every page, as `lc longpack`
-    does.
+    Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every page.
 
     Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """

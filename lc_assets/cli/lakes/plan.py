@@ -133,10 +133,11 @@ def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict
     from lc_assets.lake.digests import digest_of
     from lc_assets.stages.documents import raw_snapshot as raw
     from lc_assets.stages.links import html_index
+    from lc_assets.stages.links.crawl_files import own_archives
     from lc_assets.vocabulary import parse_snapshot
 
     found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
-    wanted = context.crawl is not None and html_index.STAGE.wanted(context.recipe)
+    wanted = html_index.STAGE.wanted(context.recipe)
     indexed = context.lake.keys(html_index.STAGE.name) if wanted else ()
     return {
         "upstream_digests": {
@@ -146,6 +147,7 @@ def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict
             name: html_index.look_at_crawl(context, parse_snapshot(name))
             for name in snapshots
             if name in indexed
+            and (context.crawl is not None or own_archives(context.recipe, parse_snapshot(name)))
         },
     }
 

@@ -1,8 +1,7 @@
 """Documents out of a crawl's own archives: WET (text) and WARC (pages as fetched).
 
 A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds
-``response`` records, whose block is what a server sent; when that is HTML, its text is extracted,
-with or without menus and footers.
+``response`` records, whose block is what a server sent; when that is HTML, its main text is extracted.
 
 ============================  =============
 header                        becomes
@@ -30,7 +29,7 @@ from lc_assets.formats.archives.records import Block, Kinds, blocks
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.text.html.page_text import page_text
+from lc_assets.text.html.page_text import Quality, page_text
 
 TEXTS: Final = (WarcRecordType.conversion,)
 PAGES: Final = (WarcRecordType.response, WarcRecordType.revisit)
@@ -42,7 +41,7 @@ def read_wet(path: Path, *, max_document_bytes: int) -> Iterator[CorpusDocument 
 
 
 def read_warc(
-    path: Path, *, max_document_bytes: int, main_content: bool = True
+    path: Path, *, max_document_bytes: int, quality: Quality
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the texts of the pages in a WARC file; see
     `lc_assets.formats.corpora.reading.read_corpus`.
@@ -50,11 +49,11 @@ def read_warc(
     Args:
         path: the file.
         max_document_bytes: longest page that is read, in bytes, as sent and as decoded.
-        main_content: whether to leave menus, footers and the like out of the text.
+        quality: see `lc_assets.text.html.page_text`.
     """
 
     def text_of(block: Block) -> str:
-        return _text_of_response(block, max_document_bytes, main_content)
+        return _text_of_response(block, max_document_bytes, quality)
 
     return _documents(path, PAGES, max_document_bytes, text_of)
 
@@ -87,10 +86,10 @@ def _text_of_conversion(block: Block) -> str:
     return text
 
 
-def _text_of_response(block: Block, max_bytes: int, main_content: bool) -> str:
+def _text_of_response(block: Block, max_bytes: int, quality: Quality) -> str:
     if block.record.record_type == WarcRecordType.revisit:
         raise NoPage("revisit")
-    text = page_text(html_of(block, max_bytes), main_content=main_content, alt_texts=False)
+    text = page_text(html_of(block, max_bytes), quality, alt_texts=False)
     if text is None:
         raise NoPage("nested too deeply")
     if not text.strip():

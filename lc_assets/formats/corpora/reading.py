@@ -7,6 +7,7 @@ A plain text file is one document, its name the id; it is read only when it is n
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import (
@@ -39,7 +40,7 @@ def read_corpus(
     text_field: str | None = None,
     id_field: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    main_content: bool = True,
+    quality: Literal["fast", "high"] = "fast",
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of one file in order, or an `Unread` for one that cannot be read.
 
@@ -49,8 +50,7 @@ def read_corpus(
             the first that it has.
         id_field: where a record's id is; by default ``id`` or ``doc_id``.
         max_document_bytes: a longer one is not read.
-        main_content: of a page in a WARC file, whether to leave menus, footers and the like out of
-            its text.
+        quality: of texts out of the pages of a WARC file.
 
     Raises:
         BadInput: when the file's kind is not known.
@@ -78,7 +78,7 @@ def read_corpus(
 
         if path.name.endswith(WET):
             return read_wet(path, max_document_bytes=max_document_bytes)
-        return read_warc(path, max_document_bytes=max_document_bytes, main_content=main_content)
+        return read_warc(path, max_document_bytes=max_document_bytes, quality=quality)
     raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 

@@ -235,6 +235,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
                 name: getattr(source, name) for name in ("text_field", "id_field", "language")
             }
         } | ({"perplexity": True} if _keeps_perplexity(recipe) else {})
+        if source.quality != "fast":
+            read["source"]["quality"] = source.quality
     lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
     models = dict(models_of(settings.models, columns).digests)
     return (

@@ -1,7 +1,9 @@
 """The files of a crawl: the paths of a snapshot's archives and indexes, and what identifies their
 content.
 
-They are searched in two folders below the crawl's root (``LC_CRAWL``)::
+The archives of a partition's pages are the WARC files that `html_index.archives` names, else those
+of the partition's own source of files, else a crawl's (``LC_CRAWL``), in two folders below its
+root::
 
     crawl-data/CC-MAIN-{snapshot}/           Common Crawl's layout
     {snapshot}/                              a folder of your own
@@ -10,8 +12,7 @@ In each, Common Crawl's lists (``warc.paths.gz``, ``wat.paths.gz``, ``cc-index.p
 ``cc-index-table.paths.gz``) name the files by paths below the root; without a list, a folder or a
 bucket is listed. Web servers need lists.
 
-Here: names, sizes, identities. Not here: the content of the files (`lc_assets.formats.archives`),
-which of them contains a document's page (`lc_assets.stages.links.html_index`).
+`lc_assets.formats.archives` reads the files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,13 +22,25 @@ from typing import Final
 
 import pyarrow as pa
 
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.longpack import HtmlIndexSettings
 from lc_assets.build.stage import BuildContext
 from lc_assets.build.tables import read_lines
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, Kind, kind_of, listed_paths
+from lc_assets.formats.archives.paths import (
+    ENDS,
+    LISTS,
+    MAX_LIST_BYTES,
+    Kind,
+    kind_of,
+    listed_paths,
+)
+from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.sources.files import FileSource, source_of_files
+from lc_assets.sources.opening import file_source
 from lc_assets.stages.links.link_tables import CRAWL_FILES
+from lc_assets.vocabulary import SnapshotId
 
 FILES_TABLE: Final = "crawl_files.parquet"
 
@@ -44,30 +57,60 @@ class CrawlTask:
         return self.path
 
 
-def crawl_of(context: BuildContext) -> Upstream:
-    """The crawl's archives.
+def own_archives(recipe: Recipe, snapshot: SnapshotId) -> FileSource | None:
+    """The archives that the recipe names, or the WARC files of the partition's own source; None
+    when there are neither.
 
     Raises:
-        BadInput: if no crawl is set.
+        BadInput: when one that is named does not exist.
     """
+    named = recipe.html_index.archives
+    if named:
+        files = corpus_files(map(Path, named), suffixes=ENDS[recipe.html_index.links_from])
+        return FileSource(name=snapshot, settings=source_of_files(files))
+    source = file_source(recipe.sources, snapshot)
+    if source is None or kind_that_is_read(recipe.html_index) != "warc":
+        return None
+    return source if _paths(source, snapshot) else None
+
+
+def _paths(source: FileSource, snapshot: SnapshotId) -> list[str]:
+    """Paths of a source's archives."""
+    found = (files["documents"] for files in source.shards(snapshot).values())
+    return sorted(path for path in found if kind_of(path) in {"warc", "wat"})
+
+
+def crawl_of(context: BuildContext, snapshot: SnapshotId) -> Upstream:
+    """Where the archives of a partition's pages are.
+
+    Raises:
+        BadInput: if they are not known.
+    """
+    own = own_archives(context.recipe, snapshot)
+    if own is not None:
+        return own.upstream
     if context.crawl is None:
         raise BadInput(
-            "pages of the crawl are wanted, but nobody has said where its archives lie: set "
-            "LC_CRAWL to a folder or a URL"
+            f"the archives with the pages of {snapshot} are not known: name WARC files "
+            "(html_index.archives, --warc), or set LC_CRAWL to a folder or a URL"
         )
     return context.crawl
 
 
-def crawl_files(crawl: Upstream, snapshot: str) -> dict[Kind, list[str]]:
-    """Paths of a snapshot's files by kind, below the crawl's root, sorted; a kind of which there is
-    none has an empty list.
+def crawl_files(context: BuildContext, snapshot: SnapshotId) -> dict[Kind, list[str]]:
+    """Paths of the archives and indexes of a partition's pages by kind, below `crawl_of`, sorted; a
+    kind of which there is none has an empty list.
 
     Raises:
         BadInput: when there is none of any kind; names where they were looked for.
         CorruptFile: when a list of paths is none.
         Unreachable: when the crawl cannot be reached.
     """
-    places = places_of(snapshot)
+    own = own_archives(context.recipe, snapshot)
+    if own is not None:
+        paths = _paths(own, snapshot)
+        return {kind: [path for path in paths if kind_of(path) == kind] for kind in LISTS}
+    crawl, places = crawl_of(context, snapshot), places_of(snapshot)
     found: dict[Kind, list[str]] = {kind: _listed(crawl, places, kind) for kind in LISTS}
     if not all(found.values()):
         seen = [path for place in places for path in crawl.below(place) or []]
@@ -91,6 +134,11 @@ def places_of(snapshot: str) -> tuple[str, str]:
     return f"crawl-data/CC-MAIN-{snapshot}", snapshot
 
 
+def links_are_wanted(recipe: Recipe) -> bool:
+    """Whether a recipe asks for the links of pages."""
+    return recipe.longpack_documents.wanted or bool(recipe.page_links.lists)
+
+
 def kind_that_is_read(settings: HtmlIndexSettings) -> Kind:
     """The kind of files that locates pages."""
     if settings.index == "scan":
@@ -99,18 +147,19 @@ def kind_that_is_read(settings: HtmlIndexSettings) -> Kind:
 
 
 def looked_at(
-    context: BuildContext, files: dict[Kind, list[str]], kinds: Iterable[Kind], *, what: str
+    context: BuildContext, snapshot: SnapshotId, files: dict[Kind, list[str]], kind: Kind
 ) -> pa.Table:
-    """A `CRAWL_FILES` table: all files, with size and identity of those of some kinds, which may
+    """A `CRAWL_FILES` table: all files, with size and identity of those of one kind, which may
     require reading them.
 
     Raises:
         CorruptFile: if one of them is missing.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    crawl, trust_times = crawl_of(context), context.recipe.raw_snapshot.trust_file_times
-    tasks = [CrawlTask(crawl, path, trust_times) for kind in kinds for path in files[kind]]
-    facts = {task.path: file for task, file in context.executor.run(look, tasks, what=what)}
+    crawl, trust_times = crawl_of(context, snapshot), context.recipe.raw_snapshot.trust_file_times
+    tasks = [CrawlTask(crawl, path, trust_times) for path in files[kind]]
+    run = context.executor.run(look, tasks, what=f"look at the crawl of {snapshot}")
+    facts = {task.path: file for task, file in run}
     lines = [
         {
             "path": path,

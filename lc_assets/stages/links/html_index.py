@@ -69,7 +69,9 @@ from lc_assets.stages.links.crawl_files import (
     crawl_files,
     crawl_of,
     kind_that_is_read,
+    links_are_wanted,
     looked_at,
+    own_archives,
     paths_of,
 )
 from lc_assets.stages.links.link_tables import HTML_INDEX
@@ -150,8 +152,8 @@ def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
 
 
 def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
-    crawl, kind = crawl_of(context), kind_that_is_read(context.recipe.html_index)
-    files = crawl_files(crawl, snapshot)
+    crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
+    files = crawl_files(context, snapshot)
     if not files[kind]:
         found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
         raise BadInput(
@@ -165,7 +167,7 @@ def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
         if kind in {"warc", "wat"}
         else {"warc": files["warc"], kind: files[kind]}
     )
-    return looked_at(context, needed, [kind], what=f"look at the crawl of {snapshot}")
+    return looked_at(context, snapshot, needed, kind)
 
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
@@ -192,18 +194,16 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
         failed_rules=dropped,
         extra=found.extra,
     )
-    return counts + Counts(extra=_look_again(context, paths, kind))
+    return counts + Counts(extra=_look_again(crawl_of(context, snapshot), paths, kind))
 
 
 def _found(
     context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: str
 ) -> tuple[Counts, dict[str, int]]:
-    kind = kind_that_is_read(context.recipe.html_index)
+    crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
     note_what_is_wanted(asked, staging.folder, kind)
     tasks = [
-        CapturesTask(
-            crawl=crawl_of(context), path=path, kind=kind, number=number, folder=staging.folder
-        )
+        CapturesTask(crawl=crawl, path=path, kind=kind, number=number, folder=staging.folder)
         for number, path in enumerate(paths_of(staging.folder, kind))
     ]
     found = run_shards(
@@ -212,11 +212,11 @@ def _found(
     return found, choose(asked, staging.folder)
 
 
-def _look_again(context: BuildContext, paths: Sequence[Path], kind: Kind) -> dict[str, int]:
+def _look_again(crawl: Upstream, paths: Sequence[Path], kind: Kind) -> dict[str, int]:
     """Fetch some records; count those that contain another page than indexed."""
     lines = _evenly_chosen(paths)
     spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
-    pages = with_retries(_fetched)((crawl_of(context), kind, spots))
+    pages = with_retries(_fetched)((crawl, kind, spots))
     keys = [page_key(page.url) if isinstance(page, HtmlPage | WatPage) else None for page in pages]
     return {
         LOOKED_AT: len(lines),
@@ -337,7 +337,10 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 def _state(context: BuildContext, snapshot: SnapshotId) -> str:
-    return watching.state_of_crawl(crawl_of(context), snapshot)
+    own = own_archives(context.recipe, snapshot)
+    if own is not None:
+        return own.state(snapshot)
+    return watching.state_of_crawl(crawl_of(context, snapshot), snapshot)
 
 
 STAGE = Stage(
@@ -354,7 +357,7 @@ STAGE = Stage(
         every_place_is_in_the_crawl,
         records_hold_the_pages_they_should,
     ),
-    wanted=lambda recipe: recipe.longpack_documents.wanted,
+    wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",
     pool=WORKERS,

@@ -6,13 +6,17 @@ time, sorted by where they lie, so that neighbours are one request; a batch of p
 and nothing that grows with the shard.
 """
 
+import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import msgspec
+
+from lc_assets.build.settings.longpack import PageLinkSettings
 from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
@@ -20,6 +24,7 @@ from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.packing.turns import are_roots, root_ranks
@@ -30,6 +35,10 @@ from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
 from lc_assets.text.links.targets import Targets, targets_of
 
 LINKS_SUFFIX: Final = ".links.parquet"
+LISTS_SUFFIX: Final = ".links.jsonl.gz"
+FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
+"""The field of a line of JSON that contains a page's links."""
+
 NO_ROOT: Final = "no root"
 LINKS: Final = "links"
 TARGETS: Final = "targets"
@@ -52,7 +61,7 @@ class LinksTask:
     documents: Path
     folder: Path
     source: Literal["warc", "wat"]
-    extractor: Extractor
+    settings: PageLinkSettings
     seed: int
     share: float
     all_pages: bool
@@ -71,17 +80,25 @@ class LinksTask:
 @with_retries
 def find_links(task: LinksTask) -> Counts:
     """Publish what the pages of one shard point at."""
-    warm_up(task.extractor)
-    counted = _Counted()
-    with publish(task.folder / f"{task.name}{LINKS_SUFFIX}") as draft:
-        table = TableWriter(draft, PAGE_LINKS)
-        try:
-            for page, found in _looked_at(task, counted):
-                for target in found.found:
-                    table.add(_line(page, target))
-                counted.note(found)
-        finally:
-            table.close()
+    warm_up(task.settings.extractor)
+    counted, lists = _Counted(), task.settings.lists
+    with contextlib.ExitStack() as stack:
+        draft = stack.enter_context(publish(task.folder / f"{task.name}{LINKS_SUFFIX}"))
+        table = stack.enter_context(contextlib.closing(TableWriter(draft, PAGE_LINKS)))
+        if lists:
+            draft = stack.enter_context(publish(task.folder / f"{task.name}{LISTS_SUFFIX}"))
+            out = stack.enter_context(gzipped(draft))
+        for page, links, found in _looked_at(task, counted):
+            for target in found.found:
+                table.add(_line(page, target))
+            counted.note(found)
+            if lists:
+                line = (
+                    {FIELDS[task.settings.extractor]: [(link.href, link.text) for link in links]}
+                    if lists == "links"
+                    else {"targets": found.found}
+                )
+                out.write(msgspec.json.encode({"url": page["captured_url"]} | line) + b"\n")
     return counted.counts()
 
 
@@ -116,8 +133,10 @@ class _Counted:
         )
 
 
-def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, Any], Targets]]:
-    """The pages of a shard, in the order of the documents, with what they point at."""
+def _looked_at(
+    task: LinksTask, counted: _Counted
+) -> Iterator[tuple[dict[str, Any], Sequence[Link], Targets]]:
+    """The pages of a shard, in the order of the documents, with their links and targets."""
     texts = _Texts(task.documents)
     for pages in _batches(task, counted):
         found = dict(zip([page["id"] for page in pages], _links(task, pages), strict=True))
@@ -133,10 +152,10 @@ def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, A
                     links.links,
                     page["captured_url"],
                     base=links.base,
-                    resolve=task.extractor != "paper",
+                    resolve=task.settings.extractor != "paper",
                     text=text,
                 )
-            yield page, targets
+            yield page, links.links, targets
 
 
 def _batches(task: LinksTask, counted: _Counted) -> Iterator[list[dict[str, Any]]]:
@@ -165,7 +184,7 @@ def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str
     found: dict[int, PageLinks | str] = {}
     for place, page in zip(order, read, strict=True):
         with processing(pages[place]["number"]) as skipped:
-            found[place] = skipped or _links_of(page, task.extractor)
+            found[place] = skipped or _links_of(page, task.settings.extractor)
     return [found[place] for place in range(len(spots))]
 
 

@@ -35,7 +35,7 @@ from lc_assets.packing.turns import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read
+from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
 from lc_assets.stages.links.html_index import STAGE as HTML_INDEX
 from lc_assets.stages.links.page_linking import (
@@ -64,18 +64,19 @@ def write_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings, recipe = context.recipe.longpack_documents, context.recipe
 
     def fill(staging: StagingFolder) -> Counts:
+        crawl = crawl_of(context, snapshot)
         documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
         tasks = [
             LinksTask(
-                crawl=crawl_of(context),
+                crawl=crawl,
                 index=index,
                 documents=documents / index.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX),
                 folder=staging.folder,
                 source="wat" if kind_that_is_read(recipe.html_index) == "wat" else "warc",
-                extractor=recipe.page_links.extractor,
+                settings=recipe.page_links,
                 seed=settings.seed,
                 share=settings.roots,
-                all_pages=settings.depth > 1,
+                all_pages=_reads_all_pages(recipe),
             )
             for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
         ]
@@ -99,17 +100,23 @@ def links_by_fate(counts: Counts) -> dict[str, int]:
     return {"lead to a page": counts.extra.get(LINKS, 0) - sum(others.values()), **others}
 
 
-def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
-    """The pages that most pages point at, for people; out of core."""
-    files = page_links_files(links.folder)
+def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[dict[str, Any]]:
+    """The pages that most pages of their own host point at, with their share of the host's pages in
+    the index; out of core.
+    """
+    files, pages = page_links_files(links.folder), index_files(index.folder)
     if not files:
         return []
+    host = "split_part(split_part({}, '?', 1), '/', 1)"
     with queries(links.home / SCRATCH / "most") as asked:
-        return asked.lines(
-            "SELECT target_key AS page, count(*) AS pages, any_value(keys ORDER BY keys) AS keys "
-            f"FROM {parquet(files)} "
-            f"GROUP BY target_key ORDER BY pages DESC, page LIMIT {int(n_lines)}"
-        )
+        return asked.lines(f"""
+            SELECT target_key AS page, pages, pages / of_host AS share, keys FROM (
+                SELECT {host.format("page_key")} AS host, target_key, count(*) AS pages,
+                    any_value(keys ORDER BY keys) AS keys
+                FROM {parquet(files)} WHERE host = {host.format("target_key")} GROUP BY ALL)
+            JOIN (SELECT {host.format("page_key")} AS host, count(DISTINCT page_key) AS of_host
+                FROM {parquet(pages)} GROUP BY host) USING (host)
+            ORDER BY pages DESC, page LIMIT {int(n_lines)}""")
 
 
 def the_links_add_up(check_input: CheckInput) -> CheckResult:
@@ -118,20 +125,14 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
     """
     files = page_links_files(check_input.folder)
     n_lines = sum(map(count_lines, files))
-    tables = (read_table(path, ["page_key", "target_key", "n_links", "position"]) for path in files)
+    columns = ["id", "page_key", "target_key", "n_links", "position"]
+    tables = (read_table(path, columns) for path in files)
     n_twice = n_itself = n_links = 0
     for table in tables:
-        pairs = list(
-            zip(
-                table["page_key"].to_pylist(),
-                table["target_key"].to_pylist(),
-                table["position"].to_pylist(),
-                strict=True,
-            )
-        )
-        n_itself += sum(page == target for page, target, _ in pairs)
-        n_twice += len(pairs) - len({(page, place) for page, _, place in pairs})
-        n_links += sum(table["n_links"].to_pylist())
+        lines = table.to_pylist()
+        n_itself += sum(line["page_key"] == line["target_key"] for line in lines)
+        n_twice += len(lines) - len({(line["id"], line["position"]) for line in lines})
+        n_links += sum(line["n_links"] for line in lines)
     extra = check_input.counts.extra
     fates = links_by_fate(check_input.counts)
     wrong = {
@@ -186,17 +187,22 @@ def _finding(name: str, wrong: dict[str, int], said: str) -> CheckResult:
     return CheckResult(check=name, passed=not found, message=found or said, values=dict(wrong))
 
 
+def _reads_all_pages(recipe: Recipe) -> bool:
+    return recipe.page_links.all_pages or recipe.longpack_documents.depth > 1
+
+
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings = recipe.longpack_documents
     which = (
         {"all_pages": True}
-        if settings.depth > 1
+        if _reads_all_pages(recipe)
         else {"roots": settings.roots, "seed": settings.seed}
     )
     return {
         "read": kind_that_is_read(recipe.html_index),
         "extractor": recipe.page_links.extractor,
         **which,
+        **({"lists": recipe.page_links.lists} if recipe.page_links.lists else {}),
     }
 
 
@@ -214,7 +220,7 @@ STAGE = Stage(
         the_links_add_up,
         pages_and_targets_have_their_keys,
     ),
-    wanted=lambda recipe: recipe.longpack_documents.wanted,
+    wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",
     pool=WORKERS,

@@ -65,7 +65,6 @@ class Claims:
         tokenizer: what counts tokens.
         text_encoding: how a text is written before.
         run: runs what is done per file.
-        everything: whether the texts of all pages are known, not only of those that are needed.
         memory: bytes that tables may take; more goes to disk.
         tail: see `lc_assets.stages.longpack.dealing.Deal`.
     """
@@ -80,7 +79,6 @@ class Claims:
     tokenizer: str
     text_encoding: TextEncoding
     run: Run
-    everything: bool = False
     memory: int = MEMORY
     tail: int = TAIL_OFFERS
 
@@ -141,9 +139,7 @@ def claim_links(claims: Claims) -> Counts:
 
 def _know(claims: Claims, asked: Queries) -> Counts:
     """Read the texts that are needed; table ``known`` holds what must be known of each."""
-    needed = publish_needed(
-        asked, claims.work / "needed", len(claims.documents), everything=claims.everything
-    )
+    needed = publish_needed(asked, claims.work / "needed", len(claims.documents))
     tasks = [
         FactsTask(
             documents=path,

@@ -12,7 +12,7 @@ its children and once for its roots; a group reads of every file only what was s
 import contextlib
 import itertools
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -36,6 +36,7 @@ from lc_assets.stages.longpack.pages import stem_of
 from lc_assets.stages.longpack.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
 
 SPANS_SUFFIX: Final = ".spans.parquet"
+REST_SUFFIX: Final = ".rest.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class Packing:
             hold the rest.
         paper_exact: see `lc_assets.packing.longpack.pack`.
         run: runs what is done per file.
+        removed: ids of documents that take no part, by shard; when given, the documents that are in
+            no packed one are written too.
         group_tokens: see `lc_assets.stages.longpack.placing`; as well the next.
         slice_tokens: of a slice.
         memory: bytes that tables may take; more goes to disk.
@@ -59,6 +62,7 @@ class Packing:
     folder: Path
     paper_exact: bool
     run: Run
+    removed: Mapping[str, Collection[str]] | None = None
     group_tokens: int = GROUP_TOKENS
     slice_tokens: int = SLICE_TOKENS
     memory: int = MEMORY
@@ -94,6 +98,9 @@ class GatherTask:
         parts: its parts.
         texts: what was sent, of every file.
         paper_exact: how documents are written.
+        wanted: of each file, `Plan.wanted`.
+        removed: of each file, ids of documents that take no part; none when those that are in no
+            packed document are not wanted.
     """
 
     documents: tuple[Path, ...]
@@ -103,6 +110,8 @@ class GatherTask:
     parts: Path
     texts: tuple[Path, ...]
     paper_exact: bool
+    wanted: tuple[Path, ...]
+    removed: tuple[frozenset[str], ...]
 
     @property
     def name(self) -> str:
@@ -152,6 +161,12 @@ def pack_documents(packing: Packing) -> Counts:
             parts=plan.parts(group),
             texts=tuple(task.path for task in send),
             paper_exact=packing.paper_exact,
+            wanted=tuple(plan.wanted(n) for n in files),
+            removed=()
+            if packing.removed is None
+            else tuple(
+                frozenset(packing.removed.get(stem_of(packing.documents[n]), ())) for n in files
+            ),
         )
         for group, files in enumerate(groups)
     ]
@@ -182,24 +197,25 @@ def gather_documents(task: GatherTask) -> Counts:
     texts = _Texts(task)
     parts = _by_root(read_lines(task.parts))
     following = next(parts, None)
-    for file, path in zip(task.files, task.documents, strict=True):
-        with _Output.publishing(task.folder, stem_of(path)) as output:
-            lines = enumerate(read_lines(path, FILTERED.names, batch_lines=16))
-            while following is not None and following[0]["file"] == file:
-                document = next(
-                    (document for line, document in lines if line == following[0]["line"]), None
-                )
-                if document is None:
-                    raise Mismatch(
-                        f"{path}: line {following[0]['line']:,} is claimed and not there; make "
-                        "the claims again"
-                    )
-                output.add(
-                    document,
-                    _packed(document, following, texts, paper_exact=task.paper_exact),
-                    following,
-                )
-                following = next(parts, None)
+    for number, (file, path) in enumerate(zip(task.files, task.documents, strict=True)):
+        gone = task.removed[number] if task.removed else None
+        children = set(read_npy(task.wanted[number])[0].tolist()) if task.removed else set()
+        with _Output.publishing(task.folder, stem_of(path), rest=gone is not None) as output:
+            for line, document in enumerate(read_lines(path, FILTERED.names, batch_lines=16)):
+                here = following is not None and following[0]["file"] == file
+                if here and following[0]["line"] == line:
+                    packed = _packed(document, following, texts, paper_exact=task.paper_exact)
+                    output.add(document, packed, following)
+                    following = next(parts, None)
+                elif gone is not None and line not in children and document["id"] not in gone:
+                    output.leave(document)
+                elif not here and gone is None:
+                    break
+        if following is not None and following[0]["file"] == file:
+            raise Mismatch(
+                f"{path}: line {following[0]['line']:,} is claimed and not there; make the claims "
+                "again"
+            )
         counted += output.counts
     return counted
 
@@ -290,16 +306,18 @@ class _Texts:
 
 
 class _Output:
-    """The two files of one file of roots."""
+    """The files of one file of roots."""
 
-    def __init__(self, documents: TableWriter, spans: TableWriter) -> None:
-        self._documents, self._spans = documents, spans
+    def __init__(self, documents: TableWriter, spans: TableWriter, *rest: TableWriter) -> None:
+        self._documents, self._spans, self._rest = documents, spans, rest
+        self._n_rest = 0
         self._n_docs = self._n_parts = self._n_tokens = self._n_chars = 0
 
     @classmethod
     @contextlib.contextmanager
-    def publishing(cls, folder: Path, stem: str) -> Iterator[Self]:
-        """Open both; they are published when the block ends well."""
+    def publishing(cls, folder: Path, stem: str, *, rest: bool) -> Iterator[Self]:
+        """Open them; they are published when the block ends well."""
+        tables = {DOCUMENTS_SUFFIX: FILTERED, SPANS_SUFFIX: SPANS}
         with contextlib.ExitStack() as stack:
             yield cls(
                 *(
@@ -310,7 +328,9 @@ class _Output:
                             )
                         )
                     )
-                    for suffix, schema in ((DOCUMENTS_SUFFIX, FILTERED), (SPANS_SUFFIX, SPANS))
+                    for suffix, schema in (
+                        tables | ({REST_SUFFIX: FILTERED} if rest else {})
+                    ).items()
                 )
             )
 
@@ -340,6 +360,11 @@ class _Output:
         self._n_parts += len(ids)
         self._n_chars += len(packed.text)
 
+    def leave(self, document: dict[str, Any]) -> None:
+        """Add a document that is in no packed one."""
+        self._rest[0].add(document, n_bytes=4 * len(document["raw_content"]))
+        self._n_rest += 1
+
     @property
     def counts(self) -> Counts:
         """What was written."""
@@ -347,5 +372,5 @@ class _Output:
             "parts": self._n_parts,
             "tokens of parts": self._n_tokens,
             "characters": self._n_chars,
-        }
+        } | ({"documents in none": self._n_rest} if self._rest else {})
         return Counts(seen=self._n_docs, kept=self._n_docs, extra=extra)

@@ -73,6 +73,7 @@ def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
                     seed=recipe.longpack_documents.seed,
                     share=recipe.longpack_documents.roots,
                     splits=splits_of(recipe),
+                    first_lines=recipe.longpack_documents.untitled == "first_line",
                 ),
                 tokenizer=recipe.token_documents.tokenizer,
                 text_encoding=recipe.token_documents.text_encoding,
@@ -269,7 +270,9 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings that shape the table; of the tokenizer what it is, wherever its file lies."""
     vocabulary = vocabulary_of(recipe.token_documents.tokenizer)
     longpack = {
-        name: value for name, value in plain(recipe.longpack_documents).items() if name != "wanted"
+        name: value
+        for name, value in plain(recipe.longpack_documents).items()
+        if name not in {"wanted", "rest"} and (name, value) != ("untitled", "drop")
     }
     return {
         "longpack": longpack,

@@ -37,6 +37,9 @@ from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet
+from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removed_documents import removed_by_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack.auditing import asking, how_many
@@ -78,6 +81,11 @@ def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
             folder=staging.folder,
             paper_exact=context.recipe.longpack_documents.paper_exact,
             run=functools.partial(run_shards, context, staging),
+            removed=removed_by_shard(
+                staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE)
+            )
+            if context.recipe.longpack_documents.rest
+            else None,
         )
         counts = pack_documents(packing)
         return counts + Counts(
@@ -303,7 +311,11 @@ STAGE = Stage(
         "span per part."
     ),
     code_version="2",
-    reads={LINK_CLAIMS: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={
+        LINK_CLAIMS: SAME_SNAPSHOT,
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
+        REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.rest),
+    },
     params=lambda recipe, _: _params(recipe),
     checks=(
         tables_fit(FILTERED),
@@ -325,4 +337,5 @@ STAGE = Stage(
 
 
 def _params(recipe: Recipe) -> dict[str, Any]:
-    return {"paper_exact": recipe.longpack_documents.paper_exact}
+    settings = recipe.longpack_documents
+    return {"paper_exact": settings.paper_exact} | ({"rest": True} if settings.rest else {})

@@ -73,11 +73,13 @@ class Draws:
         seed: of the roots.
         share: of pages that are roots.
         splits: seed and fraction of every split into trained on and held out.
+        first_lines: whether a page without a title has its first line for one.
     """
 
     seed: int
     share: float
     splits: tuple[tuple[int, float], ...]
+    first_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,13 @@ def list_pages(task: PagesTask) -> Counts:
     columns = {
         name: [value or "" for value in found[name].to_pylist()] for name in found.column_names
     }
+    titles = columns["title"]
+    if task.draws.first_lines and not all(titles):
+        lines = read_lines(task.documents, ["raw_content"], batch_lines=16)
+        titles = [
+            title or line["raw_content"].lstrip()[: 4 * TITLE_CHARS].partition("\n")[0]
+            for title, line in zip(titles, lines, strict=True)
+        ]
     ids, keys = columns["id"], [page_key(url) for url in columns["url"]]
     ranks = root_ranks([key or name for key, name in zip(keys, ids, strict=True)], task.draws.seed)
     table = {
@@ -158,7 +167,7 @@ def list_pages(task: PagesTask) -> Counts:
             task.draws.splits,
         ),
         "language": columns["language"],
-        "title": [one_line(title)[:TITLE_CHARS] for title in columns["title"]],
+        "title": [one_line(title)[:TITLE_CHARS] for title in titles],
     }
     _publish(task.path, pa.table(table, schema=PAGES))
     return Counts(extra={"pages without an address": keys.count(None)})

@@ -142,26 +142,19 @@ def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
         SELECT page FROM pointed JOIN hosts USING (host) WHERE n > {settings.hub_share!r} * n_pages""")
 
 
-def publish_needed(asked: Queries, folder: Path, n_files: int, *, everything: bool) -> list[Path]:
-    """Write which texts must be known, for every file an array of their lines and numbers, and say
+def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
+    """Write which texts must be known, those that links are from or lead to: for every file an array of their lines and numbers, and say
     where.
 
     Args:
         asked: holds what `resolve` made.
         folder: of the arrays.
         n_files: how many files of documents there are.
-        everything: whether all pages are needed, not only those that links are from or lead to.
     """
-    some = (
-        ""
-        if everything
-        else (
-            "SEMI JOIN (SELECT source AS number FROM resolved UNION SELECT page FROM resolved) "
-            "USING (number)"
-        )
-    )
     paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
-    query = f"SELECT file, line, number FROM pages {some} ORDER BY file, line"
+    query = """SELECT file, line, number FROM pages SEMI JOIN (
+        SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
+        ORDER BY file, line"""
     for number, found in by_file(asked, query, ("line", "number"), n_files):
         publish_bytes(paths[number], npy_bytes(found))
     return paths

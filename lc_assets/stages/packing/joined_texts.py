@@ -7,8 +7,7 @@
      "child_id": …, "n_tokens": …}, …]}
 
 A document has one root, whose id and address are its own; every other part is a child. Spans touch,
-and together are the whole text; ``start`` and ``stop`` count characters. `lc longpack` writes the
-same lines.
+and together are the whole text; ``start`` and ``stop`` count characters.
 
 Here: parts to lines, and files of them. Not here: which parts stand together (`lc_assets.packing`).
 """

@@ -1,0 +1,288 @@
+"""LongPack of files: archives and pages in, a lake out; the paper byte for byte, pages conserved,
+real manuals.
+"""
+
+import gzip
+import json
+import shutil
+
+import msgspec
+import numpy as np
+import pytest
+
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.documents import FilteringSettings, RemovalSettings
+from lc_assets.build.settings.longpack import (
+    HtmlIndexSettings,
+    LongPackSettings,
+    PackingSettings,
+    PageLinkSettings,
+)
+from lc_assets.build.tables import read_lines
+from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.archives.writing import FetchedPage, write_pages
+from lc_assets.formats.lists.rule_files import NO_RULES
+from lc_assets.packing.longpack import ROOT_LINE
+from lc_assets.stages.file_lakes import build_for, context_over_files
+from lc_assets.stages.longpack.gathering import REST_SUFFIX, packed_documents_of
+from lc_assets.stages.longpack.growing import lengths_of, roots_tried
+from lc_assets.stages.longpack.longpack_documents import spans_files
+from lc_assets.text.links.page_keys import page_key
+from lc_assets_tests.builders import WORDS
+from lc_assets_tests.reference import longpack_paper
+
+N_PAGES = 24
+PAPER = LongPackSettings(
+    wanted=True,
+    untitled="first_line",
+    mode="allow",
+    repetitions=1000,
+    portals="keep",
+    same_language=False,
+    paper_exact=True,
+    max_tokens=10**6,
+)
+
+
+def url_of(number):
+    return f"http://example{number % 3}.org/{number}/p.html"
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory):
+    """Archives of pages that point at each other, two captures of one of them, and cleaned pages;
+    HTML and texts by address.
+    """
+    folder = tmp_path_factory.mktemp("crawl")
+    rng = np.random.default_rng(2)
+    texts = {
+        url_of(n): " ".join(
+            WORDS[k] for k in rng.integers(len(WORDS), size=int(rng.integers(8, 50)))
+        )
+        for n in range(N_PAGES)
+    }
+    html = {}
+    for number, url in enumerate(texts):
+        others = [n for n in rng.permutation(N_PAGES + 3).tolist() if n != number][:6]
+        links = [
+            f'<li><a class="x" href="{url_of(n)}">{WORDS[n]} {k}</a>'
+            for k, n in enumerate([*others, others[0]])
+        ]
+        html[url] = (
+            f"<html><p>{texts[url]}</p><ul>{''.join(links)}<a href='/relative'>no</a></ul></html>"
+        )
+    old = FetchedPage(
+        url_of(0),
+        "2023-01-01T00:00:00Z",
+        "<p>older</p><a class=x href='http://example1.org/1/p.html'>old</a>",
+    )
+    new = [FetchedPage(url, "2023-02-02T00:00:00Z", page) for url, page in html.items()]
+    for name, some in (("one", [old, *new[: N_PAGES // 2]]), ("two", new[N_PAGES // 2 :])):
+        write_pages(folder / f"{name}.warc.gz", some, filename=f"{name}.warc.gz")
+    lines = [{"url": url, "text": text, "date": "2023-02-02"} for url, text in texts.items()]
+    lines += [
+        {"url": "no address", "text": "x"},
+        {"url": url_of(3), "text": "again", "date": "2022"},
+        {"url": url_of(40), "text": "  "},
+    ]
+    (folder / "pages.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
+    )
+    return folder, html, texts
+
+
+def built_of(pages, archives, out, settings, *, workers=1, extractor="html5"):
+    """What ``lc longpack`` builds, by stage."""
+    context = context_over_files(
+        pages,
+        out,
+        executor=LocalExecutor(workers=workers),
+        settings={
+            "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=1),
+            "html_index": HtmlIndexSettings(archives=tuple(map(str, archives))),
+            "page_links": PageLinkSettings(extractor=extractor, all_pages=True),
+            "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
+            "longpack_documents": settings,
+            "packed_rows": PackingSettings(heldout_fraction=0),
+        },
+        together=True,
+    )
+    built = build_for(context, "longpack_documents")
+    return {stage: next(iter(found.values())) for stage, found in built.items()}
+
+
+def packed(crawl, out, *, with_pages=True, extractor="html5", **settings):
+    """What was built, and the packed documents with their spans by page key."""
+    shutil.rmtree(out, ignore_errors=True)
+    pages, archives = (
+        ([crawl[0] / "pages.jsonl.gz"], [crawl[0]]) if with_pages else (warcs_of(crawl[0]), [])
+    )
+    given = msgspec.structs.replace(PAPER, **settings)
+    built = built_of(pages, archives, out, given, extractor=extractor)
+    return built, documents_of(built)
+
+
+def warcs_of(folder):
+    return sorted(folder.glob("*.warc.gz"))
+
+
+def documents_of(built):
+    return {
+        page_key(document["url"]): document | {"spans": spans}
+        for path in documents_files(built["longpack_documents"].published.folder)
+        for document, spans in packed_documents_of(path)
+    }
+
+
+def rest_of(built):
+    folder = built["longpack_documents"].published.folder
+    return [line for path in sorted(folder.glob(f"*{REST_SUFFIX}")) for line in read_lines(path)]
+
+
+def growth_of(built):
+    spans = spans_files(built["longpack_documents"].published.folder)
+    return lengths_of(spans, n_roots=roots_tried(built["link_claims"].counts)).growth
+
+
+def test_the_pseudo_code_byte_for_byte_from_archives(crawl, tmp_path):
+    """The paper's expressions over real archives, the paper's layout: every document is what
+    appendix D's loop makes of it.
+    """
+    _, html, texts = crawl
+    built, found = packed(crawl, tmp_path / "out", extractor="paper")
+    plain = {page_key(url): longpack_paper.longpack(texts[url], url, html, texts) for url in texts}
+    assert {name: line["raw_content"] for name, line in found.items()} == {
+        name: text for name, text in plain.items() if not text.startswith(ROOT_LINE)
+    }
+    assert built["longpack_documents"].counts.kept == len(found) > N_PAGES / 2
+
+
+def test_spans_and_texts_agree(crawl, tmp_path):
+    _, _, texts = crawl
+    built, found = packed(crawl, tmp_path / "out", paper_exact=False, depth=2, max_tokens=400)
+    for line in found.values():
+        for span in line["spans"]:
+            part = line["raw_content"][span["start"] : span["stop"]]
+            assert part == (
+                f"{ROOT_LINE}{texts[span['url']]}"
+                if span["role"] == "root"
+                else f"{span['keys']}\n{texts[span['url']]}\n\n"
+            )
+    spans = [span for line in found.values() for span in line["spans"]]
+    assert {span["depth"] for span in spans} == {0, 1, 2}
+    assert len(spans) - len(found) == built["link_claims"].counts.kept
+
+
+def test_consumed_pages_and_the_rest_are_all_pages_once(crawl, tmp_path):
+    _, _, texts = crawl
+    built, found = packed(
+        crawl,
+        tmp_path / "out",
+        paper_exact=False,
+        mode="consume",
+        repetitions=1,
+        roots=0.6,
+        rest=True,
+    )
+    inside = [span["url"] for line in found.values() for span in line["spans"]]
+    rest = [line["url"] for line in rest_of(built)]
+    assert sorted(inside + rest) == sorted([*texts, "no address"])
+    assert len(rest) > 1
+    assert built["longpack_documents"].counts.extra["documents in none"] == len(rest)
+
+
+def test_what_is_read_is_counted(crawl, tmp_path):
+    """Pages: one without address, one without text, one address twice. Archives: a first record
+    each, two captures of one page.
+    """
+    built, found = packed(crawl, tmp_path / "out")
+    assert built["filtered_documents"].counts.seen == N_PAGES + 3
+    assert built["html_index"].counts.dropped["no address of the web"] == 1
+    assert built["removed_documents"].counts.dropped == {"same url": 1}
+    extra = built["html_index"].counts.extra
+    assert (extra["records read"], extra["captures"]) == (N_PAGES + 3, N_PAGES + 1)
+    assert "old" not in [span["keys"] for line in found.values() for span in line["spans"]]
+    assert found[page_key(url_of(3))]["raw_content"].endswith(crawl[2][url_of(3)])
+
+
+def test_without_cleaned_pages_texts_come_from_the_archives(crawl, tmp_path):
+    built, found = packed(crawl, tmp_path / "out", with_pages=False, paper_exact=False)
+    assert built["filtered_documents"].counts.kept == N_PAGES + 1
+    assert built["removed_documents"].counts.dropped == {"same url": 1}
+    assert crawl[2][url_of(5)] in found[page_key(url_of(5))]["raw_content"]
+
+
+def test_other_files_and_orders_give_the_same_documents(crawl, tmp_path):
+    """Pages backwards in several files, archives by other names: the same documents."""
+    settings = {"paper_exact": False, "mode": "consume", "repetitions": 1, "max_tokens": 300}
+    built, found = packed(crawl, tmp_path / "plain", **settings)
+    other = tmp_path / "other"
+    other.mkdir()
+    for name, new in (("one", "z"), ("two", "a")):
+        shutil.copy(crawl[0] / f"{name}.warc.gz", other / f"{new}.warc.gz")
+    lines = gzip.decompress((crawl[0] / "pages.jsonl.gz").read_bytes()).splitlines(keepends=True)
+    kept = [line for line in lines if b'"again"' not in line][::-1]
+    for number in range(3):
+        (other / f"pages{number}.jsonl").write_bytes(b"".join(kept[number::3]))
+    moved = built_of(
+        sorted(other.glob("*.jsonl")),
+        warcs_of(other),
+        tmp_path / "again",
+        msgspec.structs.replace(PAPER, **settings),
+    )
+    assert {name: line["raw_content"] for name, line in documents_of(moved).items()} == {
+        name: line["raw_content"] for name, line in found.items()
+    }
+    assert growth_of(moved) == growth_of(built)
+
+
+def test_without_archives_there_are_no_links(crawl, tmp_path):
+    with pytest.raises(BadInput, match="name WARC files"):
+        built_of([crawl[0] / "pages.jsonl.gz"], [], tmp_path / "out", PAPER)
+
+
+def test_its_documents_and_the_rest_are_read_by_the_next_command(crawl, tmp_path):
+    built, found = packed(crawl, tmp_path / "out", mode="consume", repetitions=1, rest=True)
+    context = context_over_files(
+        [tmp_path / "out"], tmp_path / "next", executor=LocalExecutor(), settings={}
+    )
+    (read,) = build_for(context, "filtered_documents")["filtered_documents"].values()
+    assert read.counts.kept == len(found) + len(rest_of(built))
+
+
+def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
+    """Apache's manual, 244 pages: more repetitions give more hits, portals dropped fewer; every
+    child is its cleaned page.
+    """
+    folder = shared_data / "hyperlinked"
+    source = folder / "pages_apachedoc.jsonl.gz"
+    pages = gzip.decompress(source.read_bytes()).splitlines()
+    texts = {line["url"]: line["text"] for line in map(json.loads, pages)}
+    found = {}
+    for name, changes in {
+        "1": {"repetitions": 1},
+        "all": {},
+        "portals": {"portals": "drop"},
+        "consume": {"mode": "consume", "repetitions": 1, "rest": True},
+    }.items():
+        settings = msgspec.structs.replace(
+            PAPER, **({"paper_exact": False, "roots": 0.3, "max_tokens": 131_072} | changes)
+        )
+        archives = [folder / "warc/apachedoc.warc.gz"]
+        found[name] = built_of([source], archives, tmp_path / "out", settings)
+    growth = {name: growth_of(built) for name, built in found.items()}
+    assert growth["1"].hit_rate <= growth["all"].hit_rate
+    assert growth["portals"].hit_rate < growth["all"].hit_rate
+    assert found["portals"]["link_claims"].counts.kept < found["all"]["link_claims"].counts.kept
+    assert growth["1"].mean_of_ratios > growth["1"].ratio_of_sums > 1
+    consumed = documents_of(found["consume"])
+    inside = [span["url"] for line in consumed.values() for span in line["spans"]]
+    assert sorted(inside + [line["url"] for line in rest_of(found["consume"])]) == sorted(texts)
+    for line in consumed.values():
+        assert line["raw_content"].endswith(ROOT_LINE + texts[line["url"]])
+        for span in line["spans"][:-1]:
+            assert (
+                line["raw_content"][span["start"] : span["stop"]]
+                == f"{span['keys']}\n{texts[span['url']].strip()}\n\n"
+            )
