@@ -151,7 +151,7 @@ def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
     )
 
 
-def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
+def _files_of(context: BuildContext, snapshot: SnapshotId) -> pa.Table:
     crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
     files = crawl_files(context, snapshot)
     if not files[kind]:
@@ -198,7 +198,7 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
 
 
 def _found(
-    context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: str
+    context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: SnapshotId
 ) -> tuple[Counts, dict[str, int]]:
     crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
     note_what_is_wanted(asked, staging.folder, kind)

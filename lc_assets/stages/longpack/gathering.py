@@ -196,22 +196,22 @@ def gather_documents(task: GatherTask) -> Counts:
     counted = Counts()
     texts = _Texts(task)
     parts = _by_root(read_lines(task.parts))
-    following = next(parts, None)
+    following = next(parts, [])
     for number, (file, path) in enumerate(zip(task.files, task.documents, strict=True)):
         gone = task.removed[number] if task.removed else None
         children = set(read_npy(task.wanted[number])[0].tolist()) if task.removed else set()
         with _Output.publishing(task.folder, stem_of(path), rest=gone is not None) as output:
             for line, document in enumerate(read_lines(path, FILTERED.names, batch_lines=16)):
-                here = following is not None and following[0]["file"] == file
+                here = bool(following) and following[0]["file"] == file
                 if here and following[0]["line"] == line:
                     packed = _packed(document, following, texts, paper_exact=task.paper_exact)
                     output.add(document, packed, following)
-                    following = next(parts, None)
+                    following = next(parts, [])
                 elif gone is not None and line not in children and document["id"] not in gone:
                     output.leave(document)
                 elif not here and gone is None:
                     break
-        if following is not None and following[0]["file"] == file:
+        if following and following[0]["file"] == file:
             raise Mismatch(
                 f"{path}: line {following[0]['line']:,} is claimed and not there; make the claims "
                 "again"
