@@ -34,14 +34,16 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
     )
 
 
-def page_links(_context: BuildContext, built: Built) -> Shown:
-    """Where links lead, and the most linked pages."""
+def page_links(context: BuildContext, built: Built) -> Shown:
+    """Where links lead, and the pages that most pages of their own host link to."""
+    snapshot = built.published.receipt.fingerprint.key
+    index = context.lake.partition("html_index", snapshot).require()
     targets = linking.links_by_fate(built.counts)
     return Shown(
         columns=PAGE_LINKS,
         values={
             "fates": showing.bars("Where links lead", targets, unit="links"),
-            "most_pointed_at": Table(linking.most_pointed_at(built.published, SHOWN_LINES)),
+            "most_pointed_at": Table(linking.most_pointed_at(built.published, index, SHOWN_LINES)),
         },
     )
 
