@@ -30,4 +30,6 @@ def test_the_stages_add_up(model):
     assert together["core-hours"] == pytest.approx(
         sum(cost["core-hours"] for cost in stages.values())
     )
-    assert stages["filtered_documents"]["core-hours"] == max(cost["core-hours"] for cost in stages.values())
+    assert stages["filtered_documents"]["core-hours"] == max(
+        cost["core-hours"] for cost in stages.values()
+    )
