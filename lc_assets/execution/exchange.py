@@ -9,8 +9,7 @@ memory.
 
 Both halves are tasks of an executor (`lc_assets.execution.executor`), idempotent and resumable.
 Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket
-is a hash of the key (`by_hash`) where equal keys have to meet, or a range of keys (`by_range`)
-where consecutive buckets are to be sorted.
+is a range of keys (`by_range`), so equal keys meet, and consecutive buckets are sorted.
 
 A file is Parquet. Every row group belongs to one bucket, and the column ``bucket`` has statistics,
 so a reader reads only its own row groups. A writer has a limited buffer and writes the largest
@@ -32,18 +31,6 @@ from lc_assets.foreign_errors import library_errors_as_corrupt_file
 BUCKET: Final = pa.field("bucket", pa.int32())
 BUFFERED_BYTES: Final = 64 << 20
 LINES_AT_ONCE: Final = 1 << 16
-
-
-def by_hash(keys: NDArray[np.uint64], n_buckets: int) -> NDArray[np.int32]:
-    """Buckets of hashed keys, all as likely: the high bits of the product of key and number of
-    buckets (Lemire 2016).
-
-    >>> by_hash(np.array([0, 2**63, 2**64 - 1], np.uint64), 4).tolist()
-    [0, 2, 3]
-    """
-    high, low = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
-    n = np.uint64(n_buckets)
-    return ((high * n + (low * n >> np.uint64(32))) >> np.uint64(32)).astype(np.int32)
 
 
 def by_range(keys: NDArray[Any], bounds: ArrayLike) -> NDArray[np.int32]:
@@ -70,8 +57,8 @@ class BucketWriter:
     ) -> None:
         self.schema = schema.insert(0, BUCKET)
         # Keys and numbers seldom repeat: no dictionaries, and their bytes by place, which zstd
-        # packs better. For pairs of documents
-        # a third of the processor time of Arrow's own choice, half the bytes.
+        # packs better. For pairs of documents a third of the processor time of Arrow's own choice,
+        # half the bytes.
         self._file = pq.ParquetWriter(
             path,
             self.schema,
@@ -108,10 +95,8 @@ class BucketWriter:
         """
         order = np.argsort(buckets, kind="stable")
         found, starts = np.unique(buckets[order], return_index=True)
-        for bucket, capacity in zip(found.tolist(), np.split(order, starts)[1:], strict=True):
-            part = table.take(
-                capacity
-            )  # a copy: a slice of a bucket that waits would keep all lines that came with it
+        for bucket, lines in zip(found.tolist(), np.split(order, starts)[1:], strict=True):
+            part = table.take(lines)  # a copy: a slice would keep all lines that came with it
             self._waiting.setdefault(bucket, []).append(part)
             self._n_bytes[bucket] = self._n_bytes.get(bucket, 0) + part.nbytes
         while sum(self._n_bytes.values()) > self._buffered_bytes:

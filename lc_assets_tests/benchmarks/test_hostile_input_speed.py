@@ -80,7 +80,7 @@ CASES: list[tuple[str, Callable[[str], object], Callable[[int], str], int]] = [
     *((f"the key of {part!a}", address, of_piece(part), 2_000) for part in ADDRESSES),
     *(
         (
-            f"{scheme.name} of {piece!a}",
+            f"{scheme.label} of {piece!a}",
             lambda text, scheme=scheme: signature(text, scheme),
             of_piece(piece),
             250_000,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.duplicates.clusters import Hashes
-from lc_assets.text.duplicates.minhash import _LOW, _MODULUS, BANDS, MinHashScheme, Signature
+from lc_assets.text.duplicates.minhash import _LOW, _MODULUS, BANDS, RPV2, MinHashScheme, Signature
 from lc_assets.text.duplicates.shingles import SHINGLE_WORDS
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
 from lc_assets.text.words import normalize
@@ -51,7 +51,7 @@ _PLAIN_CHUNK: Final = 512
 def plain_signature(text: str, scheme: MinHashScheme) -> Signature | None:
     """`signature` by `hashlib`, Python and NumPy."""
     words = normalize(text).split()
-    plain = _plain_rpv2 if scheme.name == "rpv2" else _plain_fast
+    plain = _plain_rpv2 if scheme is RPV2 else _plain_fast
     return plain(words, scheme) if len(words) >= SHINGLE_WORDS else None
 
 

@@ -16,7 +16,6 @@ from lc_assets.text.contamination.loose_words import fold_character, word_letter
 from lc_assets.text.contamination.overlaps import (
     ContaminationRule,
     Weigher,
-    contaminated,
     in_many_items,
     spans_of,
     without_spans,
@@ -151,26 +150,22 @@ def test_clashing_keys_are_no_finds():
     )
     index = dataclasses.replace(sound, bits=np.full_like(sound.bits, np.iinfo(np.uint64).max))
     text = " ".join(f"word{number}" for number in range(50_000)) + " c d e"
-    assert len(scanning._scan(text, index)[0]) > 20
+    assert len(scanning._scan_text(text, index)[0]) > 20
     assert [index.words_of(gram) for gram in find_grams(text, index).grams] == [["c", "d", "e"]]
 
 
-def test_pieces_do_not_show(monkeypatch):
-    """A long text is scanned in pieces and its finds are noted some at a time; neither may lose a
-    word at an edge.
-    """
-    text = "the quick brown fox jumps over — the “lazy” dog\u0301 東京 " * 40
+def test_many_finds_are_all_noted(monkeypatch):
+    """More finds than there is room for at first, verified some at a time."""
+    text = "the quick brown fox jumps over — the “lazy” dog\u0301 東京 " * 400
     index = build_index(
         items_of("quick brown fox", "dog 東 京 the"), GramSettings(ngram=3, min_words=1)
     )
-    whole = find_grams(text, index)
-    assert len(whole) > 80
-    for piece, room in ((1, 1), (7, 2), (64, 5)):
-        monkeypatch.setattr(scanning, "PIECE_CHARS", piece)
-        monkeypatch.setattr(scanning, "ROOM", room)
-        pieces = find_grams(text, index)
-        np.testing.assert_array_equal(pieces.starts, whole.starts)
-        np.testing.assert_array_equal(pieces.grams, whole.grams)
+    whole, plain = find_grams(text, index), plain_scan(text, index)
+    assert len(whole) > 1000
+    np.testing.assert_array_equal(whole.starts, plain.starts)
+    np.testing.assert_array_equal(whole.grams, plain.grams)
+    monkeypatch.setattr(scanning, "VERIFIED_AT_ONCE", 7)
+    np.testing.assert_array_equal(find_grams(text, index).starts, whole.starts)
 
 
 def test_coverage_stretch_and_place():
@@ -219,8 +214,8 @@ def test_a_repeated_n_gram_counts_once():
 )
 def test_each_mode_judges_as_it_says(rule, condemned):
     index = build_index(items_of("a b c d e f"), GramSettings(ngram=3, min_words=1))
-    (found,) = contaminated([("clean", "nothing"), ("doc", "b c d and more")], index, rule)
-    assert (found.id, found.condemned) == ("doc", condemned)
+    (found,) = Weigher(index).overlaps_of(find_grams("b c d and more", index))
+    assert rule.condemns(found) == condemned
 
 
 def test_what_is_ignored_counts_neither_as_found_nor_as_missing():

@@ -73,7 +73,10 @@ def test_stars_are_the_twins(sizes, centres):
     st.lists(HASHES, min_size=1, max_size=8), st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]), st.data()
 )
 def test_similarities_are_those_of_sets(sets, floor, data):
-    store = Sets.of([np.array(sorted(found), dtype=np.uint64) for found in sets])
+    store = Sets(
+        np.array([value for found in sets for value in sorted(found)], np.uint64),
+        np.cumsum([0, *map(len, sets)], dtype=np.int64),
+    )
     places = st.lists(st.integers(0, len(sets) - 1), min_size=4, max_size=4)
     ones, others = array(data.draw(places)), array(data.draw(places))
     expected = [

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from lc_assets.build.building import (
     build,
     run_shards,
@@ -51,17 +53,16 @@ from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
     EVIDENCE,
+    FIND_COLUMNS,
+    FINDS,
     document_counts,
     ignored_grams,
     index_of,
-    lines_of,
     read_finds,
     write_common,
-    write_finds,
     write_items,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.text.contamination.grams import GramIndex
 from lc_assets.text.contamination.overlaps import (
     ContaminationRule,
     Mode,
@@ -126,8 +127,7 @@ def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) ->
         ]
         documents = None
         if settings.ignore_common is not None:
-            for _ in context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"):
-                pass
+            list(context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"))
             documents = document_counts([task.finds for task in tasks], index.n_grams)
         ignored = ignored_grams(index, settings, documents)
         publish_bytes(staging.folder / INDEX / IGNORED, npy_bytes(ignored))
@@ -152,27 +152,31 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     }
 
 
-def scan_shard(task: ShardTask) -> int:
-    """Publish every occurrence of an n-gram in one shard, unless that is done; 1 if it was not."""
+def scan_shard(task: ShardTask) -> None:
+    """Publish every occurrence of an n-gram in one shard, unless that is done."""
     if task.finds.is_file():
-        return 0
-    lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
-    documents = ((number, line["id"], line["raw_content"]) for number, line in enumerate(lines))
-    write_finds(task.finds, documents, open_index(task.folder / INDEX))
-    return 1
+        return
+    index = open_index(task.folder / INDEX)
+    with publish(task.finds) as staging, contextlib.closing(TableWriter(staging, FINDS)) as table:
+        lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
+        for number, line in enumerate(lines):
+            finds = find_grams(line["raw_content"], index)
+            if len(finds):
+                columns = {name: getattr(finds, name).tolist() for name in FIND_COLUMNS}
+                found = {"place": number, "id": line["id"], "n_words": finds.n_words}
+                table.add(found | columns, n_bytes=256 + 128 * len(finds))
 
 
 @once
 def weigh_shard(task: ShardTask) -> Counts:
     """Publish the evidence against the documents of one shard."""
     scan_shard(task)
-    weigh = _Weighing.opened(task.folder, task.settings.mode, task.settings.threshold)
+    weighing = _Weighing(task.folder, task.settings.mode, task.settings.threshold)
     n_seen, n_dropped = count_lines(task.documents), 0
-    with contextlib.ExitStack() as stack:
-        staging = stack.enter_context(publish(task.folder / f"{task.name}{EVIDENCE_SUFFIX}"))
-        table = stack.enter_context(contextlib.closing(TableWriter(staging, EVIDENCE)))
-        for _, name, finds in read_finds(task.finds):
-            lines = weigh.evidence(name, finds)
+    path = task.folder / f"{task.name}{EVIDENCE_SUFFIX}"
+    with publish(path) as staging, contextlib.closing(TableWriter(staging, EVIDENCE)) as table:
+        for name, finds in read_finds(task.finds):
+            lines = weighing.evidence(name, finds)
             n_dropped += any(line["condemned"] for line in lines)
             for line in lines:
                 table.add(line)
@@ -180,25 +184,21 @@ def weigh_shard(task: ShardTask) -> Counts:
     return Counts(seen=n_seen, kept=n_seen - n_dropped, dropped=dropped, failed_rules=dropped)
 
 
-@dataclass(frozen=True, slots=True)
 class _Weighing:
     """Turns occurrences in a document into lines of evidence."""
 
-    index: GramIndex
-    weigher: Weigher
-    rule: ContaminationRule
-
-    @classmethod
-    def opened(cls, folder: Path, mode: Mode, threshold: float) -> "_Weighing":
-        index = open_index(folder / INDEX)
-        ignored = read_npy(folder / INDEX / IGNORED).tolist()
-        return cls(
-            index, Weigher(index, ignored), ContaminationRule(mode=mode, threshold=threshold)
-        )
+    def __init__(self, folder: Path, mode: Mode, threshold: float) -> None:
+        self.index = open_index(folder / INDEX)
+        self.weigher = Weigher(self.index, read_npy(folder / INDEX / IGNORED).tolist())
+        self._rule = ContaminationRule(mode=mode, threshold=threshold)
 
     def evidence(self, name: str, finds: Finds) -> list[dict[str, Any]]:
-        overlaps = self.weigher.overlaps_of(finds)
-        return list(lines_of(name, overlaps, self.index, self.rule.condemns))
+        return [
+            {"id": name, "item_id": self.index.item_ids[overlap.item]}
+            | {"condemned": self._rule.condemns(overlap)}
+            | msgspec.structs.asdict(overlap)
+            for overlap in self.weigher.overlaps_of(finds)
+        ]
 
 
 class Cutter:
@@ -212,7 +212,7 @@ class Cutter:
             shard: name of the shard that the documents are of.
             settings: that it was made by; ``margin`` characters on either side are cut too.
         """
-        self._weighing = _Weighing.opened(folder, settings.mode, settings.threshold)
+        self._weighing = _Weighing(folder, settings.mode, settings.threshold)
         self._margin, self._items = settings.margin, dict[str, list[int]]()
         for line in read_lines(folder / f"{shard}{EVIDENCE_SUFFIX}", ["id", "item", "condemned"]):
             if line["condemned"]:
@@ -289,13 +289,13 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
 
 def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, Any]) -> list[str]:
     params = check_input.fingerprint.params
-    weigh = _Weighing.opened(check_input.folder, params["mode"], params["threshold"])
+    weighing = _Weighing(check_input.folder, params["mode"], params["threshold"])
     return [
         line["id"]
         for path in documents_files(check_input.only_input("filtered_documents").folder)
         for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
         if line["id"] in chosen
-        and weigh.evidence(line["id"], find_grams(line["raw_content"], weigh.index))
+        and weighing.evidence(line["id"], find_grams(line["raw_content"], weighing.index))
         != by_id[line["id"]]
     ]
 

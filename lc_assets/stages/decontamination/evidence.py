@@ -1,29 +1,25 @@
 """Evidence of contamination: what was found where, weighed per document and item, and the reports.
 
-All tables are Parquet and hold no text of documents. Every function serves a shard of a lake and a
-file of a corpus alike. Not here: the stage
-(`lc_assets.stages.decontamination.contaminated_documents`).
+All tables are Parquet and hold no text of documents. The stage:
+`lc_assets.stages.decontamination.contaminated_documents`.
 """
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.tables import TableWriter, read_lines, write_table
+from lc_assets.build.tables import read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
-from lc_assets.publishing import publish
 from lc_assets.text.contamination.grams import GramIndex, GramSettings
 from lc_assets.text.contamination.indexing import build_index
-from lc_assets.text.contamination.overlaps import Overlap, Weigher, in_many_items, postings
-from lc_assets.text.contamination.scanning import Finds, find_grams
+from lc_assets.text.contamination.overlaps import Weigher, in_many_items, postings
+from lc_assets.text.contamination.scanning import Finds
 
 CONTAMINATED: Final = "contaminated"
 MOST_COMMON: Final = 1000
@@ -44,7 +40,7 @@ FINDS = pa.schema(
 `lc_assets.text.contamination.scanning.Finds`.
 """
 
-_FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")
+FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")
 
 EVIDENCE = pa.schema(
     [
@@ -81,9 +77,7 @@ ITEMS = pa.schema(
         ("end", pa.int64()),
     ]
 )
-"""An evaluation item: how many documents share n-grams with it, and the document that holds
-most.
-"""
+"""An evaluation item: how many documents share n-grams with it, and which holds most of it."""
 
 COMMON = pa.schema(
     [
@@ -121,47 +115,20 @@ def index_of(settings: DecontaminationSettings) -> GramIndex:
     return index
 
 
-def write_finds(path: Path, documents: Iterable[tuple[int, str, str]], index: GramIndex) -> None:
-    """Scan documents, given as (number, id, text), and publish every occurrence of an n-gram."""
-    with publish(path) as staging, contextlib.closing(TableWriter(staging, FINDS)) as table:
-        for number, name, text in documents:
-            finds = find_grams(text, index)
-            if len(finds):
-                columns = {key: getattr(finds, key).tolist() for key in _FIND_COLUMNS}
-                line = {"place": number, "id": name, "n_words": finds.n_words} | columns
-                table.add(line, n_bytes=256 + 128 * len(finds))
-
-
-def read_finds(path: Path) -> Iterator[tuple[int, str, Finds]]:
-    """Yield number, id and finds of each document that holds any n-gram, in order."""
+def read_finds(path: Path) -> Iterator[tuple[str, Finds]]:
+    """Yield id and finds of each document that holds any n-gram, in order."""
     for line in read_lines(path, FINDS.names):
-        columns = {name: np.array(line[name], np.int64) for name in _FIND_COLUMNS}
-        yield line["place"], line["id"], Finds(**columns, n_words=line["n_words"])
+        columns = {name: np.array(line[name], np.int64) for name in FIND_COLUMNS}
+        yield line["id"], Finds(**columns, n_words=line["n_words"])
 
 
 def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
     """Number of documents that hold each n-gram: int64, ``(grams,)``."""
     counts = np.zeros(n_grams, np.int64)
     for path in paths:
-        for _, _, finds in read_finds(path):
+        for _, finds in read_finds(path):
             counts[np.unique(finds.grams)] += 1
     return counts
-
-
-def lines_of(
-    document_id: str,
-    overlaps: Iterable[Overlap],
-    index: GramIndex,
-    condemns: Callable[[Overlap], bool],
-) -> Iterator[dict[str, Any]]:
-    """Yield the lines of one document's evidence."""
-    for overlap in overlaps:
-        of_item = {
-            "id": document_id,
-            "item_id": index.item_ids[overlap.item],
-            "condemned": condemns(overlap),
-        }
-        yield of_item | msgspec.structs.asdict(overlap)
 
 
 def ignored_grams(
@@ -204,52 +171,34 @@ def write_common(
 
 def write_items(
     path: Path, index: GramIndex, ignored: NDArray[np.int64], evidence: Iterable[Path]
-) -> list[dict[str, Any]]:
-    """Publish the report, one line per item, and return its lines: most coverage first."""
-    lines = _item_lines(index, Weigher(index, ignored.tolist()).item_grams, evidence)
-    write_table(path, pa.Table.from_pylist(lines, schema=ITEMS))
-    return lines
-
-
-def _item_lines(
-    index: GramIndex, item_grams: NDArray[np.int64], paths: Iterable[Path]
-) -> list[dict[str, Any]]:
+) -> None:
+    """Publish the report: a line per item, the most covered first."""
+    item_grams = Weigher(index, ignored.tolist()).item_grams.tolist()
     lines: list[dict[str, Any]] = [
-        {"item": item, "item_id": name, "verdict": "", "words": int(words), "grams": int(grams)}
-        | {"documents": 0, "condemned_documents": 0, "best_coverage": 0.0, "longest_words": 0}
-        | {"best_document": None, "start": None, "end": None}
-        for item, (name, words, grams) in enumerate(
-            zip(index.item_ids, index.item_words, item_grams, strict=True)
+        dict.fromkeys(ITEMS.names, 0)
+        | {"item": item, "item_id": name, "words": words, "grams": item_grams[item]}
+        | {"best_coverage": 0.0, "best_document": None, "start": None, "end": None}
+        for item, (name, words) in enumerate(
+            zip(index.item_ids, index.item_words.tolist(), strict=True)
         )
     ]
-    for path in paths:
-        for found in read_lines(path, EVIDENCE.names):
-            _add_find(lines[found["item"]], found)
+    for found in (found for file in evidence for found in read_lines(file, EVIDENCE.names)):
+        line = lines[found["item"]]
+        line["documents"] += 1
+        line["condemned_documents"] += int(found["condemned"])
+        line["longest_words"] = max(line["longest_words"], found["longest_words"])
+        if found["coverage"] > line["best_coverage"]:
+            place = {"start": found["start"], "end": found["end"]}
+            line |= {"best_coverage": found["coverage"], "best_document": found["id"], **place}
     for line in lines:
-        line["verdict"] = _verdict(
-            line, too_short=int(index.item_words[line["item"]]) < index.settings.min_words
-        )
-    return sorted(
-        lines, key=lambda line: (-line["best_coverage"], -line["longest_words"], line["item"])
-    )
+        line["verdict"] = _verdict(line, index.settings.min_words)
+    lines.sort(key=lambda line: (-line["best_coverage"], -line["longest_words"], line["item"]))
+    write_table(path, pa.Table.from_pylist(lines, schema=ITEMS))
 
 
-def _add_find(line: dict[str, Any], found: dict[str, Any]) -> None:
-    line["documents"] += 1
-    line["condemned_documents"] += int(found["condemned"])
-    line["longest_words"] = max(line["longest_words"], found["longest_words"])
-    if found["coverage"] > line["best_coverage"]:
-        line |= {
-            "best_coverage": found["coverage"],
-            "best_document": found["id"],
-            "start": found["start"],
-            "end": found["end"],
-        }
-
-
-def _verdict(line: dict[str, Any], *, too_short: bool) -> str:
+def _verdict(line: dict[str, Any], min_words: int) -> str:
     if line["grams"] == 0:
-        return "too short" if too_short else "no n-gram left"
+        return "too short" if line["words"] < min_words else "no n-gram left"
     if line["condemned_documents"]:
         return "contaminated"
     return "touched" if line["documents"] else "clean"

@@ -54,8 +54,8 @@ from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,
+    SCHEMES,
     Signature,
-    scheme_named,
     signature,
 )
 from lc_assets.vocabulary import SnapshotId, parse_document_id
@@ -149,7 +149,7 @@ def _minhash_read(file: UpstreamFile | None) -> Read:
 def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
-    scheme = scheme_named(task.scheme)
+    scheme = SCHEMES[task.scheme]
     published = _published(task, counts)
     path = task.folder / f"{task.name}{MINHASH_SUFFIX}"
     with (

@@ -122,12 +122,11 @@ class GramIndex:
         """The words of an n-gram."""
         begin = int(self.gram_words[gram])
         return [
-            self.word(int(number))
+            self._word(int(number))
             for number in self.words[begin : begin + int(self.gram_lengths[gram])]
         ]
 
-    def word(self, number: int) -> str:
-        """A word of the vocabulary."""
+    def _word(self, number: int) -> str:
         begin = int(self.vocabulary_ends[number - 1]) if number else 0
         return (
             self.vocabulary[begin : int(self.vocabulary_ends[number])]
@@ -147,22 +146,16 @@ def salt_of(length: int) -> int:
     return (length * _LENGTH_SALT) & MASK64
 
 
-def power_of(length: int) -> int:
-    """The polynomial's base to some power."""
-    return pow(GOLDEN, length, 1 << 64)
-
-
-def window_totals(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
-    """The polynomials of all windows of ``length`` hashes: uint64[n - length + 1]."""
-    n_windows = max(len(hashes) - length + 1, 0)
-    totals = np.zeros(n_windows, np.uint64)
+def totals_at(
+    hashes: NDArray[np.uint64], starts: NDArray[np.int64], length: int
+) -> NDArray[np.uint64]:
+    """The polynomials of the windows of ``length`` hashes that begin at ``starts``."""
+    totals = np.zeros(len(starts), np.uint64)
     for i in range(length):
-        totals = totals * np.uint64(GOLDEN) + hashes[i : i + n_windows]
+        totals = totals * np.uint64(GOLDEN) + hashes[starts + i]
     return totals
 
 
-def keys_of_totals(
-    totals: NDArray[np.uint64], length: int, key_bits: int = 64
-) -> NDArray[np.uint64]:
-    """The keys of n-grams, from `window_totals`."""
+def keys_of_totals(totals: NDArray[np.uint64], length: int, key_bits: int) -> NDArray[np.uint64]:
+    """The keys of n-grams, from `totals_at`."""
     return mix64(totals ^ np.uint64(salt_of(length))) & np.uint64((1 << key_bits) - 1)

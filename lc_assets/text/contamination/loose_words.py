@@ -143,11 +143,37 @@ def word_letters(
         text: any.
         basis: what hashes begin from.
     """
-    codes, table = known_codes(text)
-    letters = np.empty(_folded_length(codes, *table), np.uint32)
+    codes, (table, several) = known_codes(text)
+    entries = table[codes]
+    many = several[np.where(entries & MANY, entries & REST, 0)]
+    letters = np.empty(int(np.where(entries & MANY, many, entries > DROPPED).sum()), np.uint32)
     ends, hashes = np.empty(len(letters), np.int64), np.empty(len(letters), np.uint64)
-    n_words = _fold_words(codes, *table, np.uint64(basis), letters, ends, hashes)
+    n_words = _fold_words(codes, table, several, np.uint64(basis), letters, ends, hashes)
     return letters, ends[:n_words].copy(), hashes[:n_words].copy()
+
+
+def same_words(
+    letters: NDArray[np.uint32],
+    ends: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    others: NDArray[np.uint32],
+    other_ends: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whether words ``chosen[i]`` and ``wanted[i]`` of two lists of words, given as by
+    `word_letters`, are equal, for every i.
+    """
+    begins = np.where(chosen > 0, ends[chosen - 1], 0)
+    other_begins = np.where(wanted > 0, other_ends[wanted - 1], 0)
+    lengths = ends[chosen] - begins
+    same: NDArray[np.bool_] = lengths == other_ends[wanted] - other_begins
+    pairs = np.flatnonzero(same)
+    counts = lengths[pairs]
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    owners = np.repeat(pairs, counts)
+    unlike = letters[begins[owners] + within] != others[other_begins[owners] + within]
+    same[owners[unlike]] = False
+    return same
 
 
 def known_codes(
@@ -157,22 +183,11 @@ def known_codes(
     filled.
     """
     codes, table = code_points(text), folding_table()
-    i = -1 if text.isascii() else _unknown_page(codes, table.known, 0)
-    while i >= 0:
-        table.fill(int(codes[i]) >> 8)
-        i = _unknown_page(codes, table.known, i)
+    if not text.isascii():
+        pages = codes >> np.uint32(8)
+        for page in np.unique(pages[~table.known[pages]]).tolist():
+            table.fill(page)
     return codes, (table.codes, table.several)
-
-
-@compiled
-def _unknown_page(codes: NDArray[np.uint32], known: NDArray[np.bool_], begin: int) -> int:
-    """The place of the first code point from ``begin`` on whose page of the table is not filled; -1
-    when all are.
-    """
-    for i in range(begin, len(codes)):
-        if not known[codes[i] >> np.uint32(8)]:
-            return i
-    return -1
 
 
 @compiled
@@ -192,8 +207,7 @@ def _fold_words(
         codes: ``(n,)`` code points of the text.
         table: of `lc_assets.text.contamination.loose_words.FoldingTable`, as is ``several``.
         basis: what a hash begins from.
-        letters: room for `_folded_length` code points; ``ends`` and ``hashes``: room for n words
-            each.
+        letters: room for the words' code points; ``ends`` and ``hashes``: for as many words.
 
     Returns:
         How many words there are.
@@ -229,43 +243,3 @@ def _fold_words(
         ends[n_words], hashes[n_words] = n_letters, mix64_kernel(value)
         n_words += 1
     return n_words
-
-
-@compiled
-def _folded_length(
-    codes: NDArray[np.uint32], table: NDArray[np.uint32], several: NDArray[np.uint32]
-) -> int:
-    """How many code points a text's loose words have together."""
-    n_letters = 0
-    for i in range(len(codes)):
-        entry = table[codes[i]]
-        if entry & MANY:
-            n_letters += int(several[np.int64(entry & REST)])
-        elif entry > 1:
-            n_letters += 1
-    return n_letters
-
-
-@compiled
-def first_unlike(
-    letters: NDArray[np.uint32],
-    ends: NDArray[np.int64],
-    words: NDArray[np.int64],
-    vocabulary: NDArray[np.uint32],
-    vocabulary_ends: NDArray[np.int64],
-) -> int:
-    """The number of the first word whose code points are not those of the vocabulary's word; -1
-    when all are.
-    """
-    begin = np.int64(0)
-    for number in range(len(ends)):
-        word = words[number]
-        at = vocabulary_ends[word - 1] if word > 0 else np.int64(0)
-        length = ends[number] - begin
-        if vocabulary_ends[word] - at != length:
-            return number
-        for step in range(length):
-            if vocabulary[at + step] != letters[begin + step]:
-                return number
-        begin = ends[number]
-    return -1

@@ -20,7 +20,7 @@ are left out of every share (`in_many_items`). Those in many documents of a corp
 left out from a given number of documents on: Brown et al. 2020 ignore n-grams in more than ten.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.text.contamination.grams import GramIndex
-from lc_assets.text.contamination.scanning import Finds, find_grams
+from lc_assets.text.contamination.scanning import Finds
 
 Mode = Literal["coverage", "any", "overlap"]
 
@@ -80,44 +80,6 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
     document_share: float
     start: int
     end: int
-
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A document's overlaps, the most covered item first, and the rule's decision."""
-
-    id: str
-    overlaps: tuple[Overlap, ...]
-    condemned: bool
-
-
-def contaminated(
-    documents: Iterable[tuple[str, str]],
-    index: GramIndex,
-    rule: ContaminationRule | None = None,
-    *,
-    ignored: Collection[int] = (),
-) -> Iterator[Evidence]:
-    """Yield the overlaps of each document that holds any n-gram of any item.
-
-    >>> from lc_assets.text.contamination.grams import Item
-    >>> from lc_assets.text.contamination.indexing import build_index
-    >>> index = build_index([Item(id="q", parts=("What is the airspeed velocity of an unladen swallow?",))])
-    >>> documents = [("a", "No."), ("b", "what is the AIRSPEED velocity of an unladen swallow")]
-    >>> [(found.id, found.condemned) for found in contaminated(documents, index)]
-    [('b', True)]
-
-    Args:
-        documents: id and text of each.
-        index: of the evaluation items.
-        rule: when a document is contaminated.
-        ignored: n-grams that do not count.
-    """
-    rule = rule or ContaminationRule()
-    weigher = Weigher(index, ignored)
-    for name, text in documents:
-        overlaps = weigher.overlaps_of(find_grams(text, index))
-        if overlaps:
-            yield Evidence(id=name, overlaps=overlaps, condemned=any(map(rule.condemns, overlaps)))
 
 
 class Weigher:

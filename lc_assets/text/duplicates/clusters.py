@@ -1,8 +1,6 @@
 """Near duplicates as arrays: pairs, their similarities, and clusters made of pairs."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,12 +87,6 @@ class Sets:
     values: Hashes
     starts: Numbers
 
-    @classmethod
-    def of(cls, sets: Sequence[Hashes]) -> Self:
-        """Put sets one after the other."""
-        starts = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-        return cls(np.concatenate([np.empty(0, np.uint64), *sets]), starts)
-
 
 def similarities(
     left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float = 0.0
@@ -104,7 +96,7 @@ def similarities(
     A pair below ``floor`` is 0, mostly found without reading its sets to the end. Two empty sets
     are 0.
 
-    >>> sets = Sets.of([np.array([1, 2, 3], np.uint64), np.array([2, 3, 4], np.uint64)])
+    >>> sets = Sets(np.array([1, 2, 3, 2, 3, 4], np.uint64), np.array([0, 3, 6]))
     >>> similarities(sets, np.array([0, 0]), sets, np.array([1, 0])).tolist()
     [0.5, 1.0]
     """

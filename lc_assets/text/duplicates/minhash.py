@@ -21,7 +21,6 @@ permutations come from ``np.random.RandomState(42)``, a stream that NumPy has fr
 lone surrogates; here they are hashed as three bytes each.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -31,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.errors import BadInput
 from lc_assets.text.duplicates.sha1 import digest_grams
 from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
@@ -77,30 +75,17 @@ class MinHashScheme:
     """How signatures are made.
 
     Attributes:
-        name: of the scheme.
-        version: raised when the same text would get another signature.
+        label: name and version, as stored with signatures; the version is raised when the same text
+            would get another signature.
         factors: ``(128,)``, of the permutations.
         terms: ``(128,)``, of the permutations.
         sign: computes the signature of a text; None when it has fewer than 13 words.
     """
 
-    name: str
-    version: int
+    label: str
     factors: NDArray[Any]
     terms: NDArray[Any]
     sign: Callable[[str, "MinHashScheme"], Signature | None]
-
-    @property
-    def label(self) -> str:
-        """Name and version, as stored with signatures."""
-        return f"{self.name}/{self.version}"
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the factors followed by the terms, in hex; no version of NumPy may change
-        them.
-        """
-        return hashlib.sha256(self.factors.tobytes() + self.terms.tobytes()).hexdigest()
 
 
 def signature(text: str, scheme: MinHashScheme) -> Signature | None:
@@ -111,20 +96,6 @@ def signature(text: str, scheme: MinHashScheme) -> Signature | None:
     (True, [1946175548, 3164831273])
     """
     return scheme.sign(text, scheme)
-
-
-def scheme_named(label: str) -> MinHashScheme:
-    """A scheme by its label.
-
-    Raises:
-        BadInput: when there is no such scheme.
-
-    >>> scheme_named("rpv2/1").name
-    'rpv2'
-    """
-    if label not in SCHEMES:
-        raise BadInput(f"{label!r} is no MinHash scheme; there are {', '.join(SCHEMES)}")
-    return SCHEMES[label]
 
 
 def _sign_rpv2(text: str, scheme: MinHashScheme) -> Signature | None:
@@ -154,7 +125,7 @@ def _rpv2() -> MinHashScheme:
         for _ in range(N_PERMUTATIONS)
     ]
     factors, terms = np.array(pairs, np.uint64).T.copy()
-    return MinHashScheme("rpv2", 1, factors, terms, _sign_rpv2)
+    return MinHashScheme("rpv2/1", factors, terms, _sign_rpv2)
 
 
 def _fast() -> MinHashScheme:
@@ -164,7 +135,7 @@ def _fast() -> MinHashScheme:
     draws = [mix64((i + 1) * GOLDEN & MASK64) for i in range(N_PERMUTATIONS)]
     factors = np.array([draw >> 32 | 1 for draw in draws], np.uint32)
     terms = np.array([draw & _LOW for draw in draws], np.uint32)
-    return MinHashScheme("lc-fast", 1, factors, terms, _sign_fast)
+    return MinHashScheme("lc-fast/1", factors, terms, _sign_fast)
 
 
 RPV2: Final = _rpv2()

@@ -53,9 +53,8 @@ def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
     """
     if n < 1:
         raise BadInput(f"a shingle of {n} words: wanted at least one")
-    grams = np.sort(
-        grams_of(text, n)[0]
-    )  # twice as fast as np.unique: numpy sorts 64-bit numbers by vectors
+    # Twice as fast as np.unique: numpy sorts 64-bit numbers by vectors.
+    grams = np.sort(grams_of(text, n)[0])
     is_new = np.ones(len(grams), dtype=np.bool_)
     is_new[1:] = grams[1:] != grams[:-1]
     return grams[is_new]
@@ -82,7 +81,7 @@ def jaccard(left: Hashes, right: Hashes) -> float:
         left: ascending, without repeats, as `shingle_hashes` gives it.
         right: the same.
     """
-    shared = _n_shared(left, right)
+    shared = len(np.intersect1d(left, right, assume_unique=True))
     union = len(left) + len(right) - shared
     return shared / union if union else 1.0
 
@@ -151,17 +150,3 @@ def _gram_hashes(words: Hashes, n: int, out: Hashes) -> int:
         rolling = rolling * _BASE + words[i] - words[i - length] * top
         out[i - length + 1] = mix64_kernel(rolling)
     return len(words) - length + 1
-
-
-@compiled
-def _n_shared(left: Hashes, right: Hashes) -> int:
-    """How many numbers are in both of two ascending arrays without repeats."""
-    i = n_shared = 0
-    for number in left:
-        while i < len(right) and right[i] < number:
-            i += 1
-        if i == len(right):
-            break
-        if right[i] == number:
-            n_shared += 1
-    return n_shared
