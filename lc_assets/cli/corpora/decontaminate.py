@@ -1,5 +1,6 @@
 """``lc decontaminate``: remove documents that contain evaluation items."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,55 +18,63 @@ SHOWN_ITEMS = 10
 SHOWN_CHARS = 60
 
 
-def decontaminate(
-    sources: options.Sources,
+@dataclass(kw_only=True)
+class Search:
+    """The settings of `contaminated_documents`."""
+
     against: Annotated[
         list[Path],
         typer.Option(
             "--against",
             help="Evaluation set or held-out corpus: a file or a folder; may be repeated.",
         ),
-    ],
-    field: Annotated[
+    ]
+    fields: Annotated[
         list[str] | None,
         typer.Option(
             "--field", help="Field of an evaluation record to take; by default the usual ones."
         ),
-    ] = None,
-    text_field: options.TextField = None,
-    ngram: Annotated[int, typer.Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13,
+    ] = None
+    ngram: Annotated[int, typer.Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13
     min_words: Annotated[
         int,
         typer.Option(
             "--min-words", min=1, max=64, help="Fewest words of an item shorter than that."
         ),
-    ] = 8,
+    ] = 8
     sample: Annotated[
         int,
         typer.Option(
             "--sample", min=1, help="Keep one n-gram in so many: for a large held-out corpus."
         ),
-    ] = 1,
+    ] = 1
     mode: Annotated[
         str,
         typer.Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
-    ] = "coverage",
+    ] = "coverage"
     threshold: Annotated[
         float, typer.Option("--threshold", help="Least share that makes a document contaminated.")
-    ] = 0.5,
+    ] = 0.5
     ignore_common: Annotated[
         int | None,
         typer.Option("--ignore-common", min=0, help="Ignore n-grams in more documents than this."),
-    ] = None,
+    ] = None
     max_items: Annotated[
         int, typer.Option("--max-items", min=1, help="Ignore n-grams in more items than this.")
-    ] = 100,
+    ] = 100
     cut: Annotated[
         bool, typer.Option("--cut", help="Cut out what was found instead of dropping the document.")
-    ] = False,
+    ] = False
     margin: Annotated[
         int, typer.Option("--margin", min=0, help="Characters cut on either side as well.")
-    ] = 0,
+    ] = 0
+
+
+@options.with_options
+def decontaminate(
+    sources: options.Sources,
+    search: Search,
+    text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
     """Remove the documents that contain evaluation items, found by their 13-grams.
@@ -80,20 +89,12 @@ def decontaminate(
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
     inputs, out = options.inputs_and_out(sources, "decontaminate")
-    settings = replaced(
-        DecontaminationSettings(),
-        against=[str(path) for path in against],
-        fields=field or [],
-        ngram=ngram,
-        min_words=min(min_words, ngram),
-        sample=sample,
-        mode=mode,
-        threshold=threshold,
-        ignore_common=ignore_common,
-        max_items=max_items,
-        action="cut" if cut else "drop",
-        margin=margin,
-    )
+    given = vars(search).copy()
+    given["action"] = "cut" if given.pop("cut") else "drop"
+    given["against"] = [str(path) for path in search.against]
+    given["fields"] = search.fields or []
+    given["min_words"] = min(search.min_words, search.ngram)
+    settings = replaced(DecontaminationSettings(), **given)
     context = context_over_files(
         inputs,
         out,
