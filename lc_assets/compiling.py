@@ -12,7 +12,7 @@ are, and for the same values of the global constants that they use.
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, update_wrapper
 from types import FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -70,7 +70,23 @@ class Kernel(Generic[Takes, Gives]):
         except RuntimeError:  # "cannot cache function: no locator available"
             return numba.njit(nogil=True)(self.py_func)
         made._cache._cache_file._source_stamp = stamp
+        made.get_call_template = _by_types(made.get_call_template)
         return made
+
+
+def _by_types(compile_call: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel that other kernels call for types only, never for the constant 0 as well.
+
+    Numba otherwise does that for every variable that begins as a constant, and then for its type.
+    """
+
+    def call(args: Iterable[Any], kws: Mapping[str, Any]) -> Any:
+        from numba import types
+
+        by_name = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return compile_call(tuple(map(types.unliteral, args)), by_name)
+
+    return call
 
 
 @cache

@@ -187,7 +187,8 @@ def scan_words(
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     """A longer array that begins with the same values."""
     longer = np.empty(size, array.dtype)
-    longer[: array.size] = array
+    for i in range(array.size):  # a slice would add a second to the time it takes to compile
+        longer[i] = array[i]
     return longer
 
 
