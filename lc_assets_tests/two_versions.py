@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.documents import CleanDocumentsSettings
+from lc_assets.build.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
 from lc_assets.build.settings.longpack import LongPackSettings, ReferralReportSettings
 from lc_assets.build.stage import BuildContext
 from lc_assets.build.tables import read_table
@@ -89,6 +89,7 @@ def all_wanted(folder: Path, upstream: Path) -> BuildContext:
         "longpack_documents": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
         "referral_report": ReferralReportSettings(wanted=True),
         "clean_documents": CleanDocumentsSettings(wanted=True),
+        "document_signals": DocumentSignalSettings(lines=True),
     }
     context = tiny_context(folder, upstream=upstream, **settings)
     assert all(found.wanted(context.recipe) for found in STAGES)

@@ -28,6 +28,7 @@ from lc_assets.build.settings.common import (
 )
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
+    DocumentSignalSettings,
     FilteringSettings,
     NearDuplicateSettings,
     RawSettings,
@@ -74,6 +75,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
     sources: dict[str, SourceSettings] = msgspec.field(default_factory=dict)
     raw_snapshot: RawSettings = RawSettings()
+    document_signals: DocumentSignalSettings = DocumentSignalSettings()
     filtered_documents: FilteringSettings = FilteringSettings()
     document_signatures: SignatureSettings = SignatureSettings()
     near_duplicate_pairs: NearDuplicateSettings = NearDuplicateSettings()

@@ -20,10 +20,9 @@ import typer
 from typer.core import TyperGroup
 
 from lc_assets.cli.corpora import (
-    band,
     decontaminate,
     dedup,
-    judge,
+    filtering,
     links,
     longpack,
     minhash,
@@ -80,8 +79,7 @@ COMMANDS = (
     plan.plan,
     rebuild.rebuild,
     signals.signals,
-    judge.judge,
-    band.band,
+    filtering.filter_,
     explain.explain,
     minhash.minhash,
     dedup.dedup,
@@ -100,7 +98,7 @@ COMMANDS = (
 )
 
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(_command.__name__.strip("_").replace("_", "-"))(_command)
 
 megatron.app.command()(megatron_write.write)
 megatron.app.command()(megatron_merge.merge)

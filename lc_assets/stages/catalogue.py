@@ -16,6 +16,7 @@ from lc_assets.stages.deduplication import (
 from lc_assets.stages.documents import (
     clean_documents,
     document_keys,
+    document_signals,
     filtered_documents,
     raw_snapshot,
 )
@@ -32,6 +33,7 @@ from lc_assets.stages.withdrawal import snapshot_withdrawals, withdrawn_document
 
 STAGES: tuple[Stage, ...] = (
     raw_snapshot.STAGE,
+    document_signals.STAGE,
     filtered_documents.STAGE,
     document_keys.STAGE,
     document_signatures.STAGE,

@@ -28,7 +28,7 @@ from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.documents import sweeping
-from lc_assets.stages.documents.filtered_documents import rules_of
+from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.shard_filtering import schema_of
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals

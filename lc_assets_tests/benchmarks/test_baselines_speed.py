@@ -4,7 +4,6 @@ with ``-s`` to see the figures.
 
 import gzip
 import json
-import zlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,10 +16,8 @@ from lc_assets.packing.similarity import Similarity, _placed
 from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
-from lc_assets.stages.documents.banding import band_corpus
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.text.duplicates.shingles import term_counts
-from lc_assets.text.rules.rules import Shares
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
@@ -225,36 +222,6 @@ def copied(path, out):
         lines = [json.loads(line) for line in source]
         target.writelines(json.dumps(line).encode() + b"\n" for line in lines)
     return len(lines)
-
-
-def test_a_band_of_a_corpus(pages, tmp_path):
-    """Against the same in plain Python: compress every text, sort, write what is within."""
-    path, texts, kind = pages
-    ours, found = cpu_seconds(
-        lambda _: band_corpus(
-            [path], tmp_path / "out", "gzip_ratio", Shares(low=0.2, high=0.2), executor=ONE
-        ),
-        rounds=2,
-    )
-    plain, kept = cpu_seconds(lambda _: banded(path, tmp_path / "kept.gz"), rounds=1)
-    assert found.kept == kept
-    say(f"band of {kind}", sum(map(len, texts)) / 1e6, "MB", ours, plain_Python=plain)
-    assert plain * 1.5 > ours
-
-
-def banded(path, out):
-    with gzip.open(path) as source:
-        lines = [json.loads(line) for line in source]
-    ratios = [
-        len(zlib.compress(data, 6)) / len(data)
-        for data in (line["text"].encode() for line in lines)
-    ]
-    ranked = sorted(ratios)
-    low, high = ranked[int(len(ranked) * 0.2)], ranked[len(ranked) - 1 - int(len(ranked) * 0.2)]
-    kept = [line for line, ratio in zip(lines, ratios, strict=True) if low <= ratio <= high]
-    with gzip.open(out, "wb", 6) as target:
-        target.writelines(json.dumps(line).encode() + b"\n" for line in kept)
-    return len(kept)
 
 
 @pytest.mark.slow

@@ -16,10 +16,10 @@ from lc_assets.build.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import PARTS
-from lc_assets.stages.documents.filtered_documents import rules_of
+from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
-from lc_assets.stages.documents.shard_inputs import FilterTask
+from lc_assets.stages.documents.shard_inputs import ShardTask
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, write_crawl
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -55,7 +55,7 @@ def ours(looked, folder):
     """Filter the shard as the stage does, into a folder of its own."""
     upstream, files = looked
     return filter_shard(
-        FilterTask(upstream=upstream, files=files, folder=folder, rules=RULES, settings=SETTINGS)
+        ShardTask(upstream=upstream, files=files, folder=folder, rules=RULES, settings=SETTINGS)
     )
 
 

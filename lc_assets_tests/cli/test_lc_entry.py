@@ -10,7 +10,7 @@ from lc_assets.cli.inspect import recognising
 from lc_assets.cli.main import app
 
 GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
-ALONE = sorted(command.callback.__name__.replace("_", "-") for command in app.registered_commands)
+ALONE = sorted(command.name for command in app.registered_commands)
 COMMANDS = [
     *ALONE,
     *sorted(
@@ -32,7 +32,6 @@ def test_help_names_every_command_and_an_example(lc):
     said = lc("--help")
     assert said.code == 0
     assert ALONE == [
-        "band",
         "batch",
         "buckets",
         "build",
@@ -41,7 +40,7 @@ def test_help_names_every_command_and_an_example(lc):
         "demo",
         "diff",
         "explain",
-        "judge",
+        "filter",
         "links",
         "longpack",
         "minhash",

@@ -16,7 +16,8 @@ def test_signals_of_a_file_with_lists(lc, tmp_path):
     assert "rps_doc_ldnoobw_words of 2 documents; rps_doc_ut1_blacklist; rps_doc_ml_*" in said.out
     assert "rps_doc_stop_word_fraction" not in said.out
     assert "stop words: stop.json" in said.out
-    first, _ = gzip.decompress((tmp_path / "out" / "own.signals.json.gz").read_bytes()).splitlines()
+    (written,) = (tmp_path / "out").glob("document_signals/*/*/own.signals.json.gz")
+    first, _ = gzip.decompress(written.read_bytes()).splitlines()
     assert json.loads(first)["quality_signals"]["rps_doc_stop_word_fraction"] == [
         [0, 8, 0.33333333]
     ]

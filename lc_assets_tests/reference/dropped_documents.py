@@ -6,14 +6,15 @@ from math import nan
 from typing import Any
 
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.stages.documents.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE
+from lc_assets.stages.documents.shard_filtering import NO_SIGNALS
+from lc_assets.stages.documents.shard_inputs import TOO_LONG, UNREADABLE
 from lc_assets.text.rules.rules import RuleSet, judge
 from lc_assets.vocabulary import Shard
 
 OTHERS = {
-    UNREADABLE: ("unreadable line", nan),
-    TOO_LONG: ("line too long", 1000.0),
-    NO_SIGNALS: ("no signals", nan),
+    UNREADABLE: (UNREADABLE, nan),
+    TOO_LONG: (TOO_LONG, 1000.0),
+    NO_SIGNALS: (NO_SIGNALS, nan),
 }
 
 

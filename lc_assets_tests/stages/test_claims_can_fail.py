@@ -683,6 +683,9 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {
         ("clean_documents", claim.__name__) for claim in stage_named("clean_documents").checks
     }
+    elsewhere |= {
+        ("document_signals", claim.__name__) for claim in stage_named("document_signals").checks
+    }
     elsewhere |= {("snapshot_withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {
         ("contaminated_documents", claim)

@@ -14,8 +14,8 @@ from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.documents.explaining import explain_in_lake
-from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
-from lc_assets.stages.documents.measuring import record_offers
+from lc_assets.stages.documents.filtered_documents import STAGE, write_filtered_documents
+from lc_assets.stages.documents.measuring import record_offers, rules_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
 from lc_assets.text.rules.columns import values_of
@@ -177,7 +177,7 @@ def test_signals_that_upstream_lacks_are_computed_where_the_recipe_says_so(tmp_p
 def test_rules_that_edit_lines_are_for_plain_files(tmp_path):
     with pytest.raises(
         BadInput,
-        match=r"rules c4: edit lines \(c4\), but published signals are of the whole text; .*lc judge",
+        match=r"rules c4: edit lines \(c4\), but published signals are of the whole text; .*lc filter",
     ):
         rules_of(FilteringSettings(rules="c4"))
 

@@ -507,6 +507,7 @@ def test_stages_that_read_by_shards_say_how():
     assert {found.name for found in STAGES if found.sharding} == {
         *IN_SHARDS,
         "clean_documents",
+        "document_signals",
         "packing_tokens",
     }
 

@@ -1,9 +1,5 @@
-"""Settings of the stages that judge documents: what is taken, what is kept, what counts as a
-duplicate.
-
-Here: a snapshot's files, rules and policies, duplicates. Not here: what is taken out of a
-    document's text or because of it
-(`lc_assets.build.settings.common`), rows and what is made of them (`lc_assets.build.settings.rows`).
+"""Settings of the stages of documents: which files are read, which documents are kept, what counts
+as a duplicate.
 """
 
 from typing import Annotated, Final, Literal
@@ -50,10 +46,15 @@ class RawSettings(Settings, frozen=True, kw_only=True):
 
 
 class Bounds(Settings, frozen=True, kw_only=True):
-    """New bounds for one rule; a bound that is left out stays as it is."""
+    """Bounds of one rule; one that is left out stays as it is."""
 
     at_least: Bound | None = None
     at_most: Bound | None = None
+
+    def given(self) -> dict[str, float | None]:
+        """Those that are given, by name."""
+        found = {"at_least": self.at_least, "at_most": self.at_most}
+        return {name: bound for name, bound in found.items() if bound is not None}
 
 
 class ListSettings(Settings, frozen=True, kw_only=True):
@@ -69,6 +70,22 @@ class ListSettings(Settings, frozen=True, kw_only=True):
 NO_LIST_SETTINGS = ListSettings()
 
 
+class DocumentSignalSettings(Settings, frozen=True, kw_only=True):
+    """What is computed of every document, also of those that are dropped.
+
+    Attributes:
+        values: whether all values that the rules test are computed and stored. Documents are then
+            filtered by the stored values, and every rule is applied to every document: another
+            threshold reads no text but of the documents that it keeps.
+        columns: further values to store, as `filtered_documents.bounds` names them.
+        lines: whether RedPajama-V2's signals are written, in its own lines.
+    """
+
+    values: bool = False
+    columns: tuple[str, ...] = ()
+    lines: bool = False
+
+
 class FilteringSettings(Settings, frozen=True, kw_only=True):
     """Which documents are kept.
 
@@ -77,6 +94,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
             RedPajama-V2's signals; LongCrawl64 says "the same criteria as Gopher" and published
             neither thresholds nor code.
         thresholds: bounds that differ from the rule file's, by rule.
+        bounds: further rules, by column: ``signal``, or ``signal:words`` where it depends on words.
         min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not
             known.
         missing_signals: policy for a shard whose quality signals are missing or broken (about 80
@@ -98,6 +116,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
 
     rules: str = "redpajama-lucie"
     thresholds: dict[str, Bounds] = msgspec.field(default_factory=dict)
+    bounds: dict[str, Bounds] = msgspec.field(default_factory=dict)
     min_words: Words = 16_000
     missing_signals: Literal["fail", "skip_shard", "compute"] = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"

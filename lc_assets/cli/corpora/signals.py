@@ -1,5 +1,6 @@
-"""``lc signals``: the signals of a plain corpus, as RedPajama-V2's own program writes them."""
+"""``lc signals``: RedPajama-V2's signals of any corpus, in its own lines."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ from lc_assets.cli.printing import complain, say, table
 
 if TYPE_CHECKING:
     from lc_assets.counts import Counts
-    from lc_assets.stages.documents.signalling import Signalling
     from lc_assets.text.signals.names import WordLists
 
 STDOUT = "-"
@@ -18,13 +18,17 @@ STDOUT = "-"
 
 def signals(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A file of documents, or a folder of such files.")
+        Path, typer.Argument(metavar="IN", help="A file or folder of documents, or a lake.")
     ],
-    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder, or - for standard output.")],
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT", help="A folder for the lake to write, or - for standard output."
+        ),
+    ],
     lang: Annotated[
-        str | None,
-        typer.Option("--lang", help="Language of every document; by default what its record says."),
-    ] = None,
+        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
+    ] = "",
     text_field: Annotated[
         str | None,
         typer.Option(
@@ -38,68 +42,73 @@ def signals(
 ) -> None:
     """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
 
-    A signal whose list is not given is left out, and so are the signals that need a model.
+    OUT is a lake: the lines are in `document_signals`, NAME.signals.json.gz for each file. A signal
+    whose list is not given is left out, and so are the signals that need a model.
 
     Example: lc signals corpus signals --lang en --stop-words stop_words.json
     """
-    from lc_assets.stages.documents.signalling import Signalling, signal_corpus
+    import gzip
+    import tempfile
 
-    settings = Signalling(
-        language=lang,
-        text_field=text_field,
-        stop_words=stop_words,
-        bad_words=bad_words,
-        domains=domains,
-    )
-    if out == STDOUT:
-        _to_standard_output(source, settings)
-        return
-    from lc_assets.execution.local import executor_of
-
-    counts = signal_corpus(source, Path(out), settings, executor=executor_of(workers))
-    for line in summary(counts, settings.lists()):
-        say(line)
-    table(("list", "SHA-256"), sorted(settings.lists().digests.items()))
-
-
-def _to_standard_output(source: Path, settings: "Signalling") -> None:
+    from lc_assets.build.settings.documents import DocumentSignalSettings, FilteringSettings
     from lc_assets.counts import Counts
-    from lc_assets.stages.documents.signalling import signal_stream
+    from lc_assets.execution.local import executor_of
+    from lc_assets.formats.lists.rule_files import NO_RULES
+    from lc_assets.stages.documents.document_signals import LINES_SUFFIX
+    from lc_assets.stages.documents.measuring import lists_of
+    from lc_assets.stages.file_lakes import build_for, context_over_files
 
-    stream = typer.get_binary_stream("stdout")
-    for line in signal_stream(source, settings):
-        if isinstance(line, Counts):
-            for sentence in summary(line, settings.lists()):
-                complain(sentence)
-        else:
-            stream.write(line)
-    stream.flush()
+    lists = options.list_settings(stop_words, bad_words, domains)
+    known = lists_of(lists)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory()) if out == STDOUT else out
+        context = context_over_files(
+            [source],
+            Path(folder),
+            executor=executor_of(workers),
+            settings={
+                "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=lists),
+                "document_signals": DocumentSignalSettings(lines=True),
+            },
+            text_field=text_field,
+            language=lang,
+        )
+        built = build_for(context, "document_signals")["document_signals"].values()
+        if out == STDOUT:
+            stream = typer.get_binary_stream("stdout")
+            for found in built:
+                for path in sorted(found.published.folder.glob(f"*{LINES_SUFFIX}")):
+                    with gzip.open(path) as lines:
+                        stream.writelines(lines)
+            stream.flush()
+    for line in summary(Counts.total(found.counts for found in built), known):
+        (complain if out == STDOUT else say)(line)
+    if out != STDOUT:
+        table(("list", "SHA-256"), sorted(known.digests.items()))
 
 
 def summary(counts: "Counts", lists: "WordLists") -> list[str]:
     """What was read and written, and what was left out, in sentences."""
-    from lc_assets.stages.documents.signalling import BYTES, WITHOUT_BAD_WORDS, WITHOUT_STOP_WORDS
+    from lc_assets.stages.documents.document_signals import (
+        BYTES,
+        WITHOUT_BAD_WORDS,
+        WITHOUT_STOP_WORDS,
+    )
 
     unread = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items()) or "none"
+    lacking = {
+        "rps_doc_stop_word_fraction": WITHOUT_STOP_WORDS,
+        "rps_doc_ldnoobw_words": WITHOUT_BAD_WORDS,
+    }
     absent = [
-        *(
-            [f"rps_doc_stop_word_fraction of {n:,} documents"]
-            if (n := counts.extra.get(WITHOUT_STOP_WORDS, 0))
-            else []
-        ),
-        *(
-            [f"rps_doc_ldnoobw_words of {n:,} documents"]
-            if (n := counts.extra.get(WITHOUT_BAD_WORDS, 0))
-            else []
-        ),
-        *(["rps_doc_ut1_blacklist"] if lists.domains is None else []),
-        "rps_doc_ml_* and rps_doc_*_importance*, which need models",
+        f"{signal} of {n:,} documents"
+        for signal, without in lacking.items()
+        if (n := counts.extra.get(without, 0))
     ]
+    absent += [] if lists.domains is not None else ["rps_doc_ut1_blacklist"]
+    absent.append("rps_doc_ml_* and rps_doc_*_importance*, which need models")
+    size = f"{counts.extra.get(BYTES, 0):,} bytes of text"
     return [
-        (
-            f"{counts.seen:,} documents seen, {counts.kept:,} measured "
-            f"({counts.extra.get(BYTES, 0):,} "
-            f"bytes of text), unread: {unread}"
-        ),
+        f"{counts.seen:,} documents seen, {counts.kept:,} measured ({size}), unread: {unread}",
         f"Left out: {'; '.join(absent)}",
     ]

@@ -1,4 +1,4 @@
-"""``lc explain``: every value, rule and verdict of one document, and why it is kept or dropped."""
+"""``lc explain``: every value and rule of one document, and why it is kept or dropped."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.corpora.judge import Thresholds, rules_from, show_digests
+from lc_assets.cli.corpora.filtering import Thresholds, show_digests, thresholds_of
 from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.documents.explaining import Explained, RuleVerdict
+    from lc_assets.stages.documents.explaining import Explained, Values
+    from lc_assets.text.rules.rules import Rule
 
 EXCERPT = 240
 """Characters of a text's head and of its tail that are shown."""
@@ -20,7 +21,7 @@ LINE = 120
 
 
 def explain(
-    source: Annotated[str, typer.Argument(help="Documents, stored signals, or a lake.")],
+    source: Annotated[str, typer.Argument(help="A file or folder of documents, or a lake.")],
     identity: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
     rules: Annotated[
         str | None,
@@ -51,20 +52,26 @@ def explain(
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
+    from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.located import is_in_bucket
     from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.documents import explaining
     from lc_assets.stages.documents.measuring import lists_of, models_of
+    from lc_assets.stages.file_lakes import is_lake
     from lc_assets.text.rules.models import MODELLED
 
-    if is_in_bucket(source) or explaining.is_lake(Path(source)):
-        if threshold and rules is None:
-            raise BadInput(
-                "--threshold wants --rules too: in a lake the rules are those that it was "
-                "filtered by"
-            )
-        asked = None if rules is None else rules_from(rules, threshold)
+    in_lake = is_in_bucket(source) or is_lake(Path(source))
+    if in_lake and threshold and rules is None:
+        raise BadInput(
+            "--threshold needs --rules too: in a lake the rules are those that it was filtered by"
+        )
+    asked = (
+        None
+        if in_lake and rules is None
+        else with_thresholds(read_rules(rules or "redpajama-lucie"), thresholds_of(threshold))
+    )
+    if asked is None or in_lake:
         found = explaining.explain_in_lake(
             open_lake(source),
             identity,
@@ -72,15 +79,15 @@ def explain(
             upstream=None if upstream is None else Upstream(upstream),
         )
     else:
-        asked = rules_from(rules or "redpajama-lucie", threshold)
-        lists = lists_of(options.list_settings(stop_words, bad_words, domains))
-        models = models_of(
-            options.model_settings(language_model, blocklist, perplexity_model, quality_model),
-            MODELLED,
-        )
-        files = [Path(source)]
+        models = options.model_settings(language_model, blocklist, perplexity_model, quality_model)
         found = explaining.explain_in_files(
-            files, identity, asked, text_field=text_field, language=lang, lists=lists, models=models
+            [Path(source)],
+            identity,
+            asked,
+            text_field=text_field,
+            language=lang,
+            lists=lists_of(options.list_settings(stop_words, bad_words, domains)),
+            models=models_of(models, MODELLED),
         )
     show_explained(found)
 
@@ -92,19 +99,19 @@ def show_explained(found: "Explained") -> None:
             ("document", found.id),
             ("url", shortened(found.url, 200)),
             ("found in", found.where),
-            ("rules", found.rules),
+            ("rules", found.rules.name),
         ]
     )
     heading("What is known of it")
     table(("column", "value"), [(name, _digits(value)) for name, value in found.values.items()])
     show_digests(found.digests)
-    heading("Rules, in the order in which they are asked")
+    heading("Rules")
     table(
-        ("rule", "judges", "value", "wanted", "verdict", "source"),
-        [_line(verdict) for verdict in found.verdicts],
+        ("rule", "tests", "value", "expected", "result", "source"),
+        [_line(rule, found.values) for rule in found.rules.rules],
     )
     if found.removed:
-        heading(f"Left out before it was judged: {len(found.removed):,}")
+        heading(f"Edited out before rules were applied: {len(found.removed):,}")
         table(
             ("reason", "text"),
             [(reason, shortened(text, LINE)) for text, reason in found.removed[:MOST_REMOVED]],
@@ -130,23 +137,11 @@ def excerpt(text: str) -> str:
     )
 
 
-def _line(verdict: "RuleVerdict") -> tuple[str, str, str, str, str, str]:
-    rule = verdict.rule
-    says = (
-        "not known"
-        if not verdict.known
-        else "speaks against it"
-        if verdict.complaint is not None
-        else "passes"
-    )
-    return (
-        rule.name,
-        rule.column,
-        _digits(verdict.value) if verdict.known else "",
-        rule.wanted,
-        says,
-        rule.source,
-    )
+def _line(rule: "Rule", values: "Values") -> tuple[str, ...]:
+    known, value = rule.column in values, values.get(rule.column)
+    result = "not known" if not known else "passes" if rule.complaint(value) is None else "fails"
+    shown = _digits(value) if known else ""
+    return (rule.name, rule.column, shown, rule.wanted, result, rule.source)
 
 
 def _digits(value: float | None) -> str:

@@ -165,6 +165,20 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
     return rule, bound, value
 
 
+def rule_on(column: str, **bounds: float | None) -> Rule:
+    """A rule on a column, called like it: ``signal``, or ``signal:words``.
+
+    >>> rule_on("mean_word_length:raw", at_most=9).wanted
+    'at most 9'
+
+    Raises:
+        BadInput: when there is no such column, or it has no bound.
+    """
+    signal, colon, words = column.partition(":")
+    table = {"name": column, "signal": signal, "source": "setting", **bounds}
+    return _rule(table | ({"words": words} if colon else {}), column)
+
+
 def _find(name_or_path: str) -> Traversable | Path:
     preset = _PRESETS / f"{name_or_path}.toml"
     if _PRESET_NAME.fullmatch(name_or_path) and preset.is_file():

@@ -1,14 +1,11 @@
 """Quality signals of one shard: ``quality_signals/{tag}.signals.json.gz``, one record per line.
 
-The record is in the package's docstring. Here: a table of the values that rules judge, joined to
-documents by the line number in each ``id``; and writing such files. Not here: computing signals
-(`lc_assets.text.signals.signals`).
-
-Nine tenths of such a file are line signals that are rarely wanted; only what is wanted is decoded.
+The record is in the package's docstring. Nine tenths of such a file are line signals that are
+rarely wanted; only what is wanted is decoded.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -16,14 +13,15 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec.structs import astuple
+from msgspec import structs
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
-from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals, Span
-from lc_assets.text.signals.signals import bullet_fraction, first_score
+from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
+from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
 
 BULLET_NEEDS: Final = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
@@ -53,6 +51,13 @@ class SignalsTable:
         """Row of the document on ``line``; None when it has no signals."""
         row = int(np.searchsorted(self.lines, line))
         return row if row < len(self.lines) and self.lines[row] == line else None
+
+    def of_lines(self, lines: Sequence[int]) -> "SignalsTable":
+        """The rows of some lines, which must be there; ascending."""
+        rows = np.searchsorted(self.lines, lines)
+        urls = [self.urls[row] for row in rows.tolist()]
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return SignalsTable(self.lines[rows], urls, columns, 0, 0)
 
     def values_at(self, row: int) -> dict[str, float | None]:
         """Values of one row by name; None where missing."""
@@ -112,22 +117,108 @@ def write_signals(
     The ``ccnet_*`` signals come first and are taken from the record; ``signals`` need not hold
     them.
     """
-    write_json_lines(path, (_encodable(shard, *row) for row in rows))
+    write_json_lines(
+        path,
+        (
+            _record(
+                shard.document_id(line), len(record.raw_content), structs.asdict(record), signals
+            )
+            for line, record, signals in rows
+        ),
+    )
 
 
-def ccnet_signals(record: DocumentRecord) -> dict[str, list[Span]]:
-    """The seven signals that CCNet measured, as floats, in the published order.
+def signals_line(
+    document: CorpusDocument, measured: MeasuredSignals, *, language: str, source_domain: str
+) -> bytes:
+    r"""Write the signals of a document of any corpus: a line of JSON, with its newline.
 
-    >>> ccnet_signals(DocumentRecord(raw_content="Hello", nlines=1, bucket="middle"))["ccnet_bucket"]
-    [(0, 5, 1.0)]
+    Of fields that the document's record lacks, strings are empty and ``ccnet_*`` signals are left
+    out. Floats are printed as msgspec prints them, which is what wrote the published files:
+    ``1e-8``, not ``1e-08``.
+
+    >>> from lc_assets.text.signals.signals import measure_signals
+    >>> document, measured = CorpusDocument(id="7", text="Hi."), measure_signals("Hi.")
+    >>> line = signals_line(document, measured, language="en", source_domain="")
+    >>> line[:19], msgspec.json.decode(line)["quality_signals"]["rps_doc_word_count"]
+    (b'{"id":"7","id_int":', [[0, 3, 1]])
     """
-    bucket = BUCKET_SCORES.get(record.bucket)
-    counts = (record.length, record.original_length, record.nlines, record.original_nlines)
-    scores = (*map(float, counts), record.language_score, record.perplexity, bucket)
-    return {
-        name: [(0, len(record.raw_content), score)]
-        for name, score in zip(CCNET_SIGNALS, scores, strict=True)
+    fields = record_fields(document) | {
+        "url": document.url,
+        "language": language,
+        "source_domain": source_domain,
     }
+    record = _record(document.id, measured.n_chars, fields, measured.spans())
+    return msgspec.json.encode(record) + b"\n"
+
+
+def record_fields(document: CorpusDocument) -> dict[str, Any]:
+    """The fields that CCNet writes, of a record that may have them or not; of any type, because
+    other records may use the names for other things.
+    """
+    fields = structs.asdict(_CCNET_FIELDS.decode(document.rest))
+    return fields if document.perplexity is None else fields | {"perplexity": document.perplexity}
+
+
+def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
+    """What CCNet measured, as floats in the published order, out of a record's fields; None where a
+    field is missing or is no number.
+
+    >>> ccnet_scores({"nlines": 1, "bucket": "middle"})["ccnet_bucket"]
+    1.0
+    """
+    found = {name: fields.get(name.removeprefix("ccnet_")) for name in CCNET_SIGNALS}
+    if isinstance(bucket := found["ccnet_bucket"], str):
+        found["ccnet_bucket"] = BUCKET_SCORES.get(bucket)
+    return {name: as_float(value) for name, value in found.items()}
+
+
+class _CcnetFields(msgspec.Struct):
+    cc_segment: Any = None
+    length: Any = None
+    original_length: Any = None
+    nlines: Any = None
+    original_nlines: Any = None
+    language_score: Any = None
+    perplexity: Any = None
+    bucket: Any = None
+
+
+_CCNET_FIELDS: Final = msgspec.json.Decoder(_CcnetFields)
+
+
+def _record(
+    document_id: str, n_chars: int, fields: Mapping[str, Any], signals: Signals
+) -> dict[str, Any]:
+    """One record of a signals file, in the published order."""
+    source, _, _ = document_id.rpartition("/")
+    segment = fields["cc_segment"]
+    ccnet = {
+        name: [(0, n_chars, score)]
+        for name, score in ccnet_scores(fields).items()
+        if score is not None
+    }
+    return {
+        "id": document_id,
+        "id_int": id_int(document_id),
+        "metadata": {
+            "cc_segment": segment if isinstance(segment, str) else "",
+            "cc_net_source": source,
+            "url": fields["url"],
+            "source_domain": fields["source_domain"],
+            "language": fields["language"],
+            "snapshot_id": _snapshot(source),
+        },
+        "quality_signals": ccnet
+        | {name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS},
+    }
+
+
+def _snapshot(source: str) -> str:
+    try:
+        return Shard.parse(source.removesuffix(".json.gz")).snapshot
+    except BadInput:
+        return ""
 
 
 class _Rows:
@@ -182,7 +273,7 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
         # `first_score` of each, but without half a million calls per shard.
         found = [
             spans[0][2] if spans else None
-            for spans in astuple(record.quality_signals)[: len(scores)]
+            for spans in structs.astuple(record.quality_signals)[: len(scores)]
         ]
         if bullets:
             found.append(_bullets(record.quality_signals))
@@ -212,24 +303,3 @@ def _bullets(signals: Any) -> float | None:
     return bullet_fraction(
         signals.rps_lines_start_with_bulletpoint or (), first_score(signals.ccnet_nlines or ())
     )
-
-
-def _encodable(shard: Shard, line: int, record: DocumentRecord, signals: Signals) -> dict[str, Any]:
-    document_id = shard.document_id(line)
-    metadata = {
-        "cc_segment": record.cc_segment,
-        "cc_net_source": f"{shard.tag}.json.gz",
-        "url": record.url,
-        "source_domain": record.source_domain,
-        "language": record.language,
-        "snapshot_id": shard.snapshot,
-    }
-    ours: dict[str, Any] = {
-        name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS
-    }
-    return {
-        "id": document_id,
-        "id_int": id_int(document_id),
-        "metadata": metadata,
-        "quality_signals": ccnet_signals(record) | ours,
-    }

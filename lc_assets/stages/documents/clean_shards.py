@@ -29,18 +29,17 @@ from lc_assets.build.tables import (
     read_schema,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.containers import json_line
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
-from lc_assets.sources.files import FileSource, own_id
+from lc_assets.sources.files import FileSource
 from lc_assets.stages.decontamination.contaminated_documents import Cutter
 from lc_assets.stages.deduplication.paragraphs import NOTHING_LEFT, spans_by_id
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
-from lc_assets.stages.documents.shard_inputs import require_unchanged
+from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 
 JSON_SUFFIX: Final = ".jsonl.gz"
@@ -163,7 +162,9 @@ def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], obj
         else:
             staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
             stream = stack.enter_context(gzipped(staging))
-            records = None if task.source is None else _records(task, task.source)
+            records = (
+                None if task.source is None else file_records(task.source, task.files, task.folder)
+            )
             yield lambda line: stream.write(
                 _json_line(line) if records is None else json_line(_record_of(line, records))
             )
@@ -174,27 +175,17 @@ def _json_line(line: dict[str, Any]) -> bytes:
     return msgspec.json.encode(fields | {TEXT: line[TEXT]}) + b"\n"
 
 
-def _records(task: CleanTask, source: FileSource) -> Iterator[CorpusDocument]:
-    """The records of a shard's file, each under its document id."""
-    file, seen, shard = task.files.parts["documents"], set[str](), task.files.shard
-    if file is None:
-        raise CorruptFile(f"{shard.tag}: its file is missing")
-    require_unchanged(source.upstream, file)
-    for line, document in source.documents(file.path, task.folder / SCRATCH):
-        own = own_id(document, seen, shard)
-        if isinstance(document, CorpusDocument):
-            yield msgspec.structs.replace(document, id=shard.document_id(own or line))
-
-
-def _record_of(line: dict[str, Any], records: Iterator[CorpusDocument]) -> CorpusDocument:
+def _record_of(
+    line: dict[str, Any], records: Iterator[tuple[int, str, CorpusDocument | Unread]]
+) -> CorpusDocument:
     """The record of a filtered document, with its text as it was filtered.
 
     Raises:
         Mismatch: when the file no longer holds it.
     """
-    for record in records:
-        if record.id == line["id"]:
-            return msgspec.structs.replace(record, text=line[TEXT])
+    for _, name, record in records:
+        if name == line["id"] and isinstance(record, CorpusDocument):
+            return msgspec.structs.replace(record, id=name, text=line[TEXT])
     raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
 
 

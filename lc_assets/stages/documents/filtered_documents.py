@@ -1,11 +1,9 @@
 """`filtered_documents`: keep the documents of a partition that pass its source's rules, and record
 why the others do not.
-
-Here: the stage, its rules and settings, its checks. Not here: filtering a shard
-(`shard_filtering`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,10 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -28,8 +23,7 @@ from lc_assets.build.checks import (
     tables_fit,
 )
 from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.documents import Bounds, FilteringSettings
-from lc_assets.build.sharding import Sharding
+from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
@@ -45,22 +39,30 @@ from lc_assets.build.tables import read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
-from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.sources.files import FileSource
-from lc_assets.sources.opening import file_source, upstream_of
+from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.documents.measuring import lists_of, models_of
+from lc_assets.stages.documents.document_signals import STAGE as DOCUMENT_SIGNALS
+from lc_assets.stages.documents.measuring import (
+    computed_columns,
+    lists_of,
+    models_of,
+    rules_of_key,
+)
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.documents.shard_filtering import NO_TEXT, filter_shard
-from lc_assets.stages.documents.shard_inputs import SKIPPED, UNIQUE, FilterTask, reads_of_shards
+from lc_assets.stages.documents.shard_filtering import NO_TEXT, UNIQUE, filter_shard
+from lc_assets.stages.documents.shard_inputs import (
+    SKIPPED,
+    VALUES_SUFFIX,
+    ShardTask,
+    reads_of_shards,
+    shard_tasks,
+)
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, the_sweeps_meet_the_counts
-from lc_assets.text.rules.columns import require_computable
-from lc_assets.text.rules.rules import RuleSet, long_enough
-from lc_assets.text.signals.names import SCALARS
-from lc_assets.vocabulary import SnapshotId, parse_snapshot
+from lc_assets.vocabulary import SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
 
@@ -76,27 +78,22 @@ def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
             are.
         BadInput: when none of the files' records has a text.
     """
-    return build(context, STAGE, snapshot, lambda staging: write_filtered(context, staging))
+    return build(context, STAGE, snapshot, lambda staging: _write(context, staging))
 
 
-def write_filtered(context: BuildContext, staging: StagingFolder) -> Counts:
-    """Filter every shard of a partition of any source into a staging folder."""
-    key = parse_snapshot(staging.fingerprint.key)
-    raw = staging.inputs[f"{RAW_SNAPSHOT.name}/{key}"]
+def _write(context: BuildContext, staging: StagingFolder) -> Counts:
+    key = staging.fingerprint.key
     source = file_source(context.recipe.sources, key)
-    rules, settings = rules_of_key(context.recipe, key)
-    tasks = [
-        FilterTask(
-            upstream=upstream_of(context.recipe.sources, key, context.upstream),
-            files=files,
-            folder=staging.folder,
-            rules=rules,
-            settings=settings,
-            source=source,
-            perplexity=source is not None and _keeps_perplexity(context.recipe),
-        )
-        for files in read_manifest(raw)
-    ]
+    tasks = shard_tasks(
+        context, staging, perplexity=source is not None and _keeps_perplexity(context.recipe)
+    )
+    stored = staging.inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
+    if stored is not None:
+        paths = [stored.folder / f"{task.name}{VALUES_SUFFIX}" for task in tasks]
+        tasks = [
+            replace(task, stored=path) if path.is_file() else task
+            for task, path in zip(tasks, paths, strict=True)
+        ]
     counts = run_shards(context, staging, filter_shard, tasks, what=f"filter {key}")
     if source is not None and counts.seen == counts.extra.get(NO_TEXT, 0) and tasks:
         _refuse_no_text(source, tasks, counts)
@@ -108,7 +105,7 @@ def _keeps_perplexity(recipe: Recipe) -> bool:
     return "best_perplexity" in recipe.removed_documents.prefer
 
 
-def _refuse_no_text(source: FileSource, tasks: Sequence[FilterTask], counts: Counts) -> None:
+def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Counts) -> None:
     """Raise what to do when no document of a partition has a text, with the fields that are there.
 
     Raises:
@@ -128,60 +125,13 @@ def _refuse_no_text(source: FileSource, tasks: Sequence[FilterTask], counts: Cou
     )
 
 
-def rules_of_key(recipe: Recipe, key: str) -> tuple[RuleSet, FilteringSettings]:
-    """The rules and settings that a partition is filtered by: the recipe's, or those of its source.
-
-    Raises:
-        BadInput: when a rule file, a rule's name or a bound is not acceptable.
-    """
-    source, settings = source_of_key(recipe.sources, key), recipe.filtered_documents
-    if source.rules:
-        settings = msgspec.structs.replace(settings, rules=source.rules, thresholds={})
-    if source.min_words is not None:
-        settings = msgspec.structs.replace(settings, min_words=source.min_words)
-    is_files = source.kind == "files"
-    if is_files:
-        settings = msgspec.structs.replace(settings, missing_signals="compute")
-    return rules_of(settings, edits=is_files), settings
-
-
-def rules_of(settings: FilteringSettings, *, edits: bool = False) -> RuleSet:
-    """The rules in force: the file's, with the recipe's thresholds, and the minimum of words last.
-
-    Args:
-        settings: which file, and which thresholds.
-        edits: whether the rules may edit lines: published signals are of whole texts.
-
-    Raises:
-        BadInput: when the file, a rule's name or a bound is not acceptable.
-    """
-    overrides = {name: _said(bounds) for name, bounds in settings.thresholds.items()}
-    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(
-        long_enough(settings.min_words)
-    )
-    if rules.edit is not None and not edits:
-        raise BadInput(
-            f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of "
-            "the whole text; "
-            "take the [lines] table out of a copy of the file, or filter files by them: lc judge"
-        )
-    computed = computed_columns(rules, settings)
-    require_computable(computed, lists_of(settings.lists), models_of(settings.models, computed))
-    return rules
-
-
-def computed_columns(rules: RuleSet, settings: FilteringSettings) -> frozenset[str]:
-    """What may have to be computed: what is not published, and all that the rules judge where
-    missing signals are computed.
-    """
-    return rules.columns if settings.missing_signals == "compute" else rules.but_on(SCALARS).columns
-
-
-def _said(bounds: Bounds) -> dict[str, float | None]:
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """What filtering reads of each shard: its files upstream, and the stored values."""
+    found, stored = reads_of_shards(inputs, key), inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
+    values = {} if stored is None else documents_read(stored, VALUES_SUFFIX)
     return {
-        name: bound
-        for name, bound in (("at_least", bounds.at_least), ("at_most", bounds.at_most))
-        if bound is not None
+        name: (*reads, *((values[name],) if name in values else ()))
+        for name, reads in found.items()
     }
 
 
@@ -253,7 +203,10 @@ STAGE = Stage(
         "they were dropped."
     ),
     code_version="2",
-    reads={RAW_SNAPSHOT: SAME_SNAPSHOT},
+    reads={
+        RAW_SNAPSHOT: SAME_SNAPSHOT,
+        DOCUMENT_SIGNALS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.document_signals.values),
+    },
     params=_params,
     checks=(
         counts_add_up,
@@ -263,9 +216,7 @@ STAGE = Stage(
         the_sweeps_meet_the_counts,
         shard_counts_match,
     ),
-    sharding=Sharding(
-        reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)
-    ),
+    sharding=Sharding(reads=_reads, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)),
     group="documents",
     job="snapshot_documents",
     pool=WORKERS,

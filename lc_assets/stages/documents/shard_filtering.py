@@ -1,80 +1,220 @@
 """Filtering one shard: which documents are kept, and why the others are not.
 
-Of a shard with published signals, these decide nearly all documents' fates without their text; only
-the lines of the rest are decoded. Of a file, signals are computed from the text, a chunk of
-documents at a time. Both end in `_sort`, which measures what no signal tells and writes the tables.
+Nearly all documents of a shard with published signals are dropped by these, and only the lines of
+the rest are decoded. Of a file, values are computed from the text, a chunk of documents at a time.
+Both are sorted by `_sort`, which measures the text of the few that pass, where rules need it.
 
-Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records, never by
-line position: upstream's writer skips lines that it cannot decode.
+Nothing is built for one dropped document alone: reasons and values of all lie in arrays, and tables
+are cut out of them. (One dictionary per document took as long as decompressing and splitting the
+file.) Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records,
+never by line position: upstream's writer skips lines that it cannot decode.
 """
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import nan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
-from lc_assets.formats.redpajama.lines import LineCount
+from lc_assets.formats.redpajama.documents import DocumentRecord
+from lc_assets.formats.redpajama.lines import LineCount, read_other_lines
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
-from lc_assets.sources.files import FileSource, own_id
 from lc_assets.stages.documents.measuring import (
-    Survivors,
+    Document,
     described,
     lists_of,
-    models_of,
     record_offers,
-    with_language,
 )
 from lc_assets.stages.documents.shard_inputs import (
-    COMPUTED,
     SKIPPED,
-    UNIQUE,
-    FilterTask,
-    Skip,
-    duplicates_of_shard,
-    require_unchanged,
-    signals_of_shard,
-    skip_by_policy,
-    undecided_documents,
-)
-from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_shard
-from lc_assets.stages.documents.verdicts import (
-    NO_SIGNALS,
-    OTHER_URL,
     TOO_LONG,
-    UNREADABLE,
-    Verdicts,
+    ShardTask,
+    Skip,
+    computed_signals,
+    duplicates_of_shard,
+    opened_documents,
+    read_document,
+    records_of,
+    signals_of_shard,
+    stored_values,
 )
+from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_part
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import Models
-from lc_assets.text.rules.rules import Complaint, RuleSet
+from lc_assets.text.rules.rules import RuleSet, judge, judge_columns
+
+UNIQUE = "shards treated as unique"
+COMPUTED = "shards with computed signals"
+NO_TEXT: Final = "documents without a text"
+"""Counted of files, so that a stage that reads no text at all can say so."""
+
+DUPLICATE: Final = "duplicate"
+NO_SIGNALS: Final = "no signals"
+OTHER_URL: Final = "signals of another url"
+"""The id says that signals and document belong together, the addresses in them say that they do
+not.
+"""
 
 CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15
-"""Documents of a file whose signals are computed together; the first of both ends a chunk."""
+"""Documents of a file whose values are computed together; the first of both ends a chunk."""
+
+DROPPED_AT_ONCE = 1 << 17
+"""Dropped documents in one table, and so in one row group: some 32 MiB."""
 
 PERPLEXITY: Final = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
 
-NO_TEXT: Final = "documents without a text"
-"""Counted of files, so that a stage that reads no text at all can say so."""
+Reasons = Sequence[tuple[str, float]]
+"""Names of what a document fails by, each with the value that was tested."""
 
-Document = DocumentRecord | CorpusDocument
-Judged = Document | int
-"""A document, or the fate of one that is dropped."""
+
+class Part:
+    """Documents of a shard that are sorted together, with the values that are tested first.
+
+    Attributes:
+        table: the values of the documents that have any.
+        id_of: tells a line's document id.
+        read: lines, counted while documents are read.
+        row_of: row of the document on a line.
+        names: of the reasons, in the order in which a document's first is chosen: being a duplicate
+            comes before all rules.
+        fails: bool[row, reason], which reasons each row has.
+        tested: float64[row, reason], the values that are tested.
+        failing: bool[row], which rows have any reason.
+    """
+
+    def __init__(
+        self,
+        table: SignalsTable,
+        rules: RuleSet,
+        id_of: Callable[[int], str],
+        read: LineCount,
+        duplicates: Collection[int] = (),
+    ) -> None:
+        lines = table.lines.tolist()
+        duplicate = np.fromiter((line in duplicates for line in lines), np.bool_, len(lines))
+        self.table, self.id_of, self.read = table, id_of, read
+        self.row_of = dict(zip(lines, range(len(lines)), strict=True))
+        self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
+        self.fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
+        self.tested = np.stack(
+            [duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)],
+            axis=1,
+        )
+        self.failing: NDArray[np.bool_] = self.fails.sum(axis=1) > 0
+
+    def url(self, line: int) -> str:
+        """Address of the document on a line as its signals have it; empty when there is none."""
+        return self.table.urls[self.row_of[line]] if line in self.row_of else ""
+
+    def dropped(self, late: dict[int, Reasons]) -> "Dropped":
+        """The documents that fail: by their values, or for what was found when they were read.
+        Signals of lines beyond those read are signals of nothing.
+
+        Args:
+            late: reasons against documents that were read, by line; they replace what their values
+                say.
+        """
+        rows = np.flatnonzero(self.failing)
+        lines = self.table.lines[rows]
+        rows = rows[(lines < self.read.n_lines) & ~np.isin(lines, list(late))]
+        every = [reason for reasons in late.values() for reason in reasons]
+        more = sorted({name for name, _ in every} - set(self.names))
+        names = (*self.names, *more)
+        number = {name: at for at, name in enumerate(names)}
+        counts = np.concatenate(
+            [self.fails[rows].sum(axis=1), np.fromiter(map(len, late.values()), np.int64)]
+        )
+        lines = np.concatenate([self.table.lines[rows], np.array(list(late), np.int64)])
+        return Dropped(
+            names=names,
+            rows=rows,
+            lines=lines,
+            order=np.argsort(lines, kind="stable"),
+            starts=np.cumsum(counts) - counts,
+            counts=counts,
+            reasons=np.concatenate(
+                [
+                    np.nonzero(self.fails[rows])[1],
+                    np.array([number[name] for name, _ in every], np.int64),
+                ]
+            ),
+            values=np.concatenate(
+                [
+                    self.tested[rows][self.fails[rows]],
+                    np.array([value for _, value in every], np.float64),
+                ]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Dropped:
+    """Dropped documents, and the reasons against each.
+
+    Attributes:
+        names: of the reasons.
+        rows: of the table of values, of those that fail by their values alone.
+        lines: int64, of each document.
+        order: int64, the documents by line.
+        starts: int64, by document: where its reasons begin.
+        counts: int64, by document: how many reasons it has.
+        reasons: int64, numbers into ``names``, document after document.
+        values: float64, what was tested, one per entry of ``reasons``.
+    """
+
+    names: tuple[str, ...]
+    rows: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    reasons: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def counted(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many documents have each reason first, and how many have it at all; reasons that none
+        has are left out.
+        """
+        return self._by_name(self.reasons[self.starts]), self._by_name(self.reasons)
+
+    def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:
+        counts = np.bincount(reasons, minlength=len(self.names)).tolist()
+        return {name: count for name, count in zip(self.names, counts, strict=True) if count}
+
+    def tables(
+        self, id_of: Callable[[int], str], url_of: Callable[[int], str]
+    ) -> Iterator[pa.Table]:
+        """The documents by line, as tables of `DROPPED` that are small enough to hold."""
+        names = pa.array(self.names)
+        for begin in range(0, len(self.order), DROPPED_AT_ONCE):
+            some = self.order[begin : begin + DROPPED_AT_ONCE]
+            lines, starts, counts = self.lines[some].tolist(), self.starts[some], self.counts[some]
+            ends = np.cumsum(counts)
+            entries = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+            offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+            columns = (
+                list(map(id_of, lines)),
+                list(map(url_of, lines)),
+                names.take(pa.array(self.reasons[starts])),
+                self.values[starts],
+                pa.ListArray.from_arrays(offsets, names.take(pa.array(self.reasons[entries]))),
+                pa.ListArray.from_arrays(offsets, self.values[entries]),
+            )
+            yield pa.table(columns, schema=DROPPED)
 
 
 class _Writers(NamedTuple):
@@ -82,64 +222,42 @@ class _Writers(NamedTuple):
     dropped: TableWriter
 
 
-class _Part(NamedTuple):
-    """A part of a shard that is sorted at once.
-
-    Attributes:
-        verdicts: by signals.
-        documents: those that signals do not drop, by line, each judged as far as its text tells.
-        read: what was read, counted while ``documents`` is gone through.
-        name_of: tells a line's document id.
-        survivors: measures them.
-    """
-
-    verdicts: Verdicts
-    documents: Iterable[tuple[int, Judged]]
-    read: LineCount
-    name_of: Callable[[int], str]
-    survivors: Survivors
-
-
 @once
 @with_retries
-def filter_shard(task: FilterTask) -> Counts:
+def filter_shard(task: ShardTask) -> Counts:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:
         with contextlib.ExitStack() as stack:
-            if task.source is not None:
-                counts, sweep = _filter_file(task, task.source, stack)
-            else:
-                counts, sweep = _filter_published(task, stack)
+            sort = _filter_published if task.source is None else _filter_file
+            counts, sweep = sort(task, task.models(), stack)
     except Skip as skip:
         return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
     write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep)
     return counts
 
 
-def _filter_published(task: FilterTask, stack: contextlib.ExitStack) -> tuple[Counts, pa.Table]:
+def _filter_published(
+    task: ShardTask, models: Models, stack: contextlib.ExitStack
+) -> tuple[Counts, pa.Table]:
     duplicates = duplicates_of_shard(task)
     table, computed = signals_of_shard(task)
-    verdicts = Verdicts.of(
-        table,
-        duplicates or (),
-        task.published,
-        max_line_bytes=task.settings.max_line_bytes,
-        later=[rule.name for rule in task.measured.rules],
-    )
-    read = LineCount()
-    part = _Part(
-        verdicts,
-        (
-            (line, _judged(task, verdicts, line, raw))
-            for line, raw in undecided_documents(task, verdicts, read)
-        ),
-        read,
-        task.files.shard.document_id,
-        Survivors(task.measured, verdicts, models_of(task.settings.models, task.measured.columns)),
-    )
-    counts, sweep = _sort(task, part, _writers(stack, task))
+    part = Part(table, task.published, task.files.shard.document_id, LineCount(), duplicates or ())
+
+    def documents() -> Iterator[tuple[int, Document | Reasons]]:
+        """Those that are not known to fail by their signals; the others are only counted."""
+        with opened_documents(task) as stream:
+            for line, raw in read_other_lines(
+                stream,
+                where=str(task),
+                passed_over=table.lines[part.failing].tolist(),
+                max_line_bytes=task.settings.max_line_bytes,
+                count=part.read,
+            ):
+                yield line, _met(task, part, line, read_document(task, line, raw))
+
+    counts, sweep = _sort(task, part, documents(), models, _writers(stack, task))
     extra = {
-        "bytes of JSON": read.n_bytes,
+        "bytes of JSON": part.read.n_bytes,
         "signals unreadable": table.n_undecodable + table.n_oversize,
         "shards": 1,
         UNIQUE: int(duplicates is None),
@@ -148,146 +266,133 @@ def _filter_published(task: FilterTask, stack: contextlib.ExitStack) -> tuple[Co
     return counts + Counts(extra=extra), sweep
 
 
-def _judged(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> Judged:
-    if raw is None:
-        return TOO_LONG
-    fate = verdicts.fate_of.get(line, NO_SIGNALS)
-    try:
-        record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
-    except CorruptFile:
-        return UNREADABLE
-    if fate not in verdicts.passing:
-        return NO_SIGNALS
-    return record if verdicts.url(line) in ("", record.url) else OTHER_URL
+def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Document | Reasons:
+    """A document that was read, or why it is dropped."""
+    if isinstance(found, Unread):
+        too_long = found.why == TOO_LONG
+        return ((found.why, task.settings.max_line_bytes if too_long else nan),)
+    if line not in part.row_of:
+        return ((NO_SIGNALS, nan),)
+    return found if part.url(line) in ("", found.url) else ((OTHER_URL, nan),)
 
 
 def _filter_file(
-    task: FilterTask, source: FileSource, stack: contextlib.ExitStack
+    task: ShardTask, models: Models, stack: contextlib.ExitStack
 ) -> tuple[Counts, pa.Table]:
-    writers = _writers(stack, task)
-    counts, sweeps = Counts(extra={"shards": 1, COMPUTED: 1}), []
-    models = models_of(task.settings.models, task.models_needed)
-    seen: set[str] = set()
-    with skip_by_policy("documents", task.settings.corrupt_documents):
-        for chunk in _chunks(task, source):
-            part = _part_of_chunk(task, source, chunk, models, seen)
-            counted, sweep = _sort(task, part, writers)
-            n_unread = sum(isinstance(document, Unread) for _, document in chunk)
-            counts += counted + Counts(extra={NO_TEXT: n_unread})
-            sweeps.append(sweep)
+    writers, counts, sweeps = _writers(stack, task), Counts(extra={"shards": 1, COMPUTED: 1}), []
+    stored = None if task.stored is None else stored_values(task.stored, task.rules.columns)
+    for chunk in _chunks(records_of(task, models)):
+        readable = [(line, found) for line, _, found in chunk if not isinstance(found, Unread)]
+        table = (
+            computed_signals(task, readable, models)
+            if stored is None
+            else stored.of_lines([line for line, _ in readable])
+        )
+        ids = {line: name for line, name, _ in chunk}
+        read = LineCount(n_lines=chunk[-1][0] + 1 if chunk else 0)
+        part = Part(table, task.published, ids.__getitem__, read)
+        documents = (
+            (line, ((found.why, nan),) if isinstance(found, Unread) else found)
+            for line, _, found in chunk
+            if line not in part.row_of or not part.failing[part.row_of[line]]
+        )
+        counted, sweep = _sort(task, part, documents, models, writers)
+        counts += counted + Counts(extra={NO_TEXT: len(chunk) - len(readable)})
+        sweeps.append(sweep)
     return counts, added(sweeps)
 
 
-def _chunks(
-    task: FilterTask, source: FileSource
-) -> Iterator[list[tuple[int, CorpusDocument | Unread]]]:
-    """A file's documents with their numbers, some at a time; one empty chunk of an empty file."""
-    chunk: list[tuple[int, CorpusDocument | Unread]] = []
-    n_chars = n_chunks = 0
-    file = task.files.parts["documents"]
-    if file is None:
-        raise CorruptFile(f"{task.files.shard.tag}: its file is missing")
-    require_unchanged(task.upstream, file)
-    for line, document in source.documents(file.path, task.folder / SCRATCH):
-        chunk.append((line, document))
-        n_chars += len(document.text) if isinstance(document, CorpusDocument) else 0
+Records = list[tuple[int, str, Document | Unread]]
+
+
+def _chunks(records: Iterable[tuple[int, str, Document | Unread]]) -> Iterator[Records]:
+    """Documents, some at a time; one empty chunk of an empty file."""
+    chunk: Records = []
+    n_chars, is_first = 0, True
+    for record in records:
+        chunk.append(record)
+        n_chars += len(record[2].text) if isinstance(record[2], CorpusDocument) else 0
         if n_chars >= CHUNK_CHARS or len(chunk) >= CHUNK_DOCUMENTS:
             yield chunk
-            chunk, n_chars, n_chunks = [], 0, n_chunks + 1
-    if chunk or not n_chunks:
+            chunk, n_chars, is_first = [], 0, False
+    if chunk or is_first:
         yield chunk
 
 
-def _part_of_chunk(
-    task: FilterTask,
-    source: FileSource,
-    chunk: list[tuple[int, CorpusDocument | Unread]],
+def _sort(
+    task: ShardTask,
+    part: Part,
+    documents: Iterable[tuple[int, Document | Reasons]],
     models: Models,
-    seen: set[str],
-) -> _Part:
-    """Compute the signals that the rules judge of a chunk's documents, and judge them."""
-    lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    readable = {
-        line: with_language(document, source.settings.language, models)
-        for line, document in chunk
-        if isinstance(document, CorpusDocument)
-    }
-    unread = {line: document for line, document in chunk if isinstance(document, Unread)}
-    own = {line: own_id(document, seen, task.files.shard) for line, document in chunk}
-    values = array("d")
-    for document in readable.values():
-        found = values_of(record_offers(document, task.rules), names, lists, models)
-        values.extend(nan if (value := found[name]) is None else value for name in names)
-    by_name = np.array(values).reshape(len(readable), len(names))
-    table = SignalsTable(
-        np.array(list(readable), np.int64),
-        [document.url for document in readable.values()],
-        {name: np.ascontiguousarray(by_name[:, place]) for place, name in enumerate(names)},
-        0,
-        0,
-    )
-    reasons = sorted({document.why for document in unread.values()})
-    verdicts = Verdicts.of(
-        table,
-        (),
-        task.published,
-        max_line_bytes=task.settings.max_line_bytes,
-        later=[*(rule.name for rule in task.measured.rules), *reasons],
-    )
-    survivors = Survivors(task.measured, verdicts, models, lists)
-    read = LineCount()
+    writers: _Writers,
+) -> tuple[Counts, pa.Table]:
+    """Write the documents that are kept and the reasons of the others; count, and sweep.
 
-    def documents() -> Iterator[tuple[int, Judged]]:
-        for line, document in chunk:
-            read.n_lines = line + 1
-            if isinstance(document, Unread):
-                complaint = Complaint(document.why, None, document.where)
-                yield line, survivors.fate_of_complaints((complaint,))
-            elif verdicts.fate_of[line] in verdicts.passing:
-                yield line, readable[line]
-
-    shard = task.files.shard
-    return _Part(
-        verdicts,
-        documents(),
-        read,
-        lambda line: shard.document_id(own[line] or line),
-        survivors,
-    )
-
-
-def _sort(task: FilterTask, part: _Part, writers: _Writers) -> tuple[Counts, pa.Table]:
-    """Write the documents that are kept and the reasons of the others; count, and sweep."""
+    Args:
+        task: whose rules are applied.
+        part: the documents' values.
+        documents: those that do not fail by their values, or why they do, by line.
+        models: to measure with.
+        writers: of the shard's tables.
+    """
+    rules, lists, shard = task.measured, lists_of(task.settings.lists), task.files.shard
+    columns = sorted(rules.columns)
+    late: dict[int, Reasons] = {}
+    rows, values, fails = array("q"), array("d"), array("b")
     n_kept = n_kept_chars = 0
-    lines, fates = array("q"), array("q")
-    survivors = part.survivors
-    for line, judged in part.documents:
-        late = None if isinstance(judged, int) else survivors.fate(line, judged)
-        found = judged if late is None else late
-        if isinstance(found, int):
-            lines.append(line)
-            fates.append(found)
+    for line, found in documents:
+        if not isinstance(found, DocumentRecord | CorpusDocument):
+            late[line] = found
             continue
-        kept = _kept_line(task, part, line, found) | survivors.latest
+        row = part.row_of[line]
+        own: dict[str, float | None] = {}
+        if columns:
+            own = values_of(record_offers(found, task.rules), columns, lists, models)
+        complaints = judge(own, rules)
+        rows.append(row)
+        values.extend(nan if value is None else value for value in own.values())
+        fails.append(bool(complaints))
+        if complaints:
+            late[line] = [(it.rule, nan if it.value is None else it.value) for it in complaints]
+            continue
+        kept: dict[str, Any] = {
+            "id": part.id_of(line),
+            "url": found.url,
+            **described(found, shard.language, shard.bucket, task.rules),
+            **{name: float(column[row]) for name, column in part.table.columns.items()},
+            **{name: nan if value is None else value for name, value in own.items()},
+        }
+        if task.perplexity and isinstance(found, CorpusDocument):
+            kept[PERPLEXITY] = nan if found.perplexity is None else found.perplexity
         n_kept += 1
         n_kept_chars += len(kept["raw_content"])
         writers.kept.add(kept, n_bytes=len(kept["raw_content"]))
-    every_line, every_fate = part.verdicts.with_failing(part.read.n_lines, lines, fates)
-    verdicts = part.verdicts.and_later(survivors.complaints)
-    for table in verdicts.dropped(part.name_of, every_line, every_fate):
+    dropped = part.dropped(late)
+    for table in dropped.tables(part.id_of, part.url):
         writers.dropped.write(table)
-    first, every = verdicts.counted(every_fate)
+    first, every = dropped.counted()
     counts = Counts(
-        seen=n_kept + len(every_line),
+        seen=n_kept + len(dropped.lines),
         kept=n_kept,
         dropped=first,
         failed_rules=every,
         extra={"characters kept": n_kept_chars},
     )
-    return counts, sweep_of_shard(task, verdicts, survivors, every_fate)
+    measured = np.array(values, np.float64).reshape(-1, max(len(columns), 1))
+    sweep = sweep_of_part(
+        task.published,
+        rules,
+        {
+            name: column[np.concatenate([dropped.rows, rows]).astype(np.int64)]
+            for name, column in part.table.columns.items()
+        },
+        {name: np.ascontiguousarray(measured[:, at]) for at, name in enumerate(columns)},
+        allowed=np.concatenate([~part.fails[dropped.rows, 0], ~np.array(fails, np.bool_)]),
+    )
+    return counts, sweep
 
 
-def _writers(stack: contextlib.ExitStack, task: FilterTask) -> _Writers:
+def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:
     return _Writers(
         *(
             stack.enter_context(
@@ -306,32 +411,8 @@ def _writers(stack: contextlib.ExitStack, task: FilterTask) -> _Writers:
 
 
 def schema_of(rules: RuleSet, *, perplexity: bool = False) -> pa.Schema:
-    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per judged signal; of files
+    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; of files
     also the record's ``perplexity``, where documents are preferred by it.
     """
-    signals = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
-    return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
-
-
-def _kept_line(task: FilterTask, part: _Part, line: int, record: Document) -> dict[str, Any]:
-    shard = task.files.shard
-    if isinstance(record, DocumentRecord):
-        named: dict[str, Any] = {
-            "digest": record.digest,
-            "source_domain": record.source_domain,
-            "cc_segment": record.cc_segment,
-            "language": shard.language,
-            "bucket": shard.bucket,
-            "date_download": record.date_download,
-            "title": record.title,
-            "raw_content": record.raw_content,
-        }
-    else:
-        perplexity = nan if record.perplexity is None else record.perplexity
-        named = {**described(record, task.rules), PERPLEXITY: perplexity}
-    return {
-        "id": part.name_of(line),
-        "url": record.url,
-        **named,
-        **part.verdicts.signals(line),
-    }
+    values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
+    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values)])

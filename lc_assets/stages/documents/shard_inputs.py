@@ -1,41 +1,56 @@
-"""What filtering reads of a shard: the task, RedPajama-V2's files of it, and the policies for what
-is missing or broken.
+"""What filtering and measuring read of a shard, and the policies for files that are missing or
+broken.
 """
 
 import contextlib
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.sharding import Read, Reads
+from lc_assets.build.stage import BuildContext, StagingFolder
+from lc_assets.build.tables import read_table
 from lc_assets.errors import CorruptFile, Mismatch
-from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.duplicates import read_duplicates
-from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_other_lines
+from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
-from lc_assets.sources.files import FileSource
-from lc_assets.stages.documents.measuring import lists_of, models_of, record_offers
+from lc_assets.sources.files import FileSource, own_id
+from lc_assets.sources.opening import file_source, upstream_of
+from lc_assets.stages.documents.measuring import (
+    Document,
+    lists_of,
+    models_of,
+    rules_of_key,
+    values_by_column,
+    with_language,
+)
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
-from lc_assets.stages.documents.verdicts import Verdicts
-from lc_assets.text.rules.columns import values_of
+from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS
+from lc_assets.vocabulary import parse_snapshot
 
 SKIPPED = "shards skipped"
-UNIQUE = "shards treated as unique"
-COMPUTED = "shards with computed signals"
+UNREADABLE = "unreadable line"
+TOO_LONG = "line too long"
 
 PARTS_READ = ("documents", "signals", "duplicates")
 """Parts of a shard that filtering reads."""
+
+VALUES_SUFFIX = ".values.parquet"
+"""Of the tables of values that `document_signals` publishes: columns ``line``, ``id``, ``url``, and
+a float64 column per value, NaN where there is none.
+"""
 
 
 class Skip(Exception):
@@ -43,17 +58,20 @@ class Skip(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilterTask:
-    """One shard to be filtered into ``folder``.
+class ShardTask:
+    """One shard to be filtered or measured into ``folder``.
 
     Attributes:
         upstream: where its files are.
         files: of the shard, as the manifest has them.
         folder: of the version.
-        rules: to judge by.
+        rules: to filter by.
         settings: those of its source.
         source: of files; None means RedPajama-V2.
-        perplexity: whether the perplexity that a file's record names is written, see `PERPLEXITY`.
+        stored: table of the values of all documents, when `document_signals` has published it.
+        perplexity: whether the perplexity that a file's record names is written.
+        columns: of values that are stored.
+        lines: whether RedPajama-V2's own lines of signals are written.
     """
 
     upstream: Upstream
@@ -62,7 +80,10 @@ class FilterTask:
     rules: RuleSet
     settings: FilteringSettings
     source: FileSource | None = None
+    stored: Path | None = None
     perplexity: bool = False
+    columns: tuple[str, ...] = ()
+    lines: bool = False
 
     @property
     def name(self) -> str:
@@ -71,30 +92,48 @@ class FilterTask:
 
     @property
     def published(self) -> RuleSet:
-        """The rules on what RedPajama-V2 publishes: they are applied first, to every document."""
-        return self.rules.on(SCALARS)
+        """The rules that are applied first, to every document: those on what RedPajama-V2
+        publishes, or all where all values are stored.
+        """
+        return self.rules.on(SCALARS) if self.stored is None else self.rules
 
     @property
     def measured(self) -> RuleSet:
-        """The rules on what has to be measured in the text: they are applied to the survivors of
-        the others.
-        """
-        return self.rules.but_on(SCALARS)
+        """The rules on what has to be measured in the text of the documents that pass the others."""
+        return self.rules.but_on(self.published.columns)
 
-    @property
-    def models_needed(self) -> frozenset[str]:
-        """Columns for which a file's documents need models; a language is identified where neither
-        record nor source name one.
+    def models(self) -> Models:
+        """The models that its columns need; of files one of languages too, where neither record nor
+        source name one.
         """
-        language = () if self.source is None or self.source.settings.language else ("language_is",)
-        return self.rules.columns | set(language)
+        by_name = self.source is None or self.source.settings.language
+        needed = self.rules.columns | set(self.columns) | (set() if by_name else {"language_is"})
+        return models_of(self.settings.models, needed)
 
     def __str__(self) -> str:
         return self.files.shard.tag
 
 
+def shard_tasks(context: BuildContext, staging: StagingFolder, **more: Any) -> list[ShardTask]:
+    """A task for each shard of a partition; ``more`` are further attributes."""
+    key = parse_snapshot(staging.fingerprint.key)
+    rules, settings = rules_of_key(context.recipe, key)
+    return [
+        ShardTask(
+            upstream=upstream_of(context.recipe.sources, key, context.upstream),
+            files=files,
+            folder=staging.folder,
+            rules=rules,
+            settings=settings,
+            source=file_source(context.recipe.sources, key),
+            **more,
+        )
+        for files in read_manifest(staging.inputs[f"{RAW.name}/{key}"])
+    ]
+
+
 def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """What filtering reads of each shard: its files upstream, as the manifest has them."""
+    """What is read of each shard: its files upstream, as the manifest has them."""
     return {
         files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
         for files in read_manifest(inputs[f"{RAW.name}/{key}"])
@@ -105,59 +144,104 @@ def _read(part: str, file: UpstreamFile | None) -> Read:
     return Read(part, "") if file is None else Read(part, file.identity, file.n_bytes)
 
 
-def documents_of(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
-    """Lines of the documents' file with their numbers; None in place of one that is too long.
+def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Document | Unread]]:
+    """A shard's documents with their lines and ids; in place of one that cannot be read, why.
 
     Raises:
         Skip: when the file is missing or broken and the policy is to leave the shard out.
         CorruptFile: when it is, and the policy is to fail.
     """
-    with (
-        skip_by_policy("documents", task.settings.corrupt_documents),
-        _opened(task, "documents") as stream,
-    ):
-        yield from read_lines(
-            stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes
-        )
+    shard = task.files.shard
+    if task.source is not None:
+        with skip_by_policy("documents", task.settings.corrupt_documents):
+            default = task.source.settings.language
+            for line, name, found in file_records(task.source, task.files, task.folder):
+                yield (
+                    line,
+                    name,
+                    found if isinstance(found, Unread) else with_language(found, default, models),
+                )
+        return
+    with opened_documents(task) as stream:
+        limit = task.settings.max_line_bytes
+        for line, raw in read_lines(stream, where=_where(task, "documents"), max_line_bytes=limit):
+            yield line, shard.document_id(line), read_document(task, line, raw)
 
 
-def undecided_documents(
-    task: FilterTask, verdicts: Verdicts, read: LineCount
-) -> Iterator[tuple[int, bytes | None]]:
-    """The same, but for the documents that are known to fail by their signals: these are only
-    counted, in ``read``.
-    """
-    failing = verdicts.table.lines[verdicts.failing].tolist()
-    with (
-        skip_by_policy("documents", task.settings.corrupt_documents),
-        _opened(task, "documents") as stream,
-    ):
-        yield from read_other_lines(
-            stream,
-            where=_where(task, "documents"),
-            passed_over=failing,
-            max_line_bytes=task.settings.max_line_bytes,
-            count=read,
-        )
+def file_records(
+    source: FileSource, files: ShardFiles, folder: Path
+) -> Iterator[tuple[int, str, CorpusDocument | Unread]]:
+    """The documents of a shard of files with their lines and ids; see `FileSource.documents`."""
+    file, seen, shard = files.parts["documents"], set[str](), files.shard
+    if file is None:
+        raise CorruptFile(f"{shard.tag}: its file is missing")
+    require_unchanged(source.upstream, file)
+    for line, document in source.documents(file.path, folder / SCRATCH):
+        yield line, shard.document_id(own_id(document, seen, shard) or line), document
 
 
-def signals_of_shard(task: FilterTask) -> tuple[SignalsTable, bool]:
-    """The published values that the rules judge, and whether they had to be computed because
-    upstream has none.
+def read_document(task: ShardTask, line: int, raw: bytes | None) -> Document | Unread:
+    """Decode a line of RedPajama-V2's documents."""
+    where = f"{task} line {line}"
+    if raw is None:
+        return Unread(id="", where=where, why=TOO_LONG)
+    try:
+        return decode_document(raw, where=where)
+    except CorruptFile:
+        return Unread(id="", where=where, why=UNREADABLE)
+
+
+def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:
+    """The values that the rules test first, and whether they had to be computed because upstream
+    has none.
 
     Raises:
         Skip: when the file is missing or broken and the policy is to leave the shard out.
         CorruptFile: when it is, and the policy is to fail.
     """
+    if task.stored is not None:
+        return stored_values(task.stored, task.published.columns), True
     if task.settings.missing_signals != "compute":
         with skip_by_policy("signals", task.settings.missing_signals):
             return _published_signals(task), False
     with contextlib.suppress(CorruptFile):
         return _published_signals(task), False
-    return _computed_signals(task), True
+    models = models_of(task.settings.models, task.published.columns)
+    found = [
+        (line, document)
+        for line, _, document in records_of(task, models)
+        if not isinstance(document, Unread)
+    ]
+    return computed_signals(task, found, models), True
 
 
-def _published_signals(task: FilterTask) -> SignalsTable:
+def computed_signals(
+    task: ShardTask, documents: list[tuple[int, Document]], models: Models
+) -> SignalsTable:
+    """The values that the rules test first, from the documents' texts."""
+    lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
+    columns = values_by_column((found for _, found in documents), names, task.rules, lists, models)
+    lines = np.array([line for line, _ in documents], np.int64)
+    return SignalsTable(lines, [document.url for _, document in documents], columns, 0, 0)
+
+
+def stored_values(path: Path, columns: frozenset[str]) -> SignalsTable:
+    """Values of all documents of a shard that could be read, as `document_signals` published them.
+
+    Raises:
+        CorruptFile: when the table cannot be read.
+    """
+    table = read_table(path, ["line", "url", *sorted(columns)])
+    return SignalsTable(
+        table["line"].to_numpy(),
+        table["url"].to_pylist(),
+        {name: table[name].to_numpy() for name in sorted(columns)},
+        0,
+        0,
+    )
+
+
+def _published_signals(task: ShardTask) -> SignalsTable:
     with _opened(task, "signals") as stream:
         return read_signals(
             stream,
@@ -168,33 +252,7 @@ def _published_signals(task: FilterTask) -> SignalsTable:
         )
 
 
-def _computed_signals(task: FilterTask) -> SignalsTable:
-    """The same table from the documents' text; what cannot be decoded has no signals, as
-    upstream.
-    """
-    names, lists = sorted(task.published.columns), lists_of(task.settings.lists)
-    models = models_of(task.settings.models, names)
-    lines, urls, values = array("q"), list[str](), array("d")
-    for line, raw in documents_of(task):
-        record = None if raw is None else _decoded(raw, f"{task.files.shard.tag} line {line}")
-        if record is not None:
-            lines.append(line)
-            urls.append(record.url)
-            found = values_of(record_offers(record), names, lists, models)
-            values.extend(nan if (value := found[name]) is None else value for name in names)
-    table = np.array(values).reshape(len(lines), len(names))
-    columns = {name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(names)}
-    return SignalsTable(np.array(lines, np.int64), urls, columns, 0, 0)
-
-
-def _decoded(raw: bytes, where: str) -> DocumentRecord | None:
-    try:
-        return decode_document(raw, where=where)
-    except CorruptFile:
-        return None
-
-
-def duplicates_of_shard(task: FilterTask) -> frozenset[int] | None:
+def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
     """Lines that are duplicates; None when there is no sound list and the policy is to do without.
 
     Raises:
@@ -210,7 +268,7 @@ def duplicates_of_shard(task: FilterTask) -> frozenset[int] | None:
     return None
 
 
-def _listed_duplicates(task: FilterTask) -> frozenset[int]:
+def _listed_duplicates(task: ShardTask) -> frozenset[int]:
     with _opened(task, "duplicates") as stream:
         return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
 
@@ -232,7 +290,17 @@ def skip_by_policy(part: str, policy: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(task: FilterTask, part: str) -> Iterator[Any]:
+def opened_documents(task: ShardTask) -> Iterator[BinaryIO]:
+    """The file of RedPajama-V2's documents, under the policy for one that is missing or broken."""
+    with (
+        skip_by_policy("documents", task.settings.corrupt_documents),
+        _opened(task, "documents") as stream,
+    ):
+        yield stream
+
+
+@contextlib.contextmanager
+def _opened(task: ShardTask, part: str) -> Iterator[BinaryIO]:
     file = task.files.parts.get(part)
     if file is None:
         raise CorruptFile(f"{_where(task, part)}: is missing upstream")
@@ -255,5 +323,5 @@ def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
         )
 
 
-def _where(task: FilterTask, part: str) -> str:
+def _where(task: ShardTask, part: str) -> str:
     return f"{task.files.shard.tag} ({part})"

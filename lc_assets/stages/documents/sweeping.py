@@ -1,16 +1,13 @@
 """How many documents each threshold would keep: a small table per shard of `filtered_documents`,
 and their sum.
 
-Counted over the documents that have signals and were met in the shard's file. Where rules ask for
+Counted over the documents that have signals and were met in the shard's file. Where rules need
 measures, the text of most documents was never read; what cannot be known without it is null: alone,
 a bound on a measure; and with the others in force, a bound on a published signal that is laxer than
 its own.
-
-Here: the tables, their sum, the claim about them. Not here: counting
-    (`lc_assets.text.rules.sweeps`), plots.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, complaints_about, dropped_files
-from lc_assets.build.stage import (
-    CheckInput,
-    CheckResult,
-)
+from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.tables import SWEEP, count_lines, read_table
 from lc_assets.publishing import finished
-from lc_assets.stages.documents.measuring import Survivors
-from lc_assets.stages.documents.shard_inputs import FilterTask
-from lc_assets.stages.documents.verdicts import Verdicts
+from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.rules.sweeps import Sweep, sweep
 
 SWEEP_SUFFIX = ".sweep.parquet"
@@ -34,50 +26,38 @@ COUNTS = ("kept_alone", "kept_with_the_others")
 KEY = [name for name in SWEEP.names if name not in COUNTS]
 
 
-def sweep_of_shard(
-    task: FilterTask, verdicts: Verdicts, survivors: Survivors, fates: NDArray[np.int64]
+def sweep_of_part(
+    first: RuleSet,
+    measured: RuleSet,
+    values: Mapping[str, NDArray[np.float64]],
+    measures: Mapping[str, NDArray[np.float64]],
+    *,
+    allowed: NDArray[np.bool_],
 ) -> pa.Table:
-    """What each threshold would keep of a shard, as a table of `SWEEP`.
+    """What each threshold would keep of some documents, as a table of `SWEEP`.
 
     Args:
-        task: whose rules are swept.
-        verdicts: of the shard.
-        survivors: what was measured of the documents that pass by their signals.
-        fates: of the dropped documents.
+        first: rules that are applied to every document.
+        measured: rules that are applied to those that pass the first.
+        values: float64 of every document, by column of the first rules.
+        measures: float64 of those that pass the first rules, by column of the others.
+        allowed: bool, of every document: whether nothing but the first rules drops it.
     """
-    met = np.array(survivors.rows, np.int64)
-    rows = np.concatenate([fates[(fates >= 0) & (fates < len(verdicts.table.lines))], met]).astype(
-        np.int64
-    )
-    allowed = ~verdicts.is_duplicate(rows)
-    allowed[len(rows) - len(met) :] &= ~survivors.fails
-    columns = {name: column[rows] for name, column in verdicts.table.columns.items()}
-    published = table_of(
-        sweep(columns, task.published, allowed=allowed), unread=bool(survivors.rules.rules)
-    )
-    if not survivors.rules.rules:
-        return published
-    measured = table_of(sweep(survivors.columns, survivors.rules))
-    unknown = pa.nulls(len(measured), pa.int64())
-    return pa.concat_tables(
-        [published, measured.set_column(SWEEP.get_field_index("kept_alone"), "kept_alone", unknown)]
-    )
+    found = _table(sweep(values, first, allowed=allowed), unread=bool(measured.rules))
+    if not measured.rules:
+        return found
+    more = _table(sweep(measures, measured), unread=False)
+    at, unknown = SWEEP.get_field_index("kept_alone"), pa.nulls(len(more), pa.int64())
+    return pa.concat_tables([found, more.set_column(at, "kept_alone", unknown)])
 
 
-def table_of(swept: Sweep, *, unread: bool = False, unmeasured: Collection[str] = ()) -> pa.Table:
-    """A sweep as a table of `SWEEP`.
-
-    Args:
-        swept: the sweep.
-        unread: whether the values of some rules outside the sweep are known only of the documents
-            that pass all others; a threshold laxer than the one in force then has no count beside
-            the others.
-        unmeasured: names of the rules of the sweep of which the same holds; they have no count
-            alone either.
+def _table(swept: Sweep, *, unread: bool) -> pa.Table:
+    """A sweep as a table of `SWEEP`; with ``unread`` texts, a threshold laxer than the one in force
+    has no count beside the others.
     """
     own = {(at.rule, at.bound): at.threshold for at in swept.thresholds if at.in_force}
     laxer = [
-        bool(unread or unmeasured)
+        unread
         and (
             at.threshold < own[at.rule, at.bound]
             if at.bound == "at_least"
@@ -86,12 +66,8 @@ def table_of(swept: Sweep, *, unread: bool = False, unmeasured: Collection[str] 
         for at in swept.thresholds
     ]
     columns = [[getattr(at, name) for at in swept.thresholds] for name in KEY]
-    unknown = np.array([at.rule in unmeasured for at in swept.thresholds], np.bool_)
-    counts = [
-        pa.array(swept.kept_alone, mask=unknown),
-        pa.array(swept.kept_with_the_others, mask=np.array(laxer, np.bool_)),
-    ]
-    return pa.table([*columns, *counts], schema=SWEEP)
+    others = pa.array(swept.kept_with_the_others, mask=np.array(laxer, np.bool_))
+    return pa.table([*columns, swept.kept_alone, others], schema=SWEEP)
 
 
 def sweep_files(folder: Path) -> list[Path]:
@@ -132,10 +108,15 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
     found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
     wrong = [f"{name}: has no sweep" for name in sorted(wanted.keys() ^ found.keys())]
     wrong += complaints_about(list(found.values()), SWEEP)
-    wrong += [
-        f"{name}: a threshold in force keeps {kept:,} documents, {there:,} were kept"
-        for name, kept, there in _disagreeing(found)
-    ]
+    for name, path in found.items():
+        there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
+        table = read_table(path, ["in_force", "kept_with_the_others"])
+        kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
+        wrong += [
+            f"{name}: a threshold in force keeps {count or 0:,} documents, {there:,} were kept"
+            for count in sorted(set(kept))
+            if count != there
+        ]
     return CheckResult(
         check="the_sweeps_meet_the_counts",
         passed=not wrong,
@@ -144,11 +125,3 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
         else "; ".join(wrong[:5]),
         values={"sweeps": len(found), "complaints": len(wrong)},
     )
-
-
-def _disagreeing(found: dict[str, Path]) -> Iterable[tuple[str, int, int]]:
-    for name, path in found.items():
-        there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
-        table = read_table(path, ["in_force", "kept_with_the_others"])
-        kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
-        yield from ((name, count or 0, there) for count in sorted(set(kept)) if count != there)

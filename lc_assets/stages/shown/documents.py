@@ -26,6 +26,7 @@ from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import shard_filtering, sweeping
 from lc_assets.stages.documents.clean_shards import CLEAN
+from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.withdrawal import affected
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
@@ -62,7 +63,7 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
     """Reasons, thresholds, lengths, sizes and samples."""
     published, counts = built.published, built.counts
     words = filtering.word_counts(published)
-    rules, settings = filtering.rules_of_key(context.recipe, published.receipt.fingerprint.key)
+    rules, settings = rules_of_key(context.recipe, published.receipt.fingerprint.key)
     read = counts.extra.get("bytes of JSON", published.receipt.measured["bytes_read"])
     files = documents_files(published.folder)
     heads = [

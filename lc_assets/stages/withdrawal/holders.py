@@ -1,22 +1,11 @@
 """Which finished versions contain given documents, published or not; used before old versions are
 deleted.
 
-stage                      holds a document
-=========================  ============================================================================================
-``filtered``, ``keys``     text, or address and values: when it is of the document's snapshot; both are working material
-``clean_documents``        text: when its tables of documents name it
-``tokens``                 tokens: when its tables of documents name it; ``packing_tokens`` as well
-``longpack``, ``packed``   text, and tokens: when spans name it, or what would say so is gone
-``grid``                   tokens: when its row table names it
-``lineage``                address: when the grid it was made for holds it
-``megatron``, ``flat``     tokens: when a grid it was copied from holds it, or is gone, so that nobody can tell
-``longcrawl``, ``mixes``   none of its text, but its place: when a grid it speaks of holds it, or is gone
-=========================  ============================================================================================
-=======
 =================================  ==============================================================
 stage                              contains a document
 =================================  ==============================================================
-filtered_documents, document_keys  if it is of the document's snapshot; both are working material
+filtered_documents, document_keys, if it is of the document's snapshot; all are working material
+document_signals
 clean_documents, token_documents,  if a document table lists it
 packing_tokens
 longpack_documents, packed_rows    if its spans list it, or their table is gone
@@ -44,7 +33,7 @@ from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
-WORKING_MATERIAL: Final = ("filtered_documents", "document_keys")
+WORKING_MATERIAL: Final = ("filtered_documents", "document_keys", "document_signals")
 """Inputs of the stages that find withdrawn documents; never served."""
 HOLDERS: Final = (
     *WORKING_MATERIAL,
@@ -186,6 +175,7 @@ class _Asked:
 _COUNTS: Mapping[str, Callable[[_Asked, Published], int | None]] = {
     "filtered_documents": _Asked.of_snapshot,
     "document_keys": _Asked.of_snapshot,
+    "document_signals": _Asked.of_snapshot,
     "clean_documents": _Asked.in_documents,
     "token_documents": _Asked.in_documents,
     "token_grid": _Asked.in_rows,

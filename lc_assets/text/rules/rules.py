@@ -5,17 +5,15 @@ a bound. A missing value fails. A measure of words names their kind; its column 
 ``signal:words``. A set of rules may say that a text's lines are edited first; its rules then apply
 to what is left. Thresholds are in ``lc_assets/presets``; `lc_assets.formats.lists.rule_files` reads them.
 
-`band` makes a rule of a corpus's own values: bounds that leave out a share of the lowest and of the
-highest. Bounds are values that occur, and documents that share a bound's value are all kept: so
-never more is left out than the share, and the order of the documents makes no difference. Olmo 3
-(2025) leaves out the fifth of long documents that gzip compresses best, and the fifth that it
-compresses worst.
+`quantile_bounds` gives bounds that keep the middle of a corpus. Olmo 3 (2025) drops the fifth of
+long documents that gzip compresses best, and the fifth that it compresses worst.
 """
 
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float64
@@ -252,52 +250,29 @@ def _common_length(columns: Mapping[str, NDArray[np.float64]]) -> int:
     return lengths.pop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """What is left out: shares of all documents that have a value.
+def quantile_bounds(
+    values: Float64[np.ndarray, " doc"], below: Fraction, above: Fraction
+) -> tuple[float | None, float | None]:
+    """The bounds that keep the middle of some documents: `Rule.at_least` and `Rule.at_most`.
 
-    Raises:
-        BadInput: when they are no shares, nothing would be left out, or nothing would be left.
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.low < 1 and 0 <= self.high < 1 and 0 < self.low + self.high < 1):
-            raise BadInput(
-                f"wanted two shares of at least 0, together above 0 and below 1, got {self.low} "
-                f"and {self.high}"
-            )
-
-
-def band(column: str, values: Float64[np.ndarray, " doc"], shares: Shares) -> Rule:
-    """The rule that keeps the middle.
+    Bounds are values that occur, and documents that share a bound's value are all kept: so never
+    more is dropped than the share, and the order of the documents makes no difference.
 
     Args:
-        column: whose values these are: ``signal``, or ``signal:words``.
         values: of every document; NaN where there is none.
-        shares: what is left out below and above.
+        below: share of the documents with the lowest values that is dropped.
+        above: of those with the highest.
 
-    >>> rule = band("gzip_ratio", np.array([0.1, 0.4, 0.3, 0.2, 0.5]), Shares(low=0.2, high=0.2))
-    >>> rule.at_least, rule.at_most, rule.source
-    (0.2, 0.4, 'the middle of 5 documents: 0.2 lowest and 0.2 highest left out')
+    >>> quantile_bounds(np.array([0.1, 0.4, 0.3, 0.2, 0.5]), Fraction("0.2"), Fraction("0.2"))
+    (0.2, 0.4)
 
     Raises:
         BadInput: when no document has a value.
     """
     known = np.sort(values[~np.isnan(values)])
     if not len(known):
-        raise BadInput(f"no document has a value of {column}, so there is no middle")
-    signal, _, words = column.partition(":")
-    return Rule(
-        name="band",
-        signal=signal,
-        words=words,
-        at_least=float(known[int(len(known) * shares.low)]) if shares.low else None,
-        at_most=float(known[len(known) - 1 - int(len(known) * shares.high)])
-        if shares.high
-        else None,
-        source=f"the middle of {len(known):,} documents: {shares.low:g} lowest and "
-        f"{shares.high:g} highest left out",
+        raise BadInput("no document has a value, so there are no quantiles")
+    return (
+        float(known[int(len(known) * below)]) if below else None,
+        float(known[len(known) - 1 - int(len(known) * above)]) if above else None,
     )

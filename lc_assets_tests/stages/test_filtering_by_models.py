@@ -16,19 +16,16 @@ from lc_assets.build.recipe import Recipe, parse_recipe
 from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
-from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.lists import models as language_model
 from lc_assets.formats.lists.models import open_language_model, open_models
 from lc_assets.formats.lists.rule_files import parse_rules, read_rules
 from lc_assets.stages.documents.explaining import explain_in_files
-from lc_assets.stages.documents.filtered_documents import STAGE, rules_of, write_filtered_documents
-from lc_assets.stages.documents.judges import Judge
-from lc_assets.stages.documents.judging_runs import judge_corpus
-from lc_assets.stages.documents.measuring import models_of
+from lc_assets.stages.documents.filtered_documents import STAGE, write_filtered_documents
+from lc_assets.stages.documents.measuring import models_of, rules_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.text.links.addresses import Blocklist, host_of
-from lc_assets.text.rules.columns import Offered, by_cost, values_of
+from lc_assets.text.rules.columns import Offered, values_of
 from lc_assets.text.rules.models import LANGUAGE, MODELLED, NO_MODELS, Models, said_languages
 from lc_assets_tests.builders import (
     LENIENT_RULES,
@@ -37,6 +34,7 @@ from lc_assets_tests.builders import (
     tiny_context,
     tiny_upstream,
 )
+from lc_assets_tests.filtering import filter_files, values_and_failures
 
 ENGLISH = (
     "It was the best of times, it was the worst of times, it was the age of wisdom, it was "
@@ -51,20 +49,22 @@ BLOCKED = Models(blocklist=Blocklist({"bad.example": "adult"}, {"mixed.example/b
 
 def rules(**bounds: dict[str, float]):
     """A rule per signal."""
+    return parse_rules(toml(**bounds), where="here")
+
+
+def toml(**bounds: dict[str, float]) -> str:
+    """The same as a file."""
     said = "".join(
         f'\n[[rule]]\nname = "{name}"\nsignal = "{name}"\n'
         + "".join(f"{bound} = {value}\n" for bound, value in of.items())
         for name, of in bounds.items()
     )
-    return parse_rules('name = "mine"\n' + said, where="here")
+    return 'name = "mine"\n' + said
 
 
 def reasons(rule_set, models: Models, *, language: str = "", **document) -> list[str]:
-    judge = Judge(rule_set, models=models, language=language, all_signals=True)
-    return [
-        complaint.rule
-        for complaint in judge.document(CorpusDocument(id="x", **document))[1].complaints
-    ]
+    document = CorpusDocument(id="x", **document)
+    return values_and_failures(document, rule_set, models, language=language)[1]
 
 
 @pytest.mark.parametrize("preset", ["fineweb", "refinedweb"])
@@ -97,12 +97,11 @@ def test_presets_take_a_language_at_its_bound_and_not_below(preset, answer, want
     ],
 )
 def test_c4_asks_for_the_language_that_a_document_is_said_to_be_in(text, said, by_default, kept):
-    judge = Judge(
-        read_rules("c4"), models=open_models([LANGUAGE]), language=by_default, all_signals=True
-    )
-    _, judged = judge.document(CorpusDocument(id="x", text=text, language=said))
-    assert ("language" not in [complaint.rule for complaint in judged.complaints]) is kept
-    assert (judged.values["language_is"] is None) == (not said and not by_default)
+    document = CorpusDocument(id="x", text=text, language=said)
+    models = open_models([LANGUAGE])
+    values, failed = values_and_failures(document, read_rules("c4"), models, language=by_default)
+    assert ("language" not in failed) is kept
+    assert (values["language_is"] is None) == (not said and not by_default)
 
 
 @given(st.text(max_size=30))
@@ -172,9 +171,7 @@ def test_quality_is_by_the_model_that_was_given():
 def test_models_see_the_text_before_its_lines_were_edited():
     seen = []
     models = Models(language=lambda line: seen.append(line) or ("en", 0.9))
-    Judge(read_rules("c4"), models=models, language="en", all_signals=True).document(
-        CorpusDocument(id="x", text="Menu\nIt was late.")
-    )
+    reasons(read_rules("c4"), models, language="en", text="Menu\nIt was late.")
     assert seen == ["Menu It was late."]
 
 
@@ -208,15 +205,14 @@ def test_models_see_the_text_before_its_lines_were_edited():
 )
 def test_what_was_not_given_is_said_before_a_document_is_read(tmp_path, signal, how):
     """The file is no corpus: reading it would say something else."""
-    source = tmp_path / "pages.jsonl.gz"
+    source, path = tmp_path / "pages.jsonl.gz", tmp_path / "rules.toml"
     source.write_bytes(b"no gzip")
+    path.write_text(toml(**{signal: {"at_most": 1}}))
+    settings = FilteringSettings(rules=str(path), missing_signals="compute")
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
-        judge_corpus(
-            [source], tmp_path / "out", rules(**{signal: {"at_most": 1}}), executor=LocalExecutor()
-        )
-    assert not (tmp_path / "out").exists()
+        rules_of(settings)
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
-        explain_in_files([source], "x", rules(**{signal: {"at_most": 1}}))
+        explain_in_files([source], "x", read_rules(str(path)))
 
 
 def test_only_what_rules_need_is_opened(tmp_path, monkeypatch):
@@ -274,23 +270,8 @@ def test_a_perplexity_model_brings_the_pieces_that_lie_beside_it(tmp_path, monke
     }
 
 
-def test_cheap_columns_come_first():
-    columns = [*MODELLED, "ccnet_perplexity", "word_count:raw", "gzip_ratio"]
-    order = [name for group in by_cost(columns) for name in group]
-    wanted = [
-        "ccnet_perplexity",
-        "domain_blocked",
-        "word_count:raw",
-        "language_is",
-        "gzip_ratio",
-        "perplexity",
-    ]
-    assert [name for name in order if name in wanted] == wanted
-
-
-def test_a_summary_and_an_explanation_say_by_what_they_were_computed(tmp_path):
-    """And stored values are judged again without any model."""
-    source, listed = tmp_path / "pages.jsonl", tmp_path / "list.txt"
+def test_receipt_and_explanation_state_by_what_values_were_computed(tmp_path):
+    source, listed, path = (tmp_path / name for name in ("pages.jsonl", "list.txt", "rules.toml"))
     listed.write_text("bad.example\n")
     pages = [
         ("good", "http://good.example", ENGLISH),
@@ -302,44 +283,27 @@ def test_a_summary_and_an_explanation_say_by_what_they_were_computed(tmp_path):
             json.dumps({"id": name, "url": url, "text": text}) + "\n" for name, url, text in pages
         )
     )
-    asked = rules(
-        url_blocked={"at_most": 0},
-        language_is={"at_least": 1},
-        language_probability={"at_least": 0.65},
-    )
-    settings = ModelSettings(blocklist=str(listed))
-    one, two = (
-        judge_corpus(
-            [source],
-            tmp_path / f"by {n}",
-            asked,
-            executor=LocalExecutor(workers=n),
-            language="en",
-            models=settings,
-            all_signals=True,
-        )
-        for n in (1, 2)
-    )
-    assert one == two
-    assert (one.seen, one.kept) == (3, 1)
-    assert {line.rule: line.first for line in one.by_rule} == {
-        "url_blocked": 1,
-        "language_is": 1,
-        "language_probability": 0,
+    bounds = {
+        "url_blocked": {"at_most": 0},
+        "language_is": {"at_least": 1},
+        "language_probability": {"at_least": 0.65},
     }
+    path.write_text(toml(**bounds))
+    asked, settings = rules(**bounds), ModelSettings(blocklist=str(listed))
+    found = filter_files(source, tmp_path / "out", str(path), models=settings, all_signals=True)
+    assert (found.counts.seen, found.counts.kept) == (3, 1)
+    assert found.counts.dropped == {"url_blocked": 1, "language_is": 1}
     digests = models_of(settings, asked.columns).digests
-    assert one.models == digests
+    for built in (found.built["filtered_documents"], found.built["document_signals"]):
+        (stage,) = built.values()
+        assert stage.published.receipt.fingerprint.params["models"] == digests
     assert digests["language model"] == open_language_model().digest
-    again = judge_corpus(
-        [tmp_path / "by 1" / "signals"], tmp_path / "again", asked, executor=LocalExecutor()
-    )
-    assert (again.seen, again.kept, again.models) == (3, 1, {})
-    found = explain_in_files(
+    explained = explain_in_files(
         [source], "german", asked, language="en", models=models_of(settings, MODELLED)
     )
-    assert found.digests == digests
-    assert found.values["language_is"] == 0
-    assert found.reasons == ("language_is = 0, wanted at least 1",)
+    assert explained.digests == digests
+    assert explained.values["language_is"] == 0
+    assert explained.reasons == ("language_is = 0, wanted at least 1",)
 
 
 CHAIN_RULES = f"""{LENIENT_RULES}

@@ -1,12 +1,13 @@
-"""``lc judge`` and ``lc explain``: what the stages say, printed whole, balanced and harmless."""
+"""``lc filter`` and ``lc explain``: what the stages found, printed whole, balanced and harmless."""
 
 import gzip
 import json
 import re
 
+import numpy as np
 import pytest
 
-from lc_assets_tests.builders import N_LONG, WORDS, tiny_upstream
+from lc_assets_tests.builders import N_LONG, WORDS
 
 
 @pytest.fixture
@@ -20,23 +21,24 @@ def pages(tmp_path):
 
 
 def test_judging_prints_a_balance_and_a_table_by_rule(lc, pages, tmp_path):
-    said = lc("judge", pages, tmp_path / "out", "--rules", "gopher-paper", "--workers", 1)
+    said = lc("filter", pages, tmp_path / "out", "--rules", "gopher-paper", "--workers", 1)
     assert said.code == 0
     assert "2 documents = 1 kept + 1 dropped, by gopher-paper" in said.out
     row = re.search(r"words +word_count:whitespace +50 to 100,000 +(\d+) +(\d+) +(\d+)", said.out)
     assert row.groups() == ("2", "1", "1")
-    assert "--all-signals asks everything" in said.out
-    assert f"written to {tmp_path / 'out'}" in said.out
+    assert f"{tmp_path / 'out'}: kept documents" in said.out
+    assert lc("show", tmp_path / "out").code == 0
+    assert lc("verify", tmp_path / "out").code == 0
 
 
 def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_values(
     lc, pages, tmp_path
 ):
-    lc("judge", pages, tmp_path / "out", "--rules", "gopher-paper", "--all-signals", "--workers", 1)
+    command = ("filter", pages, tmp_path / "out", "--rules", "gopher-paper", "--workers", 1)
+    lc(*command, "--all-signals")
     said = lc(
-        "judge", tmp_path / "out/signals", tmp_path / "again", "--rules", "gopher-paper", "--workers", 1, "--sweep",
-        "--threshold", "words.at_least=61", "--threshold", "words.at_most=70",
-    )  # fmt: skip
+        *command, "--sweep", "--threshold", "words.at_least=61", "--threshold", "words.at_most=70"
+    )
     assert "2 documents = 0 kept + 2 dropped" in said.out
     assert re.search(r"words +at_least +61 \* +0 +0\n", said.out)
     assert re.search(r"words +at_least +57.95 +1 +1\n", said.out)
@@ -54,7 +56,7 @@ def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_valu
     ],
 )
 def test_what_cannot_be_meant_ends_with_2_and_a_sentence(lc, pages, tmp_path, words, complaint):
-    said = lc("judge", pages, tmp_path / "out", *words)
+    said = lc("filter", pages, tmp_path / "out", *words)
     assert said.code == 2
     assert complaint in said.err
     assert not (tmp_path / "out").exists()
@@ -64,7 +66,7 @@ def test_explaining_prints_every_rule_and_ends_with_the_verdict(lc, pages):
     said = lc("explain", pages, "short", "--rules", "gopher-paper")
     assert said.code == 0
     assert re.search(
-        r"words +word_count:whitespace +3 +50 to 100,000 +speaks against it +Rae et al. 2021, A.1.1",
+        r"words +word_count:whitespace +3 +50 to 100,000 +fails +Rae et al. 2021, A.1.1",
         said.out,
     )
     assert re.search(r"hashes +hash_to_word_ratio:whitespace +0 +at most 0.1 +passes", said.out)
@@ -118,9 +120,7 @@ def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
     other = lc(
         "explain", published_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root
     )
-    assert re.search(
-        r"words +rps_doc_word_count +\d+ +at least 16,000 +speaks against it", other.out
-    )
+    assert re.search(r"words +rps_doc_word_count +\d+ +at least 16,000 +fails", other.out)
 
 
 def test_a_document_that_nobody_knows_ends_with_2(lc, published_lake, pages):
@@ -128,22 +128,6 @@ def test_a_document_that_nobody_knows_ends_with_2(lc, published_lake, pages):
     said = lc("explain", published_lake.root, "2023-06/0000/en_head.json.gz/99")
     assert said.code == 2
     assert "neither kept nor dropped by filtered_documents/2023-06" in said.err
-
-
-def test_published_signals_are_judged_without_a_text(lc, tmp_path):
-    upstream = tiny_upstream(tmp_path / "upstream", snapshots=["2023-06"], tags=["0000/en_head"])
-    said = lc(
-        "judge",
-        upstream / "quality_signals",
-        tmp_path / "out",
-        "--rules",
-        "redpajama-lucie",
-        "--workers",
-        1,
-    )
-    assert said.code == 0
-    assert not (tmp_path / "out/signals").exists()
-    assert "12 documents = " in said.out
 
 
 def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path):
@@ -166,7 +150,7 @@ def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path)
         )
     )
     found = lc(
-        "judge", path, tmp_path / "out", "--rules", rules, "--blocklist", listed, "--workers", 1
+        "filter", path, tmp_path / "out", "--rules", rules, "--blocklist", listed, "--workers", 1
     )
     assert "2 documents = 1 kept + 1 dropped, by mine" in found.out
     assert re.search(r"language model +8f3472cf", found.out)
@@ -198,7 +182,59 @@ def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path)
             "palm=y",
         ): "--quality-model palm=y: is given twice",
     }.items():
-        refused = lc("judge", path, tmp_path / "no", "--rules", rules, *options)
+        refused = lc("filter", path, tmp_path / "no", "--rules", rules, *options)
         assert refused.code == 2
         assert complaint in refused.err
         assert not (tmp_path / "no").exists()
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Fifty pages from repetitive to random, in two files, with a line that is none."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    drawn = np.random.default_rng(3)
+    letters = [*"abcdefgh "]
+    lines = [
+        json.dumps(
+            {"id": f"p{n}", "text": "".join(drawn.choice(letters[: 2 + n % 8], 400 + 10 * n))}
+        )
+        for n in range(50)
+    ]
+    (folder / "a.jsonl.gz").write_bytes(gzip.compress("\n".join([*lines[:20], "no json"]).encode()))
+    (folder / "b.jsonl").write_text("\n".join(lines[20:]) + "\n")
+    return folder
+
+
+def test_quantiles_keep_the_middle_of_a_corpus(lc, corpus, tmp_path):
+    """The bounds are values that occur; another pair of quantiles measures nothing again."""
+    out, ratios = tmp_path / "out", {}
+    for low, high in ((0.2, 0.8), (0.3, 0.6)):
+        said = lc("filter", corpus, out, "--quantiles", f"gzip_ratio={low}:{high}", "--workers", 1)
+        assert said.code == 0, said.err
+        n_kept = round(50 * (high - low))
+        assert f"51 documents = {n_kept} kept + {51 - n_kept} dropped, by none" in said.out
+        ((at_least, at_most),) = re.findall(r"gzip_ratio +gzip_ratio +(\S+) to (\S+)", said.out)
+        ratios[low] = float(at_least), float(at_most)
+    assert ratios[0.2][0] < ratios[0.3][0] < ratios[0.3][1] < ratios[0.2][1]
+    assert len(list(out.glob("document_signals/corpus/*/receipt.json"))) == 1
+    assert lc("verify", out).code == 0
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "said"),
+    [
+        ("no_such=0.1:0.9", "no_such"),
+        ("mean_word_length=0.1:0.9", "words"),
+        ("rps_doc_ml_palm_score=0.1:0.9", "a model"),
+        ("gzip_ratio:raw=0.1:0.9", "gzip_ratio"),
+        ("gzip_ratio=0:1", "two quantiles"),
+        ("gzip_ratio=0.5:0.5", "two quantiles"),
+        ("gzip_ratio=0.1", "two quantiles"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_any_work(lc, corpus, tmp_path, quantiles, said):
+    found = lc("filter", corpus, tmp_path / "out", "--quantiles", quantiles)
+    assert found.code == 2
+    assert said in found.err
+    assert not (tmp_path / "out").exists()

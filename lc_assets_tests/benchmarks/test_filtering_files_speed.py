@@ -1,21 +1,19 @@
-"""Judging plain files by Gopher's rules, judging stored values again, and sweeping thresholds. Run
-with ``-s`` to see the figures.
+"""Filtering plain files by Gopher's rules, again by stored values, by quantiles, and sweeping
+thresholds. Run with ``-s`` to see the figures.
 """
 
 import gzip
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lc_assets.formats.lists.rule_files import read_rules
-from lc_assets.stages.documents.judges import in_order_of_cost
-from lc_assets.stages.documents.judging import JudgeTask, judge_file
 from lc_assets.text.rules.rules import RuleSet, judge_columns
 from lc_assets.text.rules.sweeps import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.filtering import filter_files
 
 N_CHARS = 6_000_000
 N_SWEPT = 30_000
@@ -26,35 +24,33 @@ def pages(tmp_path_factory):
     """Texts of a crawl's lengths, one file, and their size in bytes."""
     path = tmp_path_factory.mktemp("pages") / "pages.jsonl.gz"
     texts = list(crawl_texts(N_CHARS))
-    path.write_bytes(
-        gzip.compress(
-            "\n".join(
-                json.dumps({"id": str(n), "text": text}) for n, text in enumerate(texts)
-            ).encode(),
-            1,
-        )
-    )
+    lines = [json.dumps({"id": str(n), "text": text}) for n, text in enumerate(texts)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode(), 1))
     return path, sum(len(text.encode()) for text in texts)
 
 
 @pytest.mark.parametrize(
     "preset", ["gopher-paper", "gopher-datatrove", "gopher-dolma", "redpajama-lucie"]
 )
-def test_stored_values_are_judged_faster_than_texts(pages, tmp_path, preset):
+def test_stored_values_are_filtered_faster_than_texts(pages, tmp_path, preset):
     """MB of text per CPU-second; the same documents are kept. Compiling is paid before."""
     file, n_bytes = pages
-    rules = in_order_of_cost(read_rules(preset))
-    task = JudgeTask(file=file, out=tmp_path / "texts", stem="pages", rules=rules)
-    judge_file(task)
-    texts, counts = cpu_seconds(lambda _: judge_file(task), rounds=2)
-    everything, _ = cpu_seconds(
-        lambda _: judge_file(replace(task, out=tmp_path / "all", all_signals=True)), rounds=1
+
+    def filtered(name, **how):
+        return filter_files(file, tmp_path / name, preset, **how)
+
+    filtered("first")
+    texts, found = cpu_seconds(lambda number: filtered(f"texts {number}"), rounds=2)
+    everything, _ = cpu_seconds(lambda _: filtered("all", all_signals=True), rounds=1)
+    bounds = {"gzip_ratio": {"at_most": 9.0}}
+    filtered("stored", all_signals=True, bounds=bounds)
+    stored, again = cpu_seconds(
+        lambda number: filtered("stored", all_signals=True, bounds=bounds, min_words=number),
+        rounds=2,
     )
-    stored_task = replace(task, file=task.place("signals", ".parquet"), out=tmp_path / "stored")
-    stored, again = cpu_seconds(lambda _: judge_file(stored_task), rounds=2)
-    assert (again.seen, again.kept, again.dropped) == (counts.seen, counts.kept, counts.dropped)
+    assert (again.counts.seen, again.counts.kept) == (found.counts.seen, found.counts.kept)
     say(
-        f"judge texts by {preset}",
+        f"filter texts by {preset}",
         n_bytes / 1e6,
         "MB of text",
         texts,
@@ -64,7 +60,7 @@ def test_stored_values_are_judged_faster_than_texts(pages, tmp_path, preset):
     assert stored < texts
 
 
-def test_a_sweep_is_the_judging_by_every_threshold_and_faster():
+def test_a_sweep_is_the_filtering_by_every_threshold_and_faster():
     """Documents per CPU-second, for all thresholds of all rules."""
     rules = read_rules("redpajama-lucie")
     drawn = np.random.default_rng(0)

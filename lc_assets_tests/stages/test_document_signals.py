@@ -1,34 +1,30 @@
-"""Signals of plain corpora: RedPajama-V2's own lines, whatever the container, the workers and the
-state of the records.
-"""
+"""Signals of any corpus in RedPajama-V2's own lines, whatever the state of the records."""
 
 import gzip
 import io
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.execution.local import LocalExecutor
+from lc_assets.build.building import check_input_of
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
-from lc_assets.stages.documents.signalling import (
+from lc_assets.stages.documents.document_signals import (
     BYTES,
     WITHOUT_STOP_WORDS,
-    Signalling,
-    signal_corpus,
-    signal_stream,
+    every_document_has_its_values,
 )
+from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.text.signals.names import CCNET_SIGNALS
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import made_up_record
+from lc_assets_tests.filtering import filter_files, read_lines
 
 SHARD = Shard.parse("2023-06/0000/en_head")
 TEXTS = ["One line.\nAnd “two”…", "", "naïve \x00 text", "x" * 5000, "• a\n• b\n" * 30]
-EXECUTOR = LocalExecutor()
 
 
 @pytest.fixture
@@ -40,16 +36,19 @@ def documents(tmp_path):
     return path
 
 
-def lines_of(path):
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+def signals(source, out, **how):
+    """The built stage, and the files of lines."""
+    how = {"language": ""} | how
+    found = filter_files(source, out, "none", target="document_signals", lines=True, **how)
+    (built,) = found.built["document_signals"].values()
+    return built.counts, sorted(built.published.folder.glob("*.signals.json.gz"))
 
 
 def test_a_shard_has_the_lines_that_are_written_for_its_records(documents, tmp_path):
     """Ids, metadata, CCNet's scores and all: what `write_signals` writes of the same records; and
     they are read back.
     """
-    counts = signal_corpus(documents, tmp_path / "out", Signalling(), executor=EXECUTOR)
-    written = tmp_path / "out" / "en_head.signals.json.gz"
+    counts, (written,) = signals(documents, tmp_path / "out")
     wanted = tmp_path / "wanted.gz"
     records = [made_up_record(SHARD, line, text) for line, text in enumerate(TEXTS)]
     write_signals(
@@ -95,9 +94,9 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
     source.write_text("\n".join(lines), "utf-8")
     (tmp_path / "stop.json").write_text('{"en": ["The"]}', "utf-8")
     (tmp_path / "domains.json").write_text('{"www.example.org:80": 3}', "utf-8")
-    settings = Signalling(stop_words=tmp_path / "stop.json", domains=tmp_path / "domains.json")
-    counts = signal_corpus(source, tmp_path / "out", settings, executor=EXECUTOR)
-    first, second, third = lines_of(tmp_path / "out" / "own.signals.json.gz")
+    lists = {"stop_words": str(tmp_path / "stop.json"), "domains": str(tmp_path / "domains.json")}
+    counts, (written,) = signals(source, tmp_path / "out", lists=lists)
+    first, second, third = read_lines(written)
     assert first["id"] == "a"
     assert first["metadata"] == dict.fromkeys(
         ("cc_segment", "cc_net_source", "url", "source_domain", "language", "snapshot_id"), ""
@@ -116,44 +115,14 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
     assert counts.extra[WITHOUT_STOP_WORDS] == 3
 
 
-def test_the_language_given_is_that_of_all(tmp_path):
-    (tmp_path / "own.jsonl").write_text('{"text": "The end.", "language": "de"}', "utf-8")
-    (tmp_path / "stop.json").write_text('{"en": ["The"]}', "utf-8")
-    line, counts = signal_stream(
-        tmp_path / "own.jsonl", Signalling(language="en", stop_words=tmp_path / "stop.json")
+def test_a_missing_line_of_values_is_found(documents, tmp_path):
+    """The check counts lines; what adds up to the shards is checked as for every stage."""
+    found = filter_files(
+        documents, tmp_path / "out", "none", target="document_signals", all_signals=True
     )
-    assert json.loads(line)["quality_signals"]["rps_doc_stop_word_fraction"] == [[0, 8, 0.33333333]]
-    assert isinstance(counts, Counts)
-    assert counts.extra[WITHOUT_STOP_WORDS] == 0
-
-
-def test_any_number_of_workers_writes_the_same_bytes(documents, tmp_path):
-    corpus = tmp_path / "corpus"
-    for name in ("a", "b", "c"):
-        (corpus / name).mkdir(parents=True)
-        (corpus / name / "part.json.gz").write_bytes(documents.read_bytes())
-    for workers in (1, 2):
-        signal_corpus(
-            corpus,
-            tmp_path / f"out{workers}",
-            Signalling(),
-            executor=LocalExecutor(workers=workers),
-        )
-    found = [
-        {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.gz"))}
-        for out in (tmp_path / "out1", tmp_path / "out2")
-    ]
-    assert found[0] == found[1]
-    assert list(found[0]) == [f"{name}/part.signals.json.gz" for name in "abc"]
-
-
-def test_a_bad_list_is_said_before_anything_is_written(documents, tmp_path):
-    (tmp_path / "stop.json").write_bytes(b"\xff")
-    with pytest.raises(BadInput, match=r"stop\.json"):
-        signal_corpus(
-            documents,
-            tmp_path / "out",
-            Signalling(stop_words=tmp_path / "stop.json"),
-            executor=EXECUTOR,
-        )
-    assert not (tmp_path / "out").exists()
+    (built,) = found.built["document_signals"].values()
+    check_input = check_input_of(found.context.lake, built.published)
+    assert every_document_has_its_values(check_input).passed
+    path = built.published.folder / f"en_head{VALUES_SUFFIX}"
+    pq.write_table(pq.read_table(path)[:-1], path)
+    assert not every_document_has_its_values(check_input).passed

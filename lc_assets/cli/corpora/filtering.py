@@ -1,0 +1,260 @@
+"""``lc filter``: keep the documents that pass a set of rules."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import heading, say, table
+from lc_assets.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lc_assets.build.stage import BuildContext, Built
+    from lc_assets.text.rules.rules import RuleSet
+
+Thresholds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        help="Another bound, such as symbols.at_most=0.2; may be given several times.",
+    ),
+]
+
+
+def filter_(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
+        ),
+    ],
+    rules: Annotated[
+        str | None, typer.Option("--rules", help="A preset's name, or a file of rules.")
+    ] = None,
+    threshold: Thresholds = None,
+    quantiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quantiles",
+            metavar="COLUMN=LOW:HIGH",
+            help="Keep the documents between two quantiles of these very documents, such as "
+            "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
+        ),
+    ] = None,
+    lang: Annotated[
+        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
+    ] = "en",
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Where a record's text is.")
+    ] = None,
+    all_signals: Annotated[
+        bool,
+        typer.Option(
+            "--all-signals",
+            help="Apply every rule to every document, and store all values: then other thresholds "
+            "compute nothing again.",
+        ),
+    ] = False,
+    sweep: Annotated[
+        bool,
+        typer.Option(
+            "--sweep", help="Print what each threshold would keep; includes --all-signals."
+        ),
+    ] = False,
+    stop_words: options.StopWords = None,
+    bad_words: options.BadWords = None,
+    domains: options.Domains = None,
+    language_model: options.LanguageModel = None,
+    blocklist: options.Blocklist = None,
+    perplexity_model: options.PerplexityModel = None,
+    quality_model: options.QualityModels = None,
+    workers: options.Workers = None,
+) -> None:
+    """Keep the documents that pass a set of rules; record why each other one was dropped.
+
+    OUT is a lake: `filtered_documents` holds the documents that are kept, and those that are
+    dropped with every reason and value; `document_signals` the stored values. Run it again into the
+    same OUT with other thresholds; with stored values, no text is measured again.
+
+    Example: lc filter pages.jsonl.gz filtered --rules gopher-paper
+    """
+    from msgspec import structs
+
+    from lc_assets.build.settings.documents import DocumentSignalSettings
+    from lc_assets.execution.local import executor_of
+    from lc_assets.sources.opening import file_partitions
+    from lc_assets.stages.documents.document_signals import columns_of_key
+    from lc_assets.stages.documents.measuring import rules_of_key
+    from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, context_over_files, replaced
+
+    *inputs, out = sources
+    if not inputs or (rules is None and not quantiles):
+        raise BadInput(
+            "name what to read, where to write, and what to keep: lc filter IN... OUT --rules "
+            "gopher-paper, or --quantiles gzip_ratio=0.2:0.8"
+        )
+    shares = dict(map(_shares, quantiles or ()))
+    filtering = replaced(
+        ALL_DOCUMENTS["filtered_documents"],
+        **({} if rules is None else {"rules": rules}),
+        thresholds=thresholds_of(threshold),
+    )
+    filtering = structs.replace(
+        filtering,
+        lists=options.list_settings(stop_words, bad_words, domains),
+        models=options.model_settings(language_model, blocklist, perplexity_model, quality_model),
+    )
+    signals = DocumentSignalSettings(
+        values=all_signals or sweep or bool(shares), columns=tuple(shares)
+    )
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings={"filtered_documents": filtering, "document_signals": signals},
+        text_field=text_field,
+        language=lang,
+    )
+    key = file_partitions(context.recipe.sources)[0]
+    # Before any work is done: what cannot be computed is an error.
+    rules_of_key(context.recipe, key), columns_of_key(context.recipe, key)
+    if shares:
+        context = _within_quantiles(context, shares)
+    built = build_for(context, "filtered_documents")
+    _show(built, rules_of_key(context.recipe, key)[0], all_values=signals.values)
+    if sweep:
+        _show_sweep(built)
+    say(f"{out}: kept documents, and why the others were dropped, in filtered_documents")
+
+
+def thresholds_of(given: list[str] | None) -> dict[str, dict[str, float | None]]:
+    """The bounds that ``--threshold`` gives, by rule.
+
+    Raises:
+        BadInput: when one is no threshold.
+    """
+    from lc_assets.formats.lists.rule_files import parse_threshold
+
+    found: dict[str, dict[str, float | None]] = {}
+    for rule, bound, value in map(parse_threshold, given or ()):
+        found.setdefault(rule, {})[bound] = value
+    return found
+
+
+def _shares(given: str) -> tuple[str, tuple[Fraction, Fraction]]:
+    """A column, and the shares of documents to drop below and above."""
+    column, _, shares = given.rpartition("=")
+    low, _, high = shares.partition(":")
+    try:
+        below, above = Fraction(low), 1 - Fraction(high)
+    except (ValueError, ZeroDivisionError):
+        below = above = Fraction(-1)
+    if not column or min(below, above) < 0 or not 0 < below + above < 1:
+        raise BadInput(
+            f"--quantiles {given}: expected a column and two quantiles from 0 to 1 that drop some "
+            "documents and not all, such as gzip_ratio=0.2:0.8"
+        )
+    return column, (below, above)
+
+
+def _within_quantiles(
+    context: "BuildContext", shares: "Mapping[str, tuple[Fraction, Fraction]]"
+) -> "BuildContext":
+    """Store the columns' values, and bound them by their quantiles."""
+    import numpy as np
+    from msgspec import structs
+
+    from lc_assets.build.settings.documents import Bounds
+    from lc_assets.build.tables import read_table
+    from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
+    from lc_assets.stages.file_lakes import build_for
+    from lc_assets.text.rules.rules import quantile_bounds
+
+    built = build_for(context, "document_signals")["document_signals"].values()
+    paths = [
+        path for found in built for path in sorted(found.published.folder.glob(f"*{VALUES_SUFFIX}"))
+    ]
+    bounds = {}
+    for column, (below, above) in shares.items():
+        values = np.concatenate([read_table(path, [column])[column].to_numpy() for path in paths])
+        try:
+            lowest, highest = quantile_bounds(values, below, above)
+        except BadInput as error:
+            raise BadInput(f"{column}: {error}") from error
+        bounds[column] = Bounds(at_least=lowest, at_most=highest)
+    filtering = structs.replace(context.recipe.filtered_documents, bounds=bounds)
+    return replace(context, recipe=structs.replace(context.recipe, filtered_documents=filtering))
+
+
+def _show(
+    built: "Mapping[str, Mapping[str, Built]]", rules: "RuleSet", *, all_values: bool
+) -> None:
+    """Print the balance, a table by rule, and by what values were computed."""
+    from lc_assets.counts import Counts
+    from lc_assets.text.signals.names import SCALARS
+
+    filtered = built["filtered_documents"].values()
+    counts = Counts.total(found.counts for found in filtered)
+    say(
+        f"{counts.seen:,} documents = {counts.kept:,} kept + {counts.seen - counts.kept:,} "
+        f"dropped, by {rules.name}"
+    )
+    first, every = counts.dropped, counts.failed_rules
+    measured = rules.but_on(() if all_values else SCALARS)
+    n_measured = counts.kept + sum(first.get(rule.name, 0) for rule in measured.rules)
+    n_read = counts.kept + sum(first.get(rule.name, 0) for rule in rules.rules)
+    lines: list[tuple[Any, ...]] = [
+        (
+            rule.name,
+            rule.column,
+            rule.wanted,
+            n_measured if rule in measured.rules else n_read,
+            first.get(rule.name, 0),
+            every.get(rule.name, 0),
+        )
+        for rule in rules.rules
+    ]
+    others = first.keys() - {rule.name for rule in rules.rules}
+    lines += [(name, "", "", counts.seen, first[name], every[name]) for name in sorted(others)]
+    table(("rule", "tests", "expected", "documents", "failed first", "failed"), lines)
+    params = next(iter(filtered)).published.receipt.fingerprint.params
+    show_digests({**params["lists"], **params["models"]})
+    if not all_values and measured.rules != rules.rules:
+        say(
+            "What has to be measured was measured of documents that pass the published signals' "
+            "rules; --all-signals measures all"
+        )
+
+
+def show_digests(digests: "Mapping[str, str]") -> None:
+    """Print what lists and models values were computed by, when there are any."""
+    if digests:
+        table(("computed by", "SHA-256"), list(digests.items()))
+
+
+def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
+    """Print how many documents each threshold would keep."""
+    from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
+
+    folders = [found.published.folder for found in built["filtered_documents"].values()]
+    heading("What each threshold would keep")
+    lines = [
+        (
+            line["rule"],
+            line["bound"],
+            f"{line['threshold']:,.12g}{' *' if line['in_force'] else ''}",
+            line["kept_alone"],
+            line["kept_with_the_others"],
+        )
+        for line in total_sweep(
+            path for folder in folders for path in sweep_files(folder)
+        ).to_pylist()
+    ]
+    table(("rule", "bound", "threshold", "kept, alone", "kept, with the others"), lines)
+    say("* in force")

@@ -1,0 +1,235 @@
+"""`document_signals`: what is computed of every document of a partition, on request.
+
+Values that rules test, stored so that other thresholds read no text (``NAME.values.parquet``, see
+`VALUES_SUFFIX`); and RedPajama-V2's signals in its own lines (``NAME.signals.json.gz``).
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import nan
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import pyarrow as pa
+
+from lc_assets.build.building import build, run_shards
+from lc_assets.build.checks import shard_counts_match
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import Sharding
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+)
+from lc_assets.build.tables import TableWriter, count_lines
+from lc_assets.counts import Counts
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.gzipping import gzipped
+from lc_assets.formats.lists.rule_files import rule_on
+from lc_assets.formats.redpajama.signals import signals_line
+from lc_assets.lake.staging import once
+from lc_assets.lake.upstream import with_retries
+from lc_assets.publishing import publish
+from lc_assets.sources.settings import source_of_key
+from lc_assets.stages.documents.measuring import (
+    Document,
+    lists_of,
+    models_of,
+    record_offers,
+    rules_of_key,
+)
+from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
+from lc_assets.stages.documents.shard_inputs import (
+    SKIPPED,
+    VALUES_SUFFIX,
+    ShardTask,
+    Skip,
+    reads_of_shards,
+    records_of,
+    shard_tasks,
+)
+from lc_assets.text.rules.columns import require_computable, values_of
+from lc_assets.text.rules.models import NO_MODELS
+from lc_assets.text.signals.names import WordLists
+from lc_assets.text.signals.signals import measure_signals
+from lc_assets.vocabulary import SnapshotId
+
+LINES_SUFFIX: Final = ".signals.json.gz"
+BYTES: Final = "bytes of text"
+WITHOUT_STOP_WORDS: Final = "documents without stop words of their language"
+WITHOUT_BAD_WORDS: Final = "documents without bad words of their language"
+
+
+def write_document_signals(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish what is computed of the documents of one partition.
+
+    Raises:
+        NotPublished: when the partition's manifest is not there.
+        CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
+        BadInput: when there is no such column, or a list or model that it needs is not given.
+    """
+    return build(context, STAGE, snapshot, lambda staging: _write(context, staging))
+
+
+def _write(context: BuildContext, staging: StagingFolder) -> Counts:
+    key = staging.fingerprint.key
+    settings, columns = context.recipe.document_signals, columns_of_key(context.recipe, key)
+    tasks = shard_tasks(context, staging, columns=columns, lines=settings.lines)
+    return run_shards(context, staging, compute_shard, tasks, what=f"signals of {key}")
+
+
+def columns_of_key(recipe: Recipe, key: str) -> tuple[str, ...]:
+    """The columns that are stored of a partition's documents, sorted; none unless values are.
+
+    Raises:
+        BadInput: when there is no such column, or a list or model that it needs is not given.
+    """
+    if not recipe.document_signals.values:
+        return ()
+    rules, settings = rules_of_key(recipe, key)
+    more = recipe.document_signals.columns
+    columns = rules.columns | {rule_on(column, at_least=0).column for column in more}
+    require_computable(columns, lists_of(settings.lists), models_of(settings.models, columns))
+    return tuple(sorted(columns))
+
+
+@once
+@with_retries
+def compute_shard(task: ShardTask) -> Counts:
+    """Compute and write what is wanted of one shard's documents."""
+    n_kept, dropped, extra = 0, Counter[str](), Counter[str](shards=1)
+    lists = lists_of(task.settings.lists)
+    models = task.models() if task.columns else NO_MODELS
+    try:
+        with contextlib.ExitStack() as stack:
+            table = stack.enter_context(_table_writer(task)) if task.columns else None
+            lines = stack.enter_context(_line_writer(task)) if task.lines else None
+            for line, name, document in records_of(task, models):
+                if isinstance(document, Unread):
+                    dropped[document.why] += 1
+                    continue
+                n_kept += 1
+                if table is not None:
+                    offered = record_offers(document, task.rules)
+                    found = values_of(offered, task.columns, lists, models)
+                    values = {at: nan if value is None else value for at, value in found.items()}
+                    table({"line": line, "id": name, "url": document.url, **values})
+                if lines is not None:
+                    lines(_signals_line(_as_corpus_document(name, document), lists, extra))
+    except Skip as skip:
+        return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
+    return Counts(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
+        extra=dict(extra),
+    )
+
+
+@contextlib.contextmanager
+def _table_writer(task: ShardTask) -> Iterator[Callable[[dict[str, Any]], None]]:
+    fields = [("line", pa.int64()), ("id", pa.string()), ("url", pa.string())]
+    schema = pa.schema([*fields, *((name, pa.float64()) for name in task.columns)])
+    with (
+        publish(task.folder / f"{task.name}{VALUES_SUFFIX}") as draft,
+        contextlib.closing(TableWriter(draft, schema)) as writer,
+    ):
+        yield lambda line: writer.add(line, n_bytes=256 + 64 * len(line))
+
+
+@contextlib.contextmanager
+def _line_writer(task: ShardTask) -> Iterator[Callable[[bytes], object]]:
+    with publish(task.folder / f"{task.name}{LINES_SUFFIX}") as draft, gzipped(draft) as out:
+        yield out.write
+
+
+def _as_corpus_document(name: str, document: Document) -> CorpusDocument:
+    """A document of RedPajama-V2 as one of any corpus."""
+    if isinstance(document, CorpusDocument):
+        return document
+    return CorpusDocument(
+        id=name,
+        text=document.raw_content,
+        url=document.url,
+        language=document.language,
+        source_domain=document.source_domain,
+        rest=msgspec.Raw(msgspec.json.encode(document)),
+    )
+
+
+def _signals_line(document: CorpusDocument, lists: WordLists, extra: Counter[str]) -> bytes:
+    """A document's line of signals; counts its bytes, and the lists that its language lacks."""
+    language, domain = document.language, document.source_domain or netloc_of(document.url)
+    measured = measure_signals(document.text, lists, language=language, source_domain=domain)
+    extra[BYTES] += len(document.text.encode("utf-8", "surrogatepass"))
+    extra[WITHOUT_STOP_WORDS] += language not in lists.stop_words
+    extra[WITHOUT_BAD_WORDS] += language not in lists.bad_words
+    return signals_line(document, measured, language=language, source_domain=domain)
+
+
+def netloc_of(url: str) -> str:
+    """The host of an address as CCNet takes it for ``source_domain``: with its port, without
+    stripping anything.
+
+    >>> netloc_of("https://www.example.org:8080/page"), netloc_of("not an address")
+    ('www.example.org:8080', '')
+    """
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
+def every_document_has_its_values(check_input: CheckInput) -> CheckResult:
+    """Tables of values have a line for every document that could be read."""
+    paths = sorted(check_input.folder.glob(f"*{VALUES_SUFFIX}"))
+    n_lines, n_documents = sum(map(count_lines, paths)), check_input.counts.kept
+    stored = bool(check_input.fingerprint.params["columns"])
+    return CheckResult(
+        check="every_document_has_its_values",
+        passed=not stored or n_lines == n_documents,
+        message=f"{n_lines:,} lines of values, {n_documents:,} documents"
+        if stored
+        else "no values are stored",
+        values={"lines": n_lines, "documents": n_documents},
+    )
+
+
+def _params(recipe: Recipe, key: str) -> dict[str, Any]:
+    source, columns = source_of_key(recipe.sources, key), columns_of_key(recipe, key)
+    rules, settings = rules_of_key(recipe, key)
+    models = {*columns} | (set() if source.language or not columns else {"language_is"})
+    return {
+        "columns": list(columns),
+        "lines": recipe.document_signals.lines,
+        "edit": msgspec.to_builtins(rules.edit),
+        "lists": dict(lists_of(settings.lists).digests),
+        "models": dict(models_of(settings.models, models).digests),
+        "source": [source.kind, source.text_field, source.id_field, source.language],
+        "policy": [settings.corrupt_documents, settings.max_line_bytes],
+    }
+
+
+STAGE = Stage(
+    name="document_signals",
+    description="Values of all documents of one snapshot, and their signals as lines; on request.",
+    code_version="1",
+    reads={RAW_SNAPSHOT: SAME_SNAPSHOT},
+    params=_params,
+    checks=(every_document_has_its_values, shard_counts_match),
+    wanted=lambda recipe: recipe.document_signals.values or recipe.document_signals.lines,
+    sharding=Sharding(reads=reads_of_shards, suffixes=(VALUES_SUFFIX, LINES_SUFFIX)),
+    group="documents",
+    pool=WORKERS,
+    kinds=("parquet", "json"),
+    write=write_document_signals,
+)
+"""What is computed of every document, also of those that are dropped."""
