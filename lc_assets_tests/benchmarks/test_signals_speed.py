@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from lc_assets.formats.redpajama.signal_lines import signals_line
 
 from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.redpajama.signals import signals_line
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.signals import measure_signals
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from lc_assets.formats.redpajama.signal_lines import signals_line
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import capture_of, captures_in, look_up, matches
@@ -31,7 +30,7 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplic
 from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines
 from lc_assets.formats.redpajama.listings import parse_listing
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
-from lc_assets.formats.redpajama.signals import read_signals, write_signals
+from lc_assets.formats.redpajama.signals import read_signals, signals_line, write_signals
 from lc_assets.lake.upstream import Upstream
 from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets.text.html.page_text import page_text
