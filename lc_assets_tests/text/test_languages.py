@@ -11,8 +11,8 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.lists.models import (
     open_language_model,
     open_line_model,
+    open_models,
     open_perplexity_model,
-    open_quality_models,
 )
 from lc_assets.text.rules.models import language_of, quality_score
 from lc_assets_tests.tokens.hostile_text import PIECES
@@ -114,13 +114,13 @@ def test_models_that_are_none_are_told(tmp_path, monkeypatch):
 
 def test_quality_models_score_only_what_they_were_given_for(tmp_path):
     """Any model will do: a label that is not the crawl's counts as the better text's."""
-    models = open_quality_models({"palm": packaged()})
+    given = {"palm": packaged(), "wikiref": packaged()}
+    models = open_models(["palm"], quality=given).quality
     assert list(models) == ["rps_doc_ml_palm_score"]
-    score = quality_score("Guten Tag, wie geht\nes Ihnen?", models["rps_doc_ml_palm_score"].predict)
+    score = quality_score("Guten Tag, wie geht\nes Ihnen?", models["rps_doc_ml_palm_score"])
     assert score == round(open_language_model().predict("Guten Tag, wie geht es Ihnen?")[1], 8)
-    assert open_quality_models({}) == {}
     with pytest.raises(BadInput, match="no such model of quality: plam"):
-        open_quality_models({"plam": packaged()})
+        open_models(["palm"], quality={"plam": packaged()})
 
 
 def test_perplexity_needs_a_model_and_its_library(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ ENTRIES = json.loads(GOLDEN.read_text("utf-8"))
 
 def ours(text: str, names, kind: str) -> dict[str, float | None]:
     """Our values by measure, without the kind of words."""
-    columns = {f"{name}:{kind}" if MEASURES[name].words else name: name for name in names}
+    columns = {f"{name}:{kind}" if MEASURES[name] else name: name for name in names}
     return {
         columns[column]: value
         for column, value in measure(MeasuredText(text), list(columns)).items()

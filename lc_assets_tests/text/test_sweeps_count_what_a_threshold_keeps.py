@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import Mismatch
-from lc_assets.text.rules.rules import Rule, RuleSet, judge, long_enough
-from lc_assets.text.rules.sweeps import Sweep, sweep
+from lc_assets.text.rules.rules import Rule, RuleSet, judge
+from lc_assets.text.rules.sweeps import sweep
 
 COLUMNS = ["ccnet_nlines", "rps_doc_word_count", "letters:whitespace"]
 BOUNDS = st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1.0, 50.0])
@@ -77,7 +76,6 @@ def test_each_count_is_what_judging_again_would_give(rules, docs, data):
     """
     allowed = data.draw(st.lists(st.booleans(), min_size=len(docs), max_size=len(docs)))
     found = sweep(columns_of(docs), rules, allowed=np.array(allowed, np.bool_))
-    assert found.n_documents == len(docs)
     for at, alone, others in zip(
         found.thresholds,
         found.kept_alone.tolist(),
@@ -90,26 +88,18 @@ def test_each_count_is_what_judging_again_would_give(rules, docs, data):
 @given(rule_sets(), DOCUMENTS, st.integers(0, 12))
 def test_shards_add_up(rules, docs, cut):
     whole = sweep(columns_of(docs), rules)
-    parts = Sweep.total(
-        rules, [sweep(columns_of(docs[:cut]), rules), sweep(columns_of(docs[cut:]), rules)]
-    )
-    assert parts.thresholds == whole.thresholds
-    assert parts.kept_alone.tolist() == whole.kept_alone.tolist()
-    assert parts.kept_with_the_others.tolist() == whole.kept_with_the_others.tolist()
-    assert parts.n_documents == whole.n_documents
+    one, two = sweep(columns_of(docs[:cut]), rules), sweep(columns_of(docs[cut:]), rules)
+    assert one.thresholds == two.thresholds == whole.thresholds
+    assert (one.kept_alone + two.kept_alone).tolist() == whole.kept_alone.tolist()
+    both = one.kept_with_the_others + two.kept_with_the_others
+    assert both.tolist() == whole.kept_with_the_others.tolist()
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.3, 16_000.0, -2.0, 1e-300])
 def test_a_rules_own_bound_is_on_its_grid_and_the_grid_rises(bound):
     """Otherwise nobody could compare a neighbour with what is in force."""
-    found = Sweep.none_of(RuleSet("one", (Rule(name="one", signal="ccnet_length", at_most=bound),)))
+    rules = RuleSet("one", (Rule(name="one", signal="ccnet_length", at_most=bound),))
+    found = sweep(columns_of([]) | {"ccnet_length": np.zeros(0)}, rules)
     thresholds = [at.threshold for at in found.thresholds]
     assert thresholds == sorted(set(thresholds))
     assert [at.threshold for at in found.thresholds if at.in_force] == [bound]
-
-
-def test_sweeps_over_other_rules_do_not_add_up():
-    with pytest.raises(Mismatch, match="different rules"):
-        Sweep.none_of(RuleSet("one", (long_enough(5),))) + Sweep.none_of(
-            RuleSet("one", (long_enough(6),))
-        )

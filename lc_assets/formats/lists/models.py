@@ -20,8 +20,6 @@ It is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
 Models of quality and perplexity are plug-ins, because they are not part of this package. A model of
 quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
 
-Here: from files to functions. Not here: the texts that the functions are given
-(`lc_assets.text.rules.models`, `lc_assets.text.rules.models`).
 Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759);
 ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
 """
@@ -98,8 +96,7 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
         raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
     with path.open("rb") as file:
         magic = file.read(4)
-        file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = _digest(path)
     if magic != MAGIC:
         raise CorruptFile(
             f"{path}: begins with {magic!r}, a fastText model with {MAGIC!r}; fetch it again"
@@ -165,32 +162,26 @@ def open_models(
     require_known(quality or {})
     digests: dict[str, str] = {}
     identifier = open_language_model(language) if LANGUAGE in needs else None
-    listed = read_blocklist(blocklist) if BLOCKLIST in needs and blocklist else None
-    pieces = _pieces_beside(perplexity) if perplexity else None
-    scorer = (
-        open_perplexity_model(perplexity, pieces) if PERPLEXITY in needs and perplexity else None
-    )
-    scores = open_quality_models(
-        {name: path for name, path in (quality or {}).items() if name in needs}
-    )
     if identifier:
         digests["language model"] = identifier.digest
+    listed = read_blocklist(blocklist) if BLOCKLIST in needs and blocklist else None
     if listed:
         digests["blocklist"] = listed.digest
-    if scorer and perplexity:
+    scorer = None
+    if PERPLEXITY in needs and perplexity:
+        pieces = _pieces_beside(perplexity)
+        scorer = open_perplexity_model(perplexity, pieces)
         digests["perplexity model"] = _digest(perplexity)
-    if scorer and pieces:
-        digests["perplexity model's words"] = _digest(pieces)
-    digests |= {
-        f"quality model {name}": scores[signal].digest
-        for name, signal in QUALITY.items()
-        if signal in scores
+        digests |= {"perplexity model's words": _digest(pieces)} if pieces else {}
+    scores = {
+        name: open_line_model(path) for name, path in (quality or {}).items() if name in needs
     }
+    digests |= {f"quality model {name}": scores[name].digest for name in QUALITY if name in scores}
     return Models(
         language=identifier.predict if identifier else None,
         blocklist=listed,
         perplexity=scorer,
-        quality={signal: model.predict for signal, model in scores.items()},
+        quality={QUALITY[name]: scores[name].predict for name in sorted(scores)},
         digests=digests,
     )
 
@@ -203,20 +194,6 @@ def _pieces_beside(model: Path) -> Path | None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def open_quality_models(paths: Mapping[str, Path]) -> dict[str, LineModel]:
-    """Open the models given, by the names above.
-
-    Returns:
-        By signal: the models that were given and no others.
-
-    Raises:
-        BadInput: when a name is none of the above, or a file does not exist.
-        CorruptFile: when a file is no model.
-    """
-    require_known(paths)
-    return {QUALITY[name]: open_line_model(path) for name, path in sorted(paths.items())}
 
 
 def require_known(names: Collection[str]) -> None:
@@ -267,10 +244,6 @@ def _opened(library: str, kind: str, path: Path) -> Any:
             "perplexity"
         ) from error
     try:
-        return (
-            getattr(module, kind)(str(path))
-            if library == "kenlm"
-            else getattr(module, kind)(model_file=str(path))
-        )
+        return getattr(module, kind)(str(path))
     except (OSError, RuntimeError) as error:
         raise CorruptFile(f"{path}: {library} does not take it: {error}") from error

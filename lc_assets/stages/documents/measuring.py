@@ -25,9 +25,16 @@ from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import ccnet_scores, record_fields
 from lc_assets.sources.settings import source_of_key
 from lc_assets.text.links.addresses import host_of
-from lc_assets.text.rules.columns import Offered, require_computable, values_of
+from lc_assets.text.rules.columns import require_computable, values_of
 from lc_assets.text.rules.line_rules import edited
-from lc_assets.text.rules.models import NO_MODELS, PERPLEXITY, Models, language_of, needs_of
+from lc_assets.text.rules.models import (
+    NO_MODELS,
+    PERPLEXITY,
+    Models,
+    Offered,
+    language_of,
+    needs_of,
+)
 from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordLists
 
@@ -169,7 +176,7 @@ def record_offers(record: Document, rules: RuleSet = NO_RULES, *, copies: bool =
     copies = copies or not rules.columns.isdisjoint((*CCNET_SIGNALS, PERPLEXITY))
     return Offered(
         text=text,
-        whole=None if rules.edit is None else record.text,
+        edited_from=None if rules.edit is None else record.text,
         url=record.url or None,
         language=record.language,
         source_domain=record.source_domain,

@@ -318,8 +318,8 @@ def _plan(wanted: tuple[str, ...]) -> _Plan:
     """Group columns by what they are computed from; the same few sets come with every document."""
     by_kind: defaultdict[str, list[str]] = defaultdict(list)
     for column in wanted:
-        measure_, kind = parse_column(column)
-        by_kind[kind or ""].append(measure_.name)
+        name, kind = parse_column(column)
+        by_kind[kind].append(name)
     plain = by_kind.pop("", [])
     return _Plan(
         tuple(

@@ -14,19 +14,18 @@ any other               `lc_assets.text.measures.measures`, from the text; those
 ======================  ========================================================================
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures.measures import MeasuredText, measure
-from lc_assets.text.measures.names import MEASURES
+from lc_assets.text.measures.names import MEASURES, columns
 from lc_assets.text.rules.models import (
     MODEL_MEASURES,
     MODELLED,
     NO_MODELS,
-    Asked,
     Models,
+    Offered,
     given_by,
     model_values,
 )
@@ -58,27 +57,6 @@ _LIKE_A_MEASURE: Final = {"rps_doc_word_count": "word_count:normalized"}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
-    """What there is of a document to compute columns from.
-
-    Attributes:
-        text: what is judged.
-        whole: the text before its lines were edited; None when nothing was edited.
-        url: its address; None when nobody knows.
-        language: two letters; empty when nobody knows.
-        source_domain: host of the page; empty when nobody knows.
-        copied: ``ccnet_*`` values that came with it.
-    """
-
-    text: str
-    whole: str | None = None
-    url: str | None = None
-    language: str = ""
-    source_domain: str = ""
-    copied: Mapping[str, float | None] = field(default_factory=dict)
-
-
 def known_signals() -> tuple[str, ...]:
     """Names that a rule can give as its ``signal``: published ones first."""
     return (*SCALARS, *MEASURES, *MODEL_MEASURES)
@@ -91,49 +69,27 @@ def words_allowed(signal: str) -> tuple[str, ...]:
     >>> words_allowed("word_count"), words_allowed("rps_doc_word_count")
     (('normalized', 'raw', 'whitespace'), ())
     """
-    return MEASURES[signal].words if signal in MEASURES else ()
+    return MEASURES.get(signal, ())
 
 
 def require_computable(
-    columns: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS
+    wanted: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS
 ) -> None:
     """Refuse columns that cannot be computed with the lists and models that there are.
 
     Raises:
-        BadInput: names them, and says which option or setting gives what the first of them lacks.
+        BadInput: names them, and the option or setting that gives what the first of them lacks.
     """
-    lost = sorted((set(columns) & _NOT_OF_TEXT_ALONE) - _listed(lists) - set(models.columns))
+    lost = sorted((set(wanted) & _NOT_OF_TEXT_ALONE) - _listed(lists) - set(models.columns))
     if lost:
         raise BadInput(
             f"{', '.join(lost)}: cannot be computed without {_lacks(lost[0])}; {_remedy(lost[0])}"
         )
 
 
-def by_cost(columns: Collection[str]) -> tuple[tuple[str, ...], ...]:
-    """Group columns by what they cost, cheapest first, each group sorted; a group is computed
-    together.
-
-    What was copied costs nothing, an address little more; then come one pass over words or lines,
-    the language of a beginning (0.13 ms of any text; a pass over 20,000 characters takes as long),
-    n-grams and compressing, and last models that read the whole text.
-
-    >>> by_cost(["rps_doc_unigram_entropy", "gzip_ratio", "word_count:raw", "ccnet_perplexity", "rps_doc_word_count"])
-    (('ccnet_perplexity',), ('rps_doc_word_count', 'word_count:raw'), ('gzip_ratio', 'rps_doc_unigram_entropy'))
-    """
-    groups = [
-        sorted(column for column in set(columns) if _cost(column) == cost) for cost in range(_COSTS)
-    ]
-    return tuple(tuple(group) for group in groups if group)
-
-
 def computable(models: Models = NO_MODELS) -> tuple[str, ...]:
     """Every column that text can give, with every kind of words, and the models that there are."""
-    measures = (
-        f"{name}:{words}" if words else name
-        for name, found in MEASURES.items()
-        for words in found.words or ("",)
-    )
-    return (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, BULLET_LINES, *measures, *models.columns)
+    return (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, BULLET_LINES, *columns(), *models.columns)
 
 
 def values_of(
@@ -157,7 +113,7 @@ def values_of(
     found: dict[str, float | None] = dict(document.copied)
     if not _NOT_OF_TEXT_ALONE.isdisjoint(wanted):
         require_computable(wanted, lists, models)
-        found |= model_values(_asked(document), wanted, models)
+        found |= model_values(document, wanted, models)
     signals = [column for column in wanted if column in _PUBLISHED and column not in MODELLED]
     measures = [column for column in wanted if column not in _PUBLISHED and column not in MODELLED]
     found |= {**_signals(document, signals, lists), **_measures(document, measures)}
@@ -195,28 +151,6 @@ def _remedy(column: str) -> str:
     return "judge by the published signals, or leave the rule out"
 
 
-def _asked(document: Offered) -> Asked:
-    return Asked(
-        text=document.text if document.whole is None else document.whole,
-        url=document.url,
-        language=document.language,
-        perplexity=document.copied.get("ccnet_perplexity"),
-    )
-
-
-_COSTS: Final = 6
-
-
-def _cost(column: str) -> int:
-    if column in CCNET_SIGNALS:
-        return 0
-    if column in MODELLED:
-        return 1 if column.endswith("_blocked") else 3 if column.startswith("language_") else 5
-    if column in SCALARS:
-        return 2 if column in _LIKE_A_MEASURE else 4
-    return 4 if column.startswith(("frac_chars_top_", "frac_chars_dupe_", "gzip_ratio")) else 2
-
-
 def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str, float | None]:
     """The one place that asks for the signals of a text."""
     costly = [name for name in wanted if name not in CCNET_SIGNALS and name not in _LIKE_A_MEASURE]
@@ -232,12 +166,11 @@ def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str
 
 
 def _measures(document: Offered, wanted: list[str]) -> dict[str, float | None]:
-    whole = document.text if document.whole is None else document.whole
     found: dict[str, float | None] = {}
-    for text, columns in (
+    for text, names in (
         (document.text, [column for column in wanted if not column.startswith(OF_THE_EDIT)]),
-        (whole, [column for column in wanted if column.startswith(OF_THE_EDIT)]),
+        (document.whole, [column for column in wanted if column.startswith(OF_THE_EDIT)]),
     ):
-        if columns:
-            found |= measure(MeasuredText(text, document.url), columns)
+        if names:
+            found |= measure(MeasuredText(text, document.url), names)
     return found

@@ -26,11 +26,9 @@ Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearc
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from lc_assets.text.links.addresses import Blocklist, host_of
-from lc_assets.text.measures.names import Measure
 
 Predictor: TypeAlias = Callable[[str], tuple[str, float]]
 """Takes a line of text to a language and its probability."""
@@ -112,48 +110,6 @@ QUALITY: Final = {
 }
 """Signals by the names of RedPajama-V2's models of quality."""
 
-_ALL: Final = (
-    Measure(
-        "language_probability",
-        "how sure the model is of the language that it finds",
-        "probability",
-        (),
-        ("text", LANGUAGE),
-    ),
-    Measure(
-        "language_is",
-        "1.0 when that is the language that the document is said to be in",
-        "flag",
-        (),
-        ("text", LANGUAGE),
-    ),
-    Measure(
-        "domain_blocked",
-        "1.0 when the page's domain is on the blocklist",
-        "flag",
-        (),
-        ("url", BLOCKLIST),
-    ),
-    Measure(
-        "url_blocked",
-        "1.0 when the page or its domain is on the blocklist",
-        "flag",
-        (),
-        ("url", BLOCKLIST),
-    ),
-    Measure(
-        "perplexity",
-        "by the model that was given, else as published",
-        "perplexity",
-        (),
-        ("text", PERPLEXITY),
-    ),
-)
-MODEL_MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
-    {measure.name: measure for measure in _ALL}
-)
-"""Those that have no published signal, by name."""
-
 _NEEDS: Final = {
     "language_probability": LANGUAGE,
     "language_is": LANGUAGE,
@@ -164,6 +120,8 @@ _NEEDS: Final = {
 }
 MODELLED: Final = frozenset(_NEEDS)
 """Every column that a model or a list of addresses gives."""
+MODEL_MEASURES: Final = tuple(name for name in _NEEDS if name not in QUALITY.values())
+"""Those that have no published signal."""
 
 _GIVEN_BY: Final = {
     LANGUAGE: "--language-model PATH, or language in [filtered_documents.models]",
@@ -217,20 +175,29 @@ NO_MODELS: Final = Models()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What models are asked of.
+class Offered:
+    """What there is of a document to compute columns from.
 
     Attributes:
-        text: before its lines were edited.
-        url: None when nobody knows.
-        language: that it is said to be in; empty when nobody says.
-        perplexity: as published; None when it was not.
+        text: what is tested.
+        edited_from: the text before its lines were edited; None when nothing was edited.
+        url: its address; None when it is not known.
+        language: that the document is said to be in, two letters; empty when it is not known.
+        source_domain: host of the page; empty when it is not known.
+        copied: ``ccnet_*`` values that came with it.
     """
 
     text: str
+    edited_from: str | None = None
     url: str | None = None
     language: str = ""
-    perplexity: float | None = None
+    source_domain: str = ""
+    copied: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> str:
+        """The text before its lines were edited."""
+        return self.text if self.edited_from is None else self.edited_from
 
 
 def needs_of(columns: Collection[str]) -> frozenset[str]:
@@ -247,31 +214,37 @@ def given_by(column: str) -> str:
     return _GIVEN_BY[_NEEDS[column]]
 
 
-def model_values(asked: Asked, wanted: Collection[str], models: Models) -> dict[str, float | None]:
-    """Compute those of the wanted columns that are `MODELLED`; nobody is asked for anything else.
+def model_values(
+    document: Offered, wanted: Collection[str], models: Models
+) -> dict[str, float | None]:
+    """Compute those of the wanted columns that are `MODELLED`; nothing else is computed.
 
     >>> english = Models(language=lambda line: ("en", 0.9))
-    >>> model_values(Asked(text="To be", language="eng"), ["language_is", "language_probability", "perplexity"], english)
+    >>> model_values(Offered(text="To be", language="eng"), ["language_is", "language_probability", "perplexity"], english)
     {'language_is': 1.0, 'language_probability': 0.9, 'perplexity': None}
     """
     found: dict[str, float | None] = {}
     if models.language is not None and not _OF_LANGUAGE.isdisjoint(wanted):
-        language = language_of(asked.text, models.language)
-        said = said_languages(asked.language)
+        language = language_of(document.whole, models.language)
+        said = said_languages(document.language)
         found |= {
             "language_probability": language.probability,
             "language_is": float(language.language in said) if said else None,
         }
     if models.blocklist is not None and not _OF_ADDRESS.isdisjoint(wanted):
-        found |= models.blocklist.measures(asked.url) if asked.url and host_of(asked.url) else {}
+        found |= (
+            models.blocklist.measures(document.url)
+            if document.url and host_of(document.url)
+            else {}
+        )
     if "perplexity" in wanted:
         found["perplexity"] = (
-            asked.perplexity
+            document.copied.get("ccnet_perplexity")
             if models.perplexity is None
-            else perplexity_of(asked.text, models.perplexity)
+            else perplexity_of(document.whole, models.perplexity)
         )
     found |= {
-        signal: quality_score(asked.text, predict)
+        signal: quality_score(document.whole, predict)
         for signal, predict in models.quality.items()
         if signal in wanted
     }

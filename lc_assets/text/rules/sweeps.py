@@ -4,18 +4,15 @@ columns.
 A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that
 before anyone pays for tokens. The grid follows from the bound alone, never from the documents: so
 counts of shards add up, and the same documents give the same table for any number of workers.
-
-Here: the grid, counting, adding up. Not here: where columns come from, tables on disk, plots.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import Mismatch
 from lc_assets.text.rules.rules import Rule, RuleSet, judge_columns
 
 BOUNDS: Final = ("at_least", "at_most")
@@ -81,61 +78,19 @@ class Swept:
     in_force: bool = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sweep:
-    """What each threshold would keep; sweeps over the same rules add up.
+class Sweep(NamedTuple):
+    """What each threshold would keep.
 
     Attributes:
         thresholds: what was tried, rule by rule, each from the lowest value to the highest.
         kept_alone: int64, one per threshold: documents that this bound alone would keep.
         kept_with_the_others: int64: documents that it would keep while everything else stays in
             force, the rule's other bound included.
-        n_documents: documents that were looked at.
     """
 
     thresholds: tuple[Swept, ...]
     kept_alone: NDArray[np.int64]
     kept_with_the_others: NDArray[np.int64]
-    n_documents: int
-
-    def __add__(self, other: "Sweep") -> "Sweep":
-        if self.thresholds != other.thresholds:
-            raise Mismatch(
-                "sweeps over different rules do not add up; sweep every shard with the same rules"
-            )
-        return Sweep(
-            self.thresholds,
-            self.kept_alone + other.kept_alone,
-            self.kept_with_the_others + other.kept_with_the_others,
-            self.n_documents + other.n_documents,
-        )
-
-    @classmethod
-    def none_of(cls, rules: RuleSet) -> "Sweep":
-        """The sweep over no documents: the zero of the addition."""
-        tried = tuple(
-            swept for rule in rules.rules for bound in BOUNDS for swept in _grid(rule, bound)
-        )
-        return cls(tried, np.zeros(len(tried), np.int64), np.zeros(len(tried), np.int64), 0)
-
-    @classmethod
-    def total(cls, rules: RuleSet, sweeps: Iterable["Sweep"]) -> "Sweep":
-        """Add sweeps up; none at all is `none_of`."""
-        return sum(sweeps, start=cls.none_of(rules))
-
-    def of_rule(self, name: str, bound: str) -> list[tuple[Swept, int, int]]:
-        """One bound's thresholds with both counts, from the lowest value to the highest."""
-        counts = zip(
-            self.thresholds,
-            self.kept_alone.tolist(),
-            self.kept_with_the_others.tolist(),
-            strict=True,
-        )
-        return [
-            (swept, alone, others)
-            for swept, alone, others in counts
-            if (swept.rule, swept.bound) == (name, bound)
-        ]
 
 
 def sweep(
@@ -155,8 +110,8 @@ def sweep(
 
     >>> from lc_assets.text.rules.rules import long_enough
     >>> swept = sweep({"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}, RuleSet("length", (long_enough(1000),)))
-    >>> [(int(at.threshold), alone) for at, alone, _ in swept.of_rule("long_enough", "at_least")][7:13]
-    [(950, 2), (1000, 2), (1050, 1), (1100, 1), (1250, 1), (1500, 1)]
+    >>> [int(at.threshold) for at in swept.thresholds[7:13]], swept.kept_alone[7:13].tolist()
+    ([950, 1000, 1050, 1100, 1250, 1500], [2, 2, 1, 1, 1, 1])
 
     Raises:
         BadInput: as `lc_assets.text.rules.rules.judge_columns`.
@@ -165,19 +120,20 @@ def sweep(
     n_documents = complaints.shape[1]
     speaks = np.count_nonzero(complaints, axis=0)
     allowed = np.ones(n_documents, np.bool_) if allowed is None else allowed
-    alone: list[NDArray[np.int64]] = []
-    others: list[NDArray[np.int64]] = []
+    thresholds: list[Swept] = []
+    alone: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    others: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     for rule, complains in zip(rules.rules, complaints, strict=True):
         values = columns.get(rule.column, np.full(n_documents, np.nan))
         only_this = allowed & (speaks == complains)
         for bound in BOUNDS:
-            grid = np.array([swept.threshold for swept in _grid(rule, bound)])
-            if len(grid):
-                within = values <= rule.highest if bound == "at_least" else values >= rule.lowest
-                alone.append(_kept(values[~np.isnan(values)], grid, bound))
-                others.append(_kept(values[only_this & within], grid, bound))
-    nothing = Sweep.none_of(rules)
-    return Sweep(nothing.thresholds, _joined(alone), _joined(others), n_documents)
+            swept = _grid(rule, bound)
+            grid = np.array([at.threshold for at in swept])
+            within = values <= rule.highest if bound == "at_least" else values >= rule.lowest
+            thresholds += swept
+            alone.append(_kept(values[~np.isnan(values)], grid, bound))
+            others.append(_kept(values[only_this & within], grid, bound))
+    return Sweep(tuple(thresholds), np.concatenate(alone), np.concatenate(others))
 
 
 def rounded(threshold: float) -> float:
@@ -211,7 +167,3 @@ def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) ->
         return np.asarray(len(values) - np.cumsum(reached)[:-1], dtype=np.int64)
     passed_from = np.bincount(np.searchsorted(grid, values, "left"), minlength=len(grid) + 1)
     return np.asarray(np.cumsum(passed_from)[:-1], dtype=np.int64)
-
-
-def _joined(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate(counts) if counts else np.zeros(0, np.int64)
