@@ -26,7 +26,14 @@ from lc_assets.stages.documents.measuring import models_of, rules_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.columns import values_of
-from lc_assets.text.rules.models import LANGUAGE, MODELLED, NO_MODELS, Models, Offered, said_languages
+from lc_assets.text.rules.models import (
+    LANGUAGE,
+    MODELLED,
+    NO_MODELS,
+    Models,
+    Offered,
+    said_languages,
+)
 from lc_assets_tests.builders import (
     LENIENT_RULES,
     SNAPSHOTS,
