@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.tables import COMPRESSION, mapped_table
+from lc_assets.build.tables import COMPRESSION, mapped_table, read_table
 from lc_assets.errors import CorruptFile
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.publishing import publish
-from lc_assets.text.links.addresses import Kind, keys_of, sought, values_of
+from lc_assets.text.links.addresses import Kind, keys_of, normal, sought, values_of
 
 GROUP_LINES = 1024
 
@@ -159,3 +160,51 @@ class KeyedTable:
     def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
         """Lines by their numbers."""
         return read_some(self.path, places)
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedTable:
+    """A table without an index, which is read whole.
+
+    Attributes:
+        path: of the table: its lines have ``id``, ``url`` and ``digest``.
+        columns: what is read of it, these three among them.
+    """
+
+    path: Path
+    columns: Sequence[str] = ("id", "url", "digest")
+
+    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
+        """See `KeyedTable.find`."""
+        return [line for _, line in self.find_all([(kind, normal(kind, value))])]
+
+    def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> list[tuple[int, dict[str, Any]]]:
+        """See `KeyedTable.find_all`."""
+        numbers: dict[Kind, dict[str, int]] = {}
+        for number, (kind, value) in enumerate(wanted):
+            numbers.setdefault(kind, {})[value] = number
+        table = read_table(self.path, self.columns)
+        hits = [
+            (of_kind[value], place)
+            for place, line in enumerate(table.select(["id", "url", "digest"]).to_pylist())
+            for kind, of_kind in numbers.items()
+            for value in values_of(kind, line)
+            if value in of_kind
+        ]
+        return [(number, table.slice(place, 1).to_pylist()[0]) for number, place in sorted(hits)]
+
+
+def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
+    """Lines of a table that fulfil an Arrow expression.
+
+    Raises:
+        CorruptFile: when it is not readable; names the file.
+    """
+    # Imports pandas, which takes a second.
+    import pyarrow.dataset
+
+    with library_errors_as_corrupt_file(path, system_errors_too=True):
+        lines: list[dict[str, Any]] = (
+            pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
+        )
+    return lines

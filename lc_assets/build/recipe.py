@@ -12,9 +12,11 @@ Unknown names, wrong types and impossible sizes are refused, with the place in t
 could stand there.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,12 +53,29 @@ from lc_assets.build.settings.rows import (
     TokenizingSettings,
 )
 from lc_assets.errors import BadInput
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.publishing import make_folder, publish_bytes
 from lc_assets.sources.settings import SourceSettings, require_sources
 from lc_assets.vocabulary import parse_snapshot
 
 RECIPE_FILE: Final = "recipe.toml"
 """Of a lake: the recipe it was last built by."""
+FOLDER: Final = "folder"
+"""Of a recorded recipe: the folder of its relative paths; by default its own."""
+_PATHS: Final = (
+    ".sources.*.path",
+    ".filtered_documents.lists.*",
+    ".filtered_documents.models.*",
+    ".contaminated_documents.against",
+    ".withdrawn_documents.lists",
+    ".referral_report.words",
+)
+_NAMES_OR_PATHS: Final = (
+    ".sources.*.rules",
+    ".filtered_documents.rules",
+    ".token_documents.tokenizer",
+)
+"""Settings that name a file below the recipe's folder, if there is one, or else something known."""
 
 PACKED: Final = "packed_rows"
 WHOLE_ROWS: Final = "rows"
@@ -180,8 +199,9 @@ def _require_name(mix: str) -> None:
         ) from error
 
 
-def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
-    r"""Read a recipe from TOML; ``where`` names it in errors.
+def parse_recipe(content: str | bytes, *, where: str, folder: Path | None = None) -> Recipe:
+    r"""Read a recipe from TOML; ``where`` names it in errors, and relative paths in it are below
+    ``folder``.
 
     >>> parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml").filtered_documents.min_words
     12000
@@ -190,9 +210,29 @@ def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
         BadInput: for anything that is not a recipe: says which name or value, and where.
     """
     try:
-        return msgspec.toml.decode(content, type=Recipe)
+        settings = msgspec.toml.decode(content)
+        if isinstance(settings.get(FOLDER), str):
+            folder = Path(settings.pop(FOLDER))
+        if folder is not None:
+            settings = _resolved(settings, folder)
+        return msgspec.convert(settings, Recipe, str_keys=True)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadInput(f"{where}: not a recipe: {error}{_hint(str(error))}") from error
+
+
+def _resolved(value: Any, folder: Path, name: str = "") -> Any:
+    """Settings whose relative paths are made absolute."""
+    if isinstance(value, dict):
+        return {key: _resolved(of, folder, f"{name}.{key}") for key, of in value.items()}
+    if isinstance(value, list):
+        return [_resolved(of, folder, name) for of in value]
+    if not isinstance(value, str) or not value or "://" in value or Path(value).is_absolute():
+        return value
+    path = (folder / value).absolute()
+    is_path = any(fnmatchcase(name, pattern) for pattern in _PATHS) or (
+        any(fnmatchcase(name, pattern) for pattern in _NAMES_OR_PATHS) and path.is_file()
+    )
+    return str(path) if is_path else value
 
 
 def _hint(complaint: str) -> str:
@@ -239,7 +279,11 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
     """
     if path is not None and not path.is_file():
         raise BadInput(f"{path}: no such recipe file")
-    recipe = Recipe() if path is None else parse_recipe(path.read_bytes(), where=str(path))
+    recipe = (
+        Recipe()
+        if path is None
+        else parse_recipe(path.read_bytes(), where=str(path), folder=path.parent)
+    )
     named = recipe.withdrawn_documents.lists + tuple(
         name for name in lists_named(withdrawn) if name not in recipe.withdrawn_documents.lists
     )
@@ -249,28 +293,39 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
 
 
 def recorded_recipe(lake: Path | str) -> Path | None:
-    """The recipe that a lake in a folder was last built by; None when none is recorded.
-
-    A lake in a bucket records none.
+    """The recipe that a lake was last built by, of a lake in a bucket a copy; None when none is
+    recorded.
     """
-    path = Path(lake) / RECIPE_FILE
-    return path if "://" not in str(lake) and path.is_file() else None
+    opened = open_lake(str(lake))
+    content, path = opened.note(RECIPE_FILE), opened.root / RECIPE_FILE
+    if content is None:
+        return None
+    if not path.is_file() or path.read_bytes() != content:
+        make_folder(path.parent)
+        publish_bytes(path, content)
+    return path
 
 
 def record_recipe(lake: Path | str, recipe: Path | None) -> None:
-    """Record the recipe that a lake in a folder is built by, when one is named.
+    """Record the recipe that a lake is built by, when one is named. Relative paths in it remain
+    those below its folder.
 
     Raises:
         BadInput: when there is no such file.
     """
-    if recipe is None or "://" in str(lake):
+    if recipe is None or recipe.resolve() == (Path(lake) / RECIPE_FILE).resolve():
         return
     if not recipe.is_file():
         raise BadInput(f"{recipe}: no such recipe file")
-    path, content = Path(lake) / RECIPE_FILE, recipe.read_bytes()
-    if not path.is_file() or path.read_bytes() != content:
-        make_folder(path.parent)
-        publish_bytes(path, content)
+    content = recipe.read_bytes()
+    if parse_recipe(content, where=str(recipe), folder=recipe.parent) != parse_recipe(
+        content, where=str(recipe)
+    ):
+        folder = json.dumps(str(recipe.parent.absolute()), ensure_ascii=False)
+        content = f"{FOLDER} = {folder}  # of relative paths\n".encode() + content
+    opened = open_lake(str(lake))
+    if opened.note(RECIPE_FILE) != content:
+        opened.replace_note(RECIPE_FILE, content)
 
 
 def lists_named(words: str) -> tuple[str, ...]:

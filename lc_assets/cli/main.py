@@ -32,7 +32,7 @@ from lc_assets.cli.corpora import (
     signals,
 )
 from lc_assets.cli.demo import demo, sample
-from lc_assets.cli.inspect import batch, diff, explain, show, trace, verify
+from lc_assets.cli.inspect import batch, diff, explain, show, trace
 from lc_assets.cli.lakes import build, plan, prune, rebuild, release, withdraw
 from lc_assets.cli.megatron import commands as megatron
 from lc_assets.cli.megatron import decompose as megatron_decompose
@@ -90,7 +90,7 @@ COMMANDS = (
     longpack.longpack,
     packing_baselines.buckets,
     packing_baselines.pack_similar,
-    verify.verify,
+    show.verify,
     withdraw.withdraw,
     release.release,
     diff.diff,

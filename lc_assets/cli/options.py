@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -16,6 +16,7 @@ Choice = TypeVar("Choice", bound=str)
 if TYPE_CHECKING:
     from lc_assets.build.settings.common import ModelSettings
     from lc_assets.build.settings.documents import ListSettings
+    from lc_assets.text.links.addresses import Kind
 
 Lake = Annotated[
     str,
@@ -112,6 +113,35 @@ Digest = Annotated[
     str | None,
     typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentOptions:
+    """Which documents, by one of these values."""
+
+    identity: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            "--document",
+            help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
+        ),
+    ] = None
+    url: Url = None
+    domain: Domain = None
+    digest: Digest = None
+
+    def named(self) -> "dict[Kind, str]":
+        """The values that are given, by kind."""
+        found: dict[Kind, str | None] = {
+            "document": self.identity,
+            "url": self.url,
+            "domain": self.domain,
+            "digest": self.digest,
+        }
+        return {kind: value for kind, value in found.items() if value is not None}
+
+
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
 StopWords = Annotated[
     Path | None,

@@ -33,7 +33,7 @@ from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
-from lc_assets.lake.versions import Published
+from lc_assets.lake.versions import Published, VersionFiles
 from lc_assets.publishing import publish_bytes
 
 CACHE_VARIABLE: Final = "LC_CACHE"
@@ -62,7 +62,7 @@ def open_lake(
 
 
 @dataclass(slots=True)
-class Copies:
+class Copies(VersionFiles):
     """The files of one version in a bucket, copied to this machine when they are needed.
 
     The copies are in use, and stay, as long as this object lives: whoever holds a `Published` holds
@@ -81,7 +81,7 @@ class Copies:
     lease: Lease | None = None
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See `FileStore.fetch`; makes room, and compares the copies with the receipt's digests."""
+        """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt's digests."""
         names = {pattern for pattern in patterns if not WILDCARD.search(pattern)}
         wild = [pattern for pattern in patterns if pattern not in names]
         lease = self._leased(home)
@@ -109,16 +109,16 @@ class Copies:
         return self.lease
 
     def where(self, home: Path) -> str:  # noqa: ARG002 - the bucket counts, not the copy
-        """See `FileStore.where`."""
+        """See `VersionFiles.where`."""
         return self.bucket.where(self.prefix)
 
     def sizes(self, home: Path) -> dict[str, int]:  # noqa: ARG002 - the copies are only a part
-        """See `FileStore.sizes`; one listing."""
+        """See `VersionFiles.sizes`; one listing."""
         found = self.bucket.listed(f"{self.prefix}/")
         return {path: listed.n_bytes for path, listed in found.items()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """See `FileStore.damage`: the service's own checksums, by one listing, against those of the
+        """See `VersionFiles.damage`: the service's own checksums, by one listing, against those of the
         copies, which are read again.
         """
         listed = self.bucket.listed(f"{self.prefix}/")
@@ -176,6 +176,10 @@ class BucketLake(Lake):
         require_same_note(found, content, self.bucket.where(path))
         if found is None:
             self.bucket.write(path, content, after=0)
+
+    def replace_note(self, path: str, content: bytes) -> None:
+        """See `Lake.replace_note`."""
+        self.bucket.write(path, content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,16 @@ which versions count as published: those of a release (`lc_assets.lake.releases`
 moment (`memoized`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
-from lc_assets.errors import BadInput, LcError
+from lc_assets.errors import BadInput, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
 from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import Published, folder_named, version_named
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import make_folder, publish_bytes
 
 GLOBAL: Final = "all"
 """The key of stages that have no partitions."""
@@ -91,6 +91,31 @@ class Lake:
         stage, key, version = (*path.split("/"), "", "")[:3]
         return self.partition(stage, key).at(version_named(version, path))
 
+    def inputs_of(
+        self, published: Published, stage: str = "", *, known: Collection[str] = ()
+    ) -> Iterator[Published]:
+        """The versions that a version was made from, of one stage or all, that still exist, but for
+        those whose names are ``known``.
+        """
+        for name, digest in published.receipt.fingerprint.inputs.items():
+            of, _, key = name.partition("/")
+            if key and stage in {"", of} and name not in known:
+                found = self.partition(of, key).with_digest(digest)
+                if found is not None:
+                    yield found
+
+    def require_input(self, published: Published, stage: str) -> Published:
+        """The version of a stage that a version was made from.
+
+        Raises:
+            NotPublished: when it is gone.
+        """
+        for found in self.inputs_of(published, stage):
+            return found
+        raise NotPublished(
+            f"{published.where}: the version of {stage} that it was made from is gone from the lake"
+        )
+
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted."""
         return self.view.keys(self, stage) if self.view else self._list_keys(stage)
@@ -124,6 +149,11 @@ class Lake:
             require_same_note(found, content, file)
             if found is None:
                 publish_bytes(file, content)
+
+    def replace_note(self, path: str, content: bytes) -> None:
+        """Publish a small file, whatever was there."""
+        make_folder(self.root)
+        publish_bytes(self.root / path, content)
 
 
 def require_same_note(found: bytes | None, content: bytes, where: Path | str) -> None:

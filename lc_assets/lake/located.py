@@ -12,7 +12,7 @@ a version.
 Receipts and pointers tell which, by a few requests in a bucket.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lc_assets.lake.bucket import SCHEME, Bucket
@@ -72,46 +72,36 @@ def located(where: str) -> Located | None:
     Raises:
         Unreachable: when a bucket does not answer.
     """
-    return (
-        _in_bucket(where.rstrip("/")) if is_in_bucket(where) else _in_folder(Path(where).absolute())
-    )
+    in_bucket = is_in_bucket(where)
+    where = where.rstrip("/") if in_bucket else str(Path(where).absolute())
+    for n_names, holds in _SIGNS:
+        if (_bucket_has if in_bucket else _folder_has)(where, holds):
+            return _located(where, n_names)
+    return _within(where) if in_bucket else None
 
 
-def _in_folder(path: Path) -> Located | None:
-    if (path / RECEIPT).is_file():
-        return Located(Lake(path.parents[2]), path.parents[1].name, path.parent.name, path.name)
-    if (path / CURRENT).is_file():
-        return Located(Lake(path.parents[1]), path.parent.name, path.name)
-    if any(path.glob(f"[!.]*/{CURRENT}")):
-        return Located(Lake(path.parent), path.name)
-    return Located(Lake(path)) if any(path.glob(f"[!.]*/[!.]*/{CURRENT}")) else None
+_SIGNS = ((2, CURRENT), (3, RECEIPT), (1, f"[!.]*/{CURRENT}"), (0, f"[!.]*/[!.]*/{CURRENT}"))
+"""How many names below the lake's root a folder is that has such files."""
 
 
-def _in_bucket(url: str) -> Located | None:
-    bucket = Bucket(url)
-    if bucket.generation(CURRENT):
-        return _located(url, 2)
-    if bucket.generation(RECEIPT):
-        return _located(url, 3)
-    if bucket.names(f"*/{CURRENT}"):
-        return _located(url, 1)
-    if bucket.names(f"*/*/{CURRENT}"):
-        return Located(open_lake(url))
-    return _within(url)
+def _folder_has(path: str, pattern: str) -> bool:
+    return any(Path(path).glob(pattern))
+
+
+def _bucket_has(url: str, pattern: str) -> bool:
+    bucket, simple = Bucket(url), pattern.replace("[!.]", "")
+    return bool(bucket.names(simple) if "*" in simple else bucket.generation(simple))
 
 
 def _within(url: str) -> Located | None:
     version, n_names = url, url.removeprefix(SCHEME).count("/")
     for _ in range(min(n_names - 3, DEEPEST)):
         version = version.rpartition("/")[0]
-        if Bucket(version).generation(RECEIPT):
-            found = _located(version, 3)
-            return Located(
-                found.lake, found.stage, found.key, found.version, url.removeprefix(f"{version}/")
-            )
+        if _bucket_has(version, RECEIPT):
+            return replace(_located(version, 3), within=url.removeprefix(f"{version}/"))
     return None
 
 
-def _located(url: str, n_names: int) -> Located:
-    root, *names = url.rsplit("/", n_names)
+def _located(where: str, n_names: int) -> Located:
+    root, *names = where.rsplit("/", n_names)
     return Located(open_lake(root), *names)

@@ -14,8 +14,8 @@ from lc_assets.lake.digests import short
 from lc_assets.lake.receipts import RECEIPT, decode_json, encode_json
 from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import (
-    FilesAtHand,
     Published,
+    VersionFiles,
     finished_at,
     read_summary,
     version_named,
@@ -77,8 +77,13 @@ class Partition:
 
     @property
     def name(self) -> str:
-        """``filtered/2023-06``."""
-        return f"{self.folder.parent.name}/{self.folder.name}"
+        """``filtered_documents/2023-06``."""
+        return f"{self.stage}/{self.folder.name}"
+
+    @property
+    def stage(self) -> str:
+        """Name of the stage."""
+        return self.folder.parent.name
 
     @property
     def unviewed(self) -> Self:
@@ -203,7 +208,7 @@ class Partition:
     def folders(self) -> dict[str, Kept]:
         """Every folder of the partition by name, sorted: versions and what builds left behind."""
         return {
-            path.name: Kept(sum(FilesAtHand().sizes(path).values()), _written(path / RECEIPT))
+            path.name: Kept(sum(VersionFiles().sizes(path).values()), _written(path / RECEIPT))
             for path in sorted(path for path in self.folder.glob("[!.]*") if path.is_dir())
         }
 

@@ -60,9 +60,10 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
         words = []
         if self.code_version != newer.code_version:
             words.append(f"code version {self.code_version} → {newer.code_version}")
-        old, new = _flat(self.params), _flat(newer.params)
+        old, new = flat_settings(self.params), flat_settings(newer.params)
         words += [
-            f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)
+            f"{name} {shown_setting(old, name)} → {shown_setting(new, name)}"
+            for name in changed_keys(old, new)
         ]
         words += (
             ["the settings are in another order"]
@@ -177,12 +178,12 @@ def decode_bytes(content: bytes, kind: type[T], where: Path | str, *, called: st
         ) from error
 
 
-def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
-    """One level: items of a list that have names, such as rules, stand by them."""
+def flat_settings(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
+    """Settings on one level; items of a list that have names, such as rules, by their names."""
     flat: dict[str, Any] = {}
     for name, item in value.items():
         inner = _by_name(item)
-        flat |= {f"{stem}{name}": item} if inner is None else _flat(inner, f"{stem}{name}.")
+        flat |= {f"{stem}{name}": item} if inner is None else flat_settings(inner, f"{stem}{name}.")
     return flat
 
 
@@ -199,7 +200,8 @@ def _by_name(item: Any) -> Mapping[str, Any] | None:
     return named if len(named) == len(item) else None
 
 
-def _shown(flat: Mapping[str, Any], name: str) -> str:
+def shown_setting(flat: Mapping[str, Any], name: str) -> str:
+    """A setting's value in the description of a difference, shortened."""
     if name not in flat:
         return "(not set)"
     words = repr(flat[name])

@@ -206,7 +206,7 @@ class Pins:
 
     def pointer(self, partition: Partition) -> Current | None:
         """See `View.pointer`."""
-        if not self._is_pinned(partition.folder.parent.name):
+        if not self._is_pinned(partition.stage):
             return partition.unviewed.pointer()
         pin = self.pins.get(partition.name)
         return None if pin is None else Current(version=pin.version, digest=pin.digest)
@@ -218,7 +218,7 @@ class Pins:
             NotPublished: when the pinned version is gone; says why when that is known.
             Mismatch: when the version has another digest.
         """
-        if not self._is_pinned(partition.folder.parent.name):
+        if not self._is_pinned(partition.stage):
             return partition.unviewed.current()
         pin = self.pins.get(partition.name)
         if pin is None:

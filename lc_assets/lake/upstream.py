@@ -21,9 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import fsspec
 import msgspec
-import tenacity
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
 from lc_assets.foreign_errors import transport_errors_as_unreachable, without_address
@@ -85,16 +83,25 @@ class Upstream:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
+        import fsspec
+
         try:
             return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
         except (ValueError, ImportError) as error:
             raise BadInput(f"cannot read from {self.root!r}: {error}") from without_address(error)
 
+    @property
+    def _protocols(self) -> set[str]:
+        named = self._place[0].protocol
+        return {named} if isinstance(named, str) else set(named)
+
+    @property
+    def _is_a_web_server(self) -> bool:
+        return bool(self._protocols & {"http", "https"})
+
     def local_path(self, path: str) -> Path | None:
         """Where ``path`` is on disk; None when the root is not a folder on disk."""
-        files, root = self._place
-        protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-        return Path(root) / path if protocols & {"file", "local"} else None
+        return Path(self._place[1]) / path if self._protocols & {"file", "local"} else None
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.
@@ -129,14 +136,9 @@ class Upstream:
         Raises:
             Unreachable: when the upstream itself cannot be reached.
         """
-        files, root = self._place
-        if any(
-            str(protocol).startswith("http")
-            for protocol in (
-                [files.protocol] if isinstance(files.protocol, str) else files.protocol
-            )
-        ):
+        if self._is_a_web_server:
             return None
+        files, root = self._place
         stem = f"{root.rstrip('/')}/"
         try:
             with transport_errors_as_unreachable(f"{self.root}/{folder}"):
@@ -249,13 +251,12 @@ class Upstream:
         Raises:
             Unreachable: when the place cannot be reached.
         """
-        files, root = self._place
-        protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-        if protocols & {"http", "https"}:
+        if self._is_a_web_server:
             return None
+        files, root = self._place
         top = f"{root.rstrip('/')}/{folder}"
         with transport_errors_as_unreachable(f"{self.root}/{folder}"):
-            if "file" in protocols:
+            if "file" in self._protocols:
                 return {f"{folder}/{path}": mark for path, mark in _walked(top)}
             files.invalidate_cache()  # of earlier listings in this process
             found = files.find(top, detail=True)
@@ -290,16 +291,13 @@ def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _mark(info: Mapping[str, Any]) -> str:
-    named = next((f"{name}:{info[name]}" for name in _IDENTITIES if info.get(name)), None)
-    when = next(
-        (
-            str(info[name])
-            for name in ("mtime", "updated", "LastModified", "created")
-            if info.get(name)
-        ),
-        "",
+    for name in _IDENTITIES:
+        if info.get(name):
+            return f"{name}:{info[name]}"
+    times = (
+        info[name] for name in ("mtime", "updated", "LastModified", "created") if info.get(name)
     )
-    return named or f"{info.get('size')}:{when}"
+    return f"{info.get('size')}:{next(times, '')}"
 
 
 def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
@@ -309,6 +307,8 @@ def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answe
 
     @functools.wraps(function)
     def asking(task: Asked) -> Answer:
+        import tenacity
+
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(Unreachable),
             wait=tenacity.wait_chain(*map(tenacity.wait_fixed, PAUSES_SECONDS)),

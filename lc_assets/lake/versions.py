@@ -6,10 +6,10 @@ A folder without a receipt is not a version. Which version is published is decid
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -28,49 +28,25 @@ from lc_assets.lake.receipts import (
 from lc_assets.publishing import publish_bytes
 
 
-class FileStore(Protocol):
-    """Access to the files of a version."""
+class VersionFiles:
+    """Access to the files of a version in a folder; `lc_assets.lake.bucket_lake` has another."""
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """Make the files available in ``home`` whose paths match one of the patterns."""
-        ...
 
     def where(self, home: Path) -> str:
         """Where the files are, for messages: a path or a URL."""
-        ...
-
-    def sizes(self, home: Path) -> dict[str, int]:
-        """Size of every file by its path."""
-        ...
-
-    def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """How stored files differ from the receipt in ways that copies in ``home`` cannot show, one
-        sentence each.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FilesAtHand:
-    """The files of a version in a folder."""
-
-    def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """Do nothing: they are in ``home``."""
-
-    def where(self, home: Path) -> str:
-        """The folder."""
         return str(home)
 
     def sizes(self, home: Path) -> dict[str, int]:
-        """Size of every file there."""
-        return {
-            path.relative_to(home).as_posix(): path.stat().st_size
-            for path in home.rglob("*")
-            if path.is_file()
-        }
+        """Size of every file by its path."""
+        files = (path for path in home.rglob("*") if path.is_file())
+        return {path.relative_to(home).as_posix(): path.stat().st_size for path in files}
 
-    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - see FileStore
-        """None: ``home`` shows everything."""
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - of buckets
+        """How stored files differ from the receipt in ways that copies in ``home`` cannot show, one
+        sentence each.
+        """
         return []
 
 
@@ -86,7 +62,7 @@ class Published:
 
     home: Path
     receipt: Receipt
-    store: FileStore = field(default=FilesAtHand(), compare=False, repr=False)
+    store: VersionFiles = field(default=VersionFiles(), compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -111,9 +87,19 @@ class Published:
         return self.home.name
 
     @property
+    def stage(self) -> str:
+        """Name of its stage."""
+        return self.receipt.fingerprint.stage
+
+    @property
+    def key(self) -> str:
+        """Its partition."""
+        return self.receipt.fingerprint.key
+
+    @property
     def name(self) -> str:
         """``filtered_documents/2023-06``: its name as an input of other versions."""
-        return f"{self.receipt.fingerprint.stage}/{self.receipt.fingerprint.key}"
+        return f"{self.stage}/{self.key}"
 
     @property
     def digest(self) -> str:
@@ -136,35 +122,22 @@ class Published:
         """How its files differ from the receipt by names and sizes, one sentence each; reads none
         of them.
         """
-        promised = {fact.path: fact.n_bytes for fact in self.receipt.files}
-        found = {
-            path: n_bytes
-            for path, n_bytes in self.store.sizes(self.home).items()
-            if path.split("/")[0] not in NOT_COUNTED
-        }
-        both = sorted(promised.keys() & found.keys())
-        wrong = [
-            f"{path}: {found[path]:,} bytes, receipt says {promised[path]:,}"
-            for path in both
-            if promised[path] != found[path]
-        ]
-        return [*_missing_and_foreign(promised, found), *wrong]
+        found = self.store.sizes(self.home).items()
+        return _deviations(
+            {fact.path: fact.n_bytes for fact in self.receipt.files},
+            {path: n_bytes for path, n_bytes in found if path.split("/")[0] not in NOT_COUNTED},
+            lambda promised, found: f"{found:,} bytes, receipt says {promised:,}",
+        )
 
     def damage(self) -> list[str]:
-        """Read every file again and tell how it differs from the receipt, and the receipt from
+        """Read every file again and describe how it differs from the receipt, and the receipt from
         itself, one sentence each; empty when the version is intact.
         """
         if lost := self.store.damage(self.home, self.receipt):
             return self._contradictions() + lost
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
-        both = sorted(promised.keys() & found.keys())
-        wrong = [
-            f"{path}: {_difference(promised[path], found[path])}"
-            for path in both
-            if promised[path] != found[path]
-        ]
-        return [*self._contradictions(), *_missing_and_foreign(promised, found), *wrong]
+        return self._contradictions() + _deviations(promised, found, _difference)
 
     def _contradictions(self) -> list[str]:
         """How the receipt contradicts itself: its digest is that of its files, its fingerprint
@@ -175,20 +148,16 @@ class Published:
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
         wrong = [
-            f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}"
-            for what, (ours, said) in pairs.items()
-            if ours != said
+            f"{RECEIPT}: {what} is {short(ours)}, not {short(stated)}"
+            for what, (ours, stated) in pairs.items()
+            if ours != stated
         ]
-        return wrong or (
-            []
-            if has_valid_checksum(self._receipt_bytes(), self.receipt)
-            else [f"{RECEIPT}: its content does not match its checksum"]
-        )
-
-    def _receipt_bytes(self) -> bytes:
+        if wrong:
+            return wrong
         with contextlib.suppress(FileNotFoundError):
-            return (self.home / RECEIPT).read_bytes()
-        return b""
+            if has_valid_checksum((self.home / RECEIPT).read_bytes(), self.receipt):
+                return []
+        return [f"{RECEIPT}: its content does not match its checksum"]
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:
@@ -283,9 +252,19 @@ def finished_at(folder: Path) -> Published | None:
     return None
 
 
-def _missing_and_foreign(promised: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{path}: missing" for path in sorted(promised.keys() - found.keys()))
-    yield from (f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys()))
+def _deviations(
+    promised: Mapping[str, Any], found: Mapping[str, Any], difference: Callable[[Any, Any], str]
+) -> list[str]:
+    """Missing, foreign and changed files, one sentence each."""
+    return [
+        *(f"{path}: missing" for path in sorted(promised.keys() - found.keys())),
+        *(f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())),
+        *(
+            f"{path}: {difference(promised[path], found[path])}"
+            for path in sorted(promised.keys() & found.keys())
+            if promised[path] != found[path]
+        ),
+    ]
 
 
 def _difference(promised: FileFact, found: FileFact) -> str:

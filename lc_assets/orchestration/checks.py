@@ -3,7 +3,7 @@ with its digest.
 
 The same checks ran before publishing; these can be run at any time, and the UI shows their values.
 All but warnings block what is downstream in the same run. Stages that serve text are also compared
-with the present lists of withdrawals (`lc_assets.stages.releases.serving`).
+with the present lists of withdrawals (`lc_assets.stages.withdrawal.contents`).
 """
 
 import inspect
@@ -25,8 +25,8 @@ from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.resources import BuildContextResource
-from lc_assets.stages.releases.serving import CLAIM as WITHDRAWN
-from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
+from lc_assets.stages.withdrawal.contents import CHECK as WITHDRAWN
+from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
 
 WHOLE = "every_file_is_as_published"
 
@@ -37,7 +37,7 @@ def checks_of(
     """Make the checks of one asset."""
     described = {check.__name__: inspect.getdoc(check) or "" for check in stage.checks}
     described[WHOLE] = "Every file has the size and digest of the receipt."
-    if stage.name in ROSTERS_OF:
+    if stage.name in SERVED:
         described[WITHDRAWN] = inspect.getdoc(nothing_withdrawn_is_served) or ""
     with warnings.catch_warnings():
         # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide

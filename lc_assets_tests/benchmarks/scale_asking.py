@@ -122,9 +122,9 @@ def look_ups(bench: Bench) -> Measured:
         lake = bench.lake
         for position in positions:
             row = tracing.row_of_order(lake, "train", position)
-            (found,) = whereabouts.find_id(lake, row.id)
+            (found,) = whereabouts.find(lake, "document", row.id)
             assert found.position == position
-            assert row in [other for _, other in whereabouts.rows_by(lake, "url", row.url)]
+            assert row in whereabouts.rows_by(lake, "url", row.url)
             assert whereabouts.rows_by(lake, "domain", row.url.split("/")[2])
             assert [line["id"] for line in histories.documents_by(lake, "url", row.url)] == [row.id]
             assert histories.values_judged(lake, row) is not None

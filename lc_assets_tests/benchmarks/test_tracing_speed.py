@@ -12,13 +12,8 @@ import pytest
 from lc_assets.build.lookups import KeyedTable
 from lc_assets.build.tables import DROPPED, write_table
 from lc_assets.formats.key_index import KeyIndex
-from lc_assets.stages.lineage import (
-    histories,
-    packed_tracing,
-    packed_whereabouts,
-    tracing,
-    whereabouts,
-)
+from lc_assets.stages.lineage import histories, tracing, whereabouts
+from lc_assets.stages.lineage import spans as spans_of_rows
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.page_index import INDEX, PAGES_FILE, write_page_index
@@ -72,7 +67,7 @@ def rows_file(made, wanted):
 def row(made):
     """A row of the first snapshot, to be sought."""
     grid = made.lake.partition("token_grid", made.snapshots[0]).require()
-    return tracing.row_of_grid(grid, "train", 12_345)
+    return spans_of_rows.row_of_grid(grid, "train", 12_345)
 
 
 QUESTIONS = {
@@ -87,15 +82,15 @@ QUESTIONS = {
         )["id"],
     ),
     "row of an id": (
-        lambda lake, row: whereabouts.rows_by(lake, "document", row.id)[0][1].row,
+        lambda lake, row: whereabouts.rows_by(lake, "document", row.id)[0].row,
         lambda made, row: rows_file(made, lambda line: line["id"] == row.id)["row"],
     ),
     "rows of an address": (
-        lambda lake, row: whereabouts.rows_by(lake, "url", row.url)[0][1].row,
+        lambda lake, row: whereabouts.rows_by(lake, "url", row.url)[0].row,
         lambda made, row: rows_file(made, lambda line: line["url"] == row.url)["row"],
     ),
     "who went in its stead": (
-        lambda lake, row: histories.went_instead(lake, row.id)[0].id,
+        lambda lake, row: histories.removed_for(lake, row.id)[0]["id"],
         lambda made, row: by_loop(
             made.lake,
             "removed_documents",
@@ -144,11 +139,11 @@ def test_positions_and_samples_are_found_without_a_pass(made, row):
     )
     assert found == wanted
     say(f"position, {len(order):,} rows", 1, "look-ups", fast, pass_over_all=slow)
-    (everything,) = whereabouts.find_id(made.lake, row.id)
+    (everything,) = whereabouts.find(made.lake, "document", row.id)
     assert everything.position == found
     (position, *_), samples = [found], everything.samples[MIX]
     assert all(
-        row.id in {piece.row.id for piece in tracing.sample_of_mix(made.lake, MIX, sample).pieces}
+        row.id in {piece.span.id for piece in tracing.sample_of_mix(made.lake, MIX, sample).pieces}
         for sample in samples
     )
     assert len(samples) in {8, 9}
@@ -162,7 +157,7 @@ def test_packed_rows_are_traced_both_ways(made, row):
     packed = write_packed(made.lake, made.snapshots[0], made.n_rows, PIECES)
     path, number = packed.home / "spans.parquet", made.n_rows * 2 // 3
     down, stretch = cpu_seconds(
-        lambda _: packed_tracing.stretches_of_row(packed, "train", number)[PIECES - 1]
+        lambda _: spans_of_rows.spans_of_packed_row(packed, "train", number)[PIECES - 1]
     )
     loop, line = cpu_seconds(
         lambda _: next(
@@ -173,9 +168,9 @@ def test_packed_rows_are_traced_both_ways(made, row):
         rounds=1,
     )
     assert (line["id"], line["row_start"]) == (stretch.id, stretch.row_start)
-    up, (found,) = cpu_seconds(lambda _: packed_whereabouts.stretches_of(packed, [stretch.id]))
+    up, (found,) = cpu_seconds(lambda _: whereabouts.packed_spans_with(packed, [stretch.id]))
     assert found == stretch
-    assert packed_whereabouts.packed_by(made.lake, "document", stretch.id) == [(packed, stretch)]
+    assert whereabouts.packed_by(made.lake, "document", stretch.id) == [stretch]
     say(
         f"packed row → stretches, {made.n_rows * PIECES:,} stretches",
         1,
@@ -257,23 +252,26 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
     asked = {
         "position → document": (lambda n: tracing.row_of_order(lake, "train", positions[n]), 10),
         "sample → documents": (lambda n: tracing.sample_of_mix(lake, MIX, samples[n]), 20),
-        "id → row, position, samples": (lambda n: whereabouts.find_id(lake, rows[n].id), 40),
+        "id → row, position, samples": (
+            lambda n: whereabouts.find(lake, "document", rows[n].id),
+            40,
+        ),
         "address → rows": (lambda n: whereabouts.rows_by(lake, "url", rows[n].url), 60),
         "domain → rows": (lambda n: whereabouts.rows_by(lake, "domain", host_of(rows[n].url)), 60),
         "row → values judged": (lambda n: histories.values_judged(lake, rows[n]), 20),
-        "row → who went in its stead": (lambda n: histories.went_instead(lake, rows[n].id), 60),
+        "row → who went in its stead": (lambda n: histories.removed_for(lake, rows[n].id), 60),
     }
     packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)
-    stretches = packed_tracing.stretches(
+    stretches = spans_of_rows.packed_spans(
         packed, "train", [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)]
     )
     asked |= {
         "packed row, column → document": (
-            lambda n: packed_tracing.stretches_of_row(packed, "train", stretches[n].row),
+            lambda n: spans_of_rows.spans_of_packed_row(packed, "train", stretches[n].row),
             60,
         ),
         "id → packed rows": (
-            lambda n: packed_whereabouts.packed_by(lake, "document", stretches[n].id),
+            lambda n: whereabouts.packed_by(lake, "document", stretches[n].id),
             200,
         ),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.cli.inspect import recognising
+from lc_assets.cli.inspect import in_lake
 from lc_assets.cli.main import app
 
 GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
@@ -107,7 +107,7 @@ def test_a_stop_by_hand_is_quiet_and_130(lc, monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recognising, "recognise", stopped)
+    monkeypatch.setattr(in_lake, "recognize", stopped)
     said = lc("show", tmp_path)
     assert (said.code, said.out, said.err) == (130, "", "")
 
@@ -118,6 +118,6 @@ def test_a_bug_keeps_its_traceback(lc, monkeypatch, tmp_path):
     def wrong(*_, **__):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(recognising, "recognise", wrong)
+    monkeypatch.setattr(in_lake, "recognize", wrong)
     with pytest.raises(ZeroDivisionError):
         lc("show", tmp_path)

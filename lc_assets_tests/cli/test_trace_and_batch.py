@@ -12,6 +12,8 @@ from lc_assets.cli.printing import shown, visible
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.lineage import histories, tracing, whereabouts
+from lc_assets.stages.lineage.spans import row_of_grid
+from lc_assets.vocabulary import parse_document_id
 from lc_assets_tests.builders import N_LONG, SURPRISES
 
 
@@ -31,7 +33,7 @@ def test_a_row_leads_to_its_page(lc, published_lake):
         row.id,
         row.url,
         row.digest,
-        f"documents/{row.shard.tag}.json.gz, line {row.line} (from 0)",
+        f"documents/{parse_document_id(row.id)[0].tag}.json.gz, line {parse_document_id(row.id)[1]} (from 0)",
         f"0 to 64 of {row.n_tokens}",
     ):
         assert words in words_of(said)
@@ -40,7 +42,7 @@ def test_a_row_leads_to_its_page(lc, published_lake):
 
 def test_a_row_of_one_grid_leads_to_its_page(lc, published_lake):
     lake = published_lake.context.lake
-    row = tracing.row_of_grid(lake.partition("token_grid", "2023-14").require(), "heldout", 1)
+    row = row_of_grid(lake.partition("token_grid", "2023-14").require(), "heldout", 1)
     said = lc(
         "trace", published_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
     )
@@ -52,11 +54,11 @@ def test_a_sample_leads_to_its_pages(lc, published_lake):
     sample = tracing.sample_of_mix(published_lake.context.lake, "one-sided", 7)
     said = lc("trace", published_lake.root, "--mix", "one-sided", "--sample", 7)
     assert (
-        f"sample 7 of blended_mix/one-sided is sample {sample.source_sample} of {sample.snapshot}"
+        f"sample 7 of blended_mix/one-sided is sample {sample.source_sample} of {sample.source}"
         in said.out
     )
     assert all(
-        f"{piece.start}:{piece.stop}" in said.out and piece.row.id in said.out
+        f"{piece.start}:{piece.stop}" in said.out and piece.span.id in said.out
         for piece in sample.pieces
     )
 
@@ -64,7 +66,7 @@ def test_a_sample_leads_to_its_pages(lc, published_lake):
 def test_a_page_leads_to_row_position_and_samples(lc, published_lake):
     lake = published_lake.context.lake
     row = tracing.row_of_order(lake, "train", 5)
-    (found,) = whereabouts.find_id(lake, row.id)
+    (found,) = whereabouts.find(lake, "document", row.id)
     said = lc("trace", published_lake.root, "--id", row.id)
     assert f"train row {row.row} of token_grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)
@@ -79,8 +81,8 @@ def test_a_position_of_a_sample_leads_to_its_token(lc, published_lake):
     sample = tracing.sample_of_mix(published_lake.context.lake, "one-sided", 7)
     piece, column = sample.column_of(24)
     said = lc("trace", published_lake.root, "--mix", "one-sided", "--sample", 7, "--position", 24)
-    assert f"position 24 is column {column} of train row {piece.row.row}" in said.out
-    assert f"column {column} is token {piece.row.token_at(column)} of the document" in said.out
+    assert f"position 24 is column {column} of train row {piece.span.row}" in said.out
+    assert f"column {column} is token {piece.span.token_at(column)} of the document" in said.out
 
 
 def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, published_lake):
@@ -97,16 +99,9 @@ def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, published_lake):
     rows = whereabouts.rows_by(lake, "domain", "example.org")
     said = lc("trace", published_lake.root, "--domain", "example.org")
     assert said.out.count("position ") >= 10
-    assert (
-        f"{len(rows)} rows in all, of {len(rows)} documents; above stand the first 10" in said.out
-    )
-    samples = whereabouts.samples_of_rows(
-        whereabouts.mixes_of(lake),
-        lake,
-        rows[0][0],
-        [row for of, row in rows if of.home == rows[0][0].home],
-    )
-    assert all(f"{mix} " in words_of(said) for mix in samples)
+    assert f"{len(rows)} rows in all, of {len(rows)} documents; the first 10 are above" in said.out
+    samples = whereabouts.samples_of(lake, whereabouts.mixes_of(lake), rows)
+    assert all(f"{mix} {len(of)} " in words_of(said) for mix, of in samples.items())
     assert "6 documents passed the filter and have no row" in said.out
     assert "too few tokens" in said.out
 
@@ -180,7 +175,7 @@ def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, publ
 def test_a_grid_gives_its_own_rows(lc, published_lake):
     grid = published_lake.context.lake.partition("token_grid", "2023-14").require()
     said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
-    assert tracing.row_of_grid(grid, "heldout", 0).id in said.out
+    assert row_of_grid(grid, "heldout", 0).id in said.out
 
 
 def test_nothing_in_a_text_reaches_the_terminal(lc, published_lake):

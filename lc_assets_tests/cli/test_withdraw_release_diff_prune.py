@@ -208,7 +208,7 @@ def test_a_difference_is_told_and_is_json(lc, lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     said = lc("diff", "v1", "now", "--lake", lake.lake.root)
-    assert "0 rows came, 1 went, 0 moved; 1 snapshots are the same byte by byte" in said.out
+    assert "0 rows added, 1 removed, 0 moved; 1 snapshots are the same byte by byte" in said.out
     assert f"{OLD} 0 1 0 1 0 0 64" in words_of(said)
     found = json.loads(lc("diff", "v1", "now", "--lake", lake.lake.root, "--json").out)
     assert found["changes"][0]["documents_removed"] == 1

@@ -44,11 +44,13 @@ def test_a_batchs_rows_have_documents(published_lake):
             )
             assert (document.snapshot, document.version, document.row) == (
                 row.snapshot,
-                row.grid.name,
+                row.published.version,
                 row.row,
             )
             left = loader.walk.rectangle(step).tokens.start
-            grid = open_rows(row.grid).read(slice(row.row, row.row + 1), slice(left, left + 32))
+            grid = open_rows(row.published.home).read(
+                slice(row.row, row.row + 1), slice(left, left + 32)
+            )
             np.testing.assert_array_equal(tokens, grid[0])
 
 

@@ -60,5 +60,5 @@ def test_a_row_leads_back_to_its_record(finished):
     lake = finished[2]
     row = tracing.row_of_order(lake, "train", 0)
     where = raw.place_in_source(lake, row.id)
-    assert row.shard.snapshot in PARTITIONS
+    assert row.snapshot in PARTITIONS
     assert where.startswith(("part-", "CC-MAIN-"))

@@ -73,7 +73,7 @@ def test_unreadable_records_are_counted(context):
 
 def test_duplicates_are_found_across_sources(context):
     copy = f"{WEB_NEW}/CC-MAIN-2024-18-000_00000/line-0"
-    assert whereabouts.find_id(context.lake, copy) == []
+    assert whereabouts.find(context.lake, "document", copy) == []
     published = context.lake.partition(removals.STAGE.name, WEB_NEW).require()
     (line,) = pq.read_table(published.folder / removals.TABLE).to_pylist()
     assert (line["id"], line["kept_id"]) == (copy, "stories/part-0/0")
@@ -89,8 +89,10 @@ def test_every_row_leads_back_to_its_record(context):
     for number in range(n_rows):
         row = tracing.row_of_order(context.lake, "train", number)
         assert row.id in by_id
-        assert row.shard.snapshot == row.snapshot
-        assert [found.row.row for found in whereabouts.find_id(context.lake, row.id)] == [row.row]
+        assert parse_document_id(row.id)[0].snapshot == row.snapshot
+        assert [found.span.row for found in whereabouts.find(context.lake, "document", row.id)] == [
+            row.row
+        ]
         assert histories.documents_by(context.lake, "document", row.id)[0]["id"] == row.id
 
 

@@ -16,7 +16,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader
-from lc_assets.stages.lineage.whereabouts import find_id
+from lc_assets.stages.lineage.whereabouts import find
 from lc_assets.stages.mixes.blended_mix import (
     MIX_FILE,
     STAGE,
@@ -255,6 +255,6 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_
         context.lake.partition("token_grid", snapshot).require().folder / ROWS_FILE
     ).to_pylist()
     (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
-    (found,) = find_id(context.lake, row["id"])
+    (found,) = find(context.lake, "document", row["id"])
     assert found.samples["long"]
     assert {int(datasets[sample]) for sample in found.samples["long"]} == set(own)

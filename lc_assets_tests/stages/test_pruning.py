@@ -22,8 +22,8 @@ from lc_assets.stages.planning import plan
 from lc_assets.stages.releases import pruning
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.releases.releasing import release, release_damage
-from lc_assets.stages.withdrawal.holders import versions_with
-from lc_assets.stages.withdrawal.report import report
+from lc_assets.stages.withdrawal.contents import versions_with
+from lc_assets.stages.withdrawal.reporting import report
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
@@ -306,7 +306,7 @@ def test_the_report_balances(lake):
     (line,) = found.by_reason
     assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)
     assert (line["rows"], line["tokens"], line["still served"]) == (2, 128, 0)
-    assert {held.state for held in found.held} == {
+    assert {state for _, state in found.held} == {
         "not published",
         "published now, working material",
     }

@@ -132,13 +132,13 @@ def test_tracing_follows_the_release(lake):
     release(lake.lake, "v1")
     before = [tracing.row_of_order(lake.lake, "train", position) for position in range(5)]
     samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
-    found = whereabouts.find_id(lake.lake, id_of(OLD, ALONE_OLD))
+    found = whereabouts.find(lake.lake, "document", id_of(OLD, ALONE_OLD))
     change(lake)
     pinned = lake_of_release(lake.lake, "v1")
     assert [tracing.row_of_order(pinned, "train", position) for position in range(5)] == before
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
-    assert whereabouts.find_id(pinned, id_of(OLD, ALONE_OLD)) == found != []
-    assert whereabouts.find_id(lake.lake, id_of(OLD, ALONE_OLD)) == []
+    assert whereabouts.find(pinned, "document", id_of(OLD, ALONE_OLD)) == found != []
+    assert whereabouts.find(lake.lake, "document", id_of(OLD, ALONE_OLD)) == []
     assert pinned.keys("token_grid") == lake.lake.keys("token_grid")
     assert pinned.keys("filtered_documents") == lake.lake.keys("filtered_documents")
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.lookups import ScannedTable
 from lc_assets.orchestration.checks import findings_of
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.releases.serving import (
-    CLAIM,
-    ROSTERS_OF,
-    GridRoster,
-    TableRoster,
+from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.withdrawal.contents import (
+    CHECK,
+    SERVED,
     nothing_withdrawn_is_served,
 )
 from lc_assets.text.links.addresses import values_of
@@ -160,24 +160,25 @@ def spoil(path, column, value):
     )
 
 
-def test_a_roster_by_index_and_by_table_find_the_same(lake):
+def test_an_index_and_a_table_find_the_same(lake):
     """For every value of every document of either snapshot, and for values of none."""
     grids = [lake.published(f"token_grid/{snapshot}") for snapshot in SNAPSHOTS]
-    rows = {grid.name: pq.read_table(grid.home / "rows.parquet") for grid in grids}
+    tables = [ScannedTable(grid.home / "rows.parquet") for grid in grids]
+    lines = [line for table in tables for line in pq.read_table(table.path).to_pylist()]
     kinds = ("document", "url", "domain", "digest")
-    lines = [line for table in rows.values() for line in table.to_pylist()]
-    sought = {
-        (kind, value) for line in lines for kind in kinds for value in values_of(kind, line)
-    } | {("url", "example.org/none")}
-    for grid in grids:
-        fast, slow = GridRoster(lake.lake, grid), TableRoster("", "", rows[grid.name])
-        for one in sorted(sought):
-            assert fast.found_by([one]) == slow.found_by([one])
-        assert (
-            fast.found_by(sorted(sought))
-            == slow.found_by(sorted(sought))
-            == set(rows[grid.name]["id"].to_pylist())
-        )
+    every = sorted(
+        {(kind, value) for line in lines for kind in kinds for value in values_of(kind, line)}
+        | {("url", "example.org/none")}
+    )
+    for grid, table in zip(grids, tables, strict=True):
+        index = row_index(lake.lake, grid).rows
+        for one in every:
+            assert [line["id"] for line in table.find(*one)] == [
+                line["id"] for line in index.find(*one)
+            ]
+        found = [(number, line["id"]) for number, line in index.find_all(every)]
+        assert [(number, line["id"]) for number, line in table.find_all(every)] == found
+        assert {name for _, name in found} == set(pq.read_table(table.path)["id"].to_pylist())
 
 
 def test_it_is_a_check_of_all_that_serves(lake):
@@ -185,7 +186,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
     words.
     """
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    for stage in ROSTERS_OF.keys() - {"longpack_documents"}:
+    for stage in SERVED - {"longpack_documents"}:
         key = {
             "token_grid": OLD,
             "megatron_rows": OLD,
@@ -193,10 +194,10 @@ def test_it_is_a_check_of_all_that_serves(lake):
             "blended_mix": "by-tokens",
         }.get(stage, "all")
         (found,) = findings_of(
-            lake.lake, stage_named(stage), key, {CLAIM}, recipe=lake.context.recipe
+            lake.lake, stage_named(stage), key, {CHECK}, recipe=lake.context.recipe
         )
-        assert (found.check, found.passed) == (CLAIM, False)
-    assert {found.name for found in map(stage_named, ROSTERS_OF)} == {
+        assert (found.check, found.passed) == (CHECK, False)
+    assert {found.name for found in map(stage_named, SERVED)} == {
         "token_grid",
         "longcrawl",
         "longcrawl_flat",
@@ -207,7 +208,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
     }
     shutil.rmtree(lake.lake.partition("token_grid", OLD).folder)
     (found,) = findings_of(
-        lake.lake, stage_named("blended_mix"), "by-tokens", {CLAIM}, recipe=lake.context.recipe
+        lake.lake, stage_named("blended_mix"), "by-tokens", {CHECK}, recipe=lake.context.recipe
     )
     assert not found.passed
     assert "cannot be tested" in found.message

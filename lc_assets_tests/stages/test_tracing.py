@@ -22,12 +22,12 @@ from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
-from lc_assets.stages.lineage.tracing import Row
+from lc_assets.stages.lineage.spans import Span, row_of_grid
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.rows.longcrawl import write_longcrawl
 from lc_assets.stages.rows.token_grid import write_token_grid
 from lc_assets.text.links.addresses import KINDS, values_of
-from lc_assets.vocabulary import SPLITS, parse_snapshot
+from lc_assets.vocabulary import SPLITS, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
 
 
@@ -41,9 +41,10 @@ def page(published_lake):
     """Read the record that a row says it came from, out of the upstream."""
 
     def read(row):
-        path = published_lake.root.parent / "upstream" / listings.documents_path(row.shard)
+        shard, number = parse_document_id(row.id)
+        path = published_lake.root.parent / "upstream" / listings.documents_path(shard)
         with path.open("rb") as stream:
-            line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[row.line]
+            line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[number]
         return decode_document(line, where=str(path))
 
     return read
@@ -51,16 +52,18 @@ def page(published_lake):
 
 def a_row(**changes):
     fields = {
-        "grid": None,
-        "snapshot": "s",
+        "published": None,
         "split": "train",
         "row": 0,
-        "id": "",
+        "number": 0,
+        "row_start": 0,
+        "row_stop": 8,
+        "id": "s/0",
         "url": "",
         "digest": "",
         "n_tokens": 99,
     }
-    return Row(**(fields | {"shift": 0, "row_tokens": 8} | changes))
+    return Span(**(fields | changes))
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -76,7 +79,7 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
         ids = twin.encode(record.raw_content)
         assert (record.url, record.digest, len(ids)) == (row.url, row.digest, row.n_tokens)
         np.testing.assert_array_equal(
-            np.roll(ids[: row.row_tokens], row.shift), rows.read(slice(position, position + 1))[0]
+            np.roll(ids[: row.row_stop], row.shift), rows.read(slice(position, position + 1))[0]
         )
 
 
@@ -91,7 +94,7 @@ def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
     grid = lake.partition("token_grid", "2023-14").require()
-    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(
+    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == row_of_grid(
         grid, "heldout", 2
     )
 
@@ -123,7 +126,7 @@ def test_a_later_stretch_holds_later_tokens(stretch):
     """The tokens of a row that is not its document's first are counted from the document's
     beginning.
     """
-    row, document = a_row(shift=3, stretch=stretch), np.arange(100)
+    row, document = a_row(shift=3, document_start=8 * stretch), np.arange(100)
     rolled = np.roll(document[stretch * 8 : stretch * 8 + 8], 3)
     assert [row.token_at(column) for column in range(8)] == rolled.tolist()
     for start in range(8):
@@ -153,12 +156,12 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
         assert all(piece.stop == TINY_ROW_TOKENS for piece in sample.pieces[:-1])
         assert all(piece.start == 0 for piece in sample.pieces[1:])
         for piece in sample.pieces:
-            ids = twin.encode(page(piece.row).raw_content)
+            ids = twin.encode(page(piece.span).raw_content)
             found = np.concatenate(
-                [ids[first:last] for first, last in piece.row.tokens_in(piece.start, piece.stop)]
+                [ids[first:last] for first, last in piece.span.tokens_in(piece.start, piece.stop)]
             )
-            stored = GridReader(piece.row.grid / "train.zarr").read(
-                slice(piece.row.row, piece.row.row + 1)
+            stored = GridReader(piece.span.published.home / "train.zarr").read(
+                slice(piece.span.row, piece.span.row + 1)
             )[0]
             np.testing.assert_array_equal(found, stored[piece.start : piece.stop])
 
@@ -169,14 +172,14 @@ def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
     for number in range(8):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
         stored = [
-            GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[
-                0
-            ][piece.start : piece.stop]
+            GridReader(piece.span.published.home / "train.zarr").read(
+                slice(piece.span.row, piece.span.row + 1)
+            )[0][piece.start : piece.stop]
             for piece in sample.pieces
         ]
         for position, token in enumerate(np.concatenate(stored).tolist()):
             piece, column = sample.column_of(position)
-            assert twin.encode(page(piece.row).raw_content)[piece.row.token_at(column)] == token
+            assert twin.encode(page(piece.span).raw_content)[piece.span.token_at(column)] == token
         for position in (-1, 25):
             with pytest.raises(BadInput, match="it has 0 to 24, the last a target only"):
                 sample.column_of(position)
@@ -190,7 +193,7 @@ def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
     covered = 0
     for number in range(lake.partition("blended_mix", "by-tokens").require().receipt.counts.kept):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
-        if sample.snapshot == "2023-06":
+        if sample.source == "2023-06":
             covered += sum(piece.stop - piece.start for piece in sample.pieces) - 1
     n_tokens = megatron.receipt.counts.extra["train rows"] * TINY_ROW_TOKENS
     assert covered == samples_of(megatron) * 24
@@ -205,13 +208,13 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
     for mix, published in lake.published("blended_mix").items():
         for number in range(published.receipt.counts.kept):
             for identity in {
-                piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces
+                piece.span.id for piece in tracing.sample_of_mix(lake, mix, number).pieces
             }:
                 forward.setdefault((identity, mix), []).append(number)
     for position in range(open_rows(lake.root, "train").n_rows):
         row = tracing.row_of_order(lake, "train", position)
-        (found,) = whereabouts.find_id(lake, row.id)
-        assert (found.row, found.position) == (row, position)
+        (found,) = whereabouts.find(lake, "document", row.id)
+        assert (found.span, found.position) == (row, position)
         assert {mix: list(samples) for mix, samples in found.samples.items()} == {
             mix: forward.get((row.id, mix), []) for mix in lake.published("blended_mix")
         }
@@ -219,18 +222,18 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
 
 def test_a_heldout_document_is_in_no_sample(lake):
     row = tracing.row_of_order(lake, "heldout", 0)
-    (found,) = whereabouts.find_id(lake, row.id)
-    assert (found.row.split, found.position, found.samples) == ("heldout", 0, {})
+    (found,) = whereabouts.find(lake, "document", row.id)
+    assert (found.span.split, found.position, found.samples) == ("heldout", 0, {})
 
 
 def test_an_address_is_found_in_every_snapshot(lake):
     """The made-up shards have the same addresses in both snapshots."""
-    found = whereabouts.find_url(lake, "https://example.org/0000-en_head/1?q=[a]")
-    assert [one.row.id for one in found] == [
+    found = whereabouts.find(lake, "url", "https://example.org/0000-en_head/1?q=[a]")
+    assert [one.span.id for one in found] == [
         "2023-06/0000/en_head.json.gz/1",
         "2023-14/0000/en_head.json.gz/1",
     ]
-    assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
+    assert whereabouts.find(lake, "url", "https://example.org/no-such-page") == []
 
 
 def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
@@ -246,7 +249,7 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
         for row in range(grid.receipt.counts.extra[f"{split} rows"])
     ]
     rows = [tracing.find_row(lake, *place) for place in places]
-    assert rows == [tracing.row_of_grid(*place) for place in places]
+    assert rows == [row_of_grid(*place) for place in places]
     asked = sorted(
         {
             (kind, value)
@@ -260,7 +263,7 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     shutil.rmtree(lake.root / "row_lineage")
     assert [whereabouts.rows_by(lake, kind, value) for kind, value in asked] == by_index
     assert [tracing.find_row(lake, *place) for place in places] == rows
-    for look_up in (tracing.find_row, lambda _, *place: tracing.row_of_grid(*place)):
+    for look_up in (tracing.find_row, lambda _, *place: row_of_grid(*place)):
         with pytest.raises(BadInput, match="no heldout row 99"):
             look_up(lake, grids[0], "heldout", 99)
 
@@ -269,9 +272,7 @@ def test_a_domain_is_all_rows_of_all_hosts_below_it(lake):
     n_rows = sum(open_rows(lake.root, split).n_rows for split in SPLITS)
     found = whereabouts.find(lake, "domain", "EXAMPLE.org")
     assert len(found) == n_rows
-    assert [one.row for one in found] == [
-        row for _, row in whereabouts.rows_by(lake, "domain", "example.org")
-    ]
+    assert [one.span for one in found] == [*whereabouts.rows_by(lake, "domain", "example.org")]
     assert whereabouts.find(lake, "domain", "other.example") == []
 
 
@@ -281,11 +282,11 @@ def test_samples_of_several_documents_are_those_of_each(lake):
     for grid in lake.published("token_grid").values():
         rows = [
             row
-            for of, row in whereabouts.rows_by(lake, "domain", "example.org")
-            if of.home == grid.home
+            for row in whereabouts.rows_by(lake, "domain", "example.org")
+            if row.published.home == grid.home
         ]
-        singly = [whereabouts.samples_of_rows(mixes, lake, grid, [row]) for row in rows]
-        together = whereabouts.samples_of_rows(mixes, lake, grid, rows)
+        singly = [whereabouts.samples_of(lake, mixes, [row]) for row in rows]
+        together = whereabouts.samples_of(lake, mixes, rows)
         assert {mix: set(found) for mix, found in together.items()} == {
             mix: {number for found in singly for number in found.get(mix, ())} for mix in mixes
         }
@@ -293,10 +294,10 @@ def test_samples_of_several_documents_are_those_of_each(lake):
 
 def test_every_value_that_a_document_was_judged_by_is_told(lake):
     """As it stands in the filtered table, for every row."""
-    for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
+    for row in whereabouts.rows_by(lake, "domain", "example.org"):
         filtered = (
             lake.partition("filtered_documents", row.snapshot).require().folder
-            / f"{row.shard.name}.documents.parquet"
+            / f"{parse_document_id(row.id)[0].name}.documents.parquet"
         )
         (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
         wanted = {name: value for name, value in line.items() if name not in FILTERED.names}
@@ -340,14 +341,15 @@ def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
         for line in pq.read_table(published.folder / "removals.parquet").to_pylist()
     ]
     assert removed
-    for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
+    for row in whereabouts.rows_by(lake, "domain", "example.org"):
         wanted = sorted(
             (line["id"], line["similarity"], line["why"])
             for line in removed
             if line["kept_id"] == row.id
         )
         assert [
-            (one.id, one.similarity, one.why) for one in histories.went_instead(lake, row.id)
+            (line["id"], line["similarity"], line["why"])
+            for line in histories.removed_for(lake, row.id)
         ] == wanted
 
 
@@ -371,13 +373,13 @@ def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reaso
     )
     assert reason in dict(dropped.reasons)
     assert value is None or dict(dropped.reasons)[reason] == value
-    assert whereabouts.find_id(lake, identity) == []
+    assert whereabouts.find(lake, "document", identity) == []
 
 
 def test_a_document_that_nobody_has_seen_has_no_fate(lake):
     assert histories.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
     assert histories.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
-    assert whereabouts.find_id(lake, "2019-04/0000/en_head.json.gz/0") == []
+    assert whereabouts.find(lake, "document", "2019-04/0000/en_head.json.gz/0") == []
 
 
 def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
@@ -391,13 +393,13 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
     with pytest.raises(BadInput, match="it has 0 to 59"):
         tracing.sample_of_mix(lake, "one-sided", 60)
     with pytest.raises(BadInput, match="no train row 999 in token_grid/2023-06"):
-        tracing.row_of_grid(lake.partition("token_grid", "2023-06").require(), "train", 999)
+        row_of_grid(lake.partition("token_grid", "2023-06").require(), "train", 999)
     with pytest.raises(NotPublished, match="blended_mix/none"):
         tracing.sample_of_mix(lake, "none", 0)
     with pytest.raises(NotPublished, match="longcrawl/all"):
         tracing.row_of_order(Lake(tmp_path), "train", 0)
     with pytest.raises(BadInput, match="not a document id"):
-        whereabouts.find_id(lake, "../../etc/passwd")
+        whereabouts.find(lake, "document", "../../etc/passwd")
 
 
 def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
@@ -425,11 +427,11 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         tracing.row_of_order(context.lake, "train", position) for position in range(5)
     ] == before
     assert tracing.sample_of_mix(context.lake, "one-sided", 0) == sample
-    (found,) = whereabouts.find_id(context.lake, before[0].id)
-    assert found.row.grid != before[0].grid
+    (found,) = whereabouts.find(context.lake, "document", before[0].id)
+    assert found.span.published.home != before[0].published.home
     assert found.position is None
     assert all(samples == () for samples in found.samples.values())
     write_longcrawl(newer)
-    (found,) = whereabouts.find_id(context.lake, before[0].id)
+    (found,) = whereabouts.find(context.lake, "document", before[0].id)
     assert found.position is not None
-    assert tracing.row_of_order(context.lake, found.row.split, found.position) == found.row
+    assert tracing.row_of_order(context.lake, found.span.split, found.position) == found.span

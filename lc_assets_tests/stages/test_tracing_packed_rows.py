@@ -17,7 +17,13 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader
-from lc_assets.stages.lineage import packed_tracing, packed_whereabouts, tracing, whereabouts
+from lc_assets.stages.lineage import tracing, whereabouts
+from lc_assets.stages.lineage.spans import (
+    packed_spans,
+    packed_spans_of,
+    row_tokens_of,
+    spans_of_packed_row,
+)
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.mixes.blended_mix import read_mix, write_blended_mix
 from lc_assets.stages.packing.packed_rows import write_packed_rows
@@ -92,25 +98,23 @@ def test_every_sample_is_made_of_what_it_is_said_to_be(workshop, samples):
     lake, n_packed = workshop.lake, 0
     for sample in samples:
         ids = ids_of_sample(lake, sample.sample)
-        of_packed = [
-            piece for piece in sample.pieces if isinstance(piece.row, packed_tracing.Stretch)
-        ]
+        of_packed = [piece for piece in sample.pieces if piece.span.is_packed]
         assert len(of_packed) in {0, len(sample.pieces)}
         if not of_packed:
             continue
         n_packed += 1
-        rows = GridReader(of_packed[0].row.packed / "train.zarr").read()
+        rows = GridReader(of_packed[0].span.published.home / "train.zarr").read()
         np.testing.assert_array_equal(
-            np.concatenate([rows[piece.row.row, piece.start : piece.stop] for piece in of_packed]),
+            np.concatenate([rows[piece.span.row, piece.start : piece.stop] for piece in of_packed]),
             ids,
         )
-        store = lake.partition("packing_tokens", of_packed[0].row.snapshot).require().folder
+        store = lake.partition("packing_tokens", of_packed[0].span.snapshot).require().folder
         position = 0
         for piece in of_packed:
             for column in range(piece.start, piece.stop):
                 assert sample.column_of(position) == (piece, column)
-                if piece.row.id:
-                    token, document = piece.row.token_at(column), document_of(store, piece.row)
+                if piece.span.id:
+                    token, document = piece.span.token_at(column), document_of(store, piece.span)
                     assert ids[position] == (50256 if token == len(document) else document[token])
                 position += 1
     assert n_packed > 20
@@ -129,10 +133,10 @@ def test_a_row_is_its_stretches_and_padding(workshop):
         packed = workshop.lake.partition("packed_rows", snapshot).require()
         table = read_table(packed.folder / SPANS_FILE).to_pylist()
         for split in SPLITS:
-            n_rows = packed_tracing.spans_of(packed, split).n_rows
+            n_rows = packed_spans_of(packed, split).n_rows
             assert n_rows
             for row in range(n_rows):
-                found = packed_tracing.stretches_of_row(packed, split, row)
+                found = spans_of_packed_row(packed, split, row)
                 lines = [line for line in table if (line["split"], line["row"]) == (split, row)]
                 named = [one for one in found if one.id]
                 assert [(one.id, one.row_start, one.row_stop) for one in named] == [
@@ -141,7 +145,7 @@ def test_a_row_is_its_stretches_and_padding(workshop):
                 edges = [one.row_start for one in found] + [found[-1].row_stop]
                 assert edges[0] == 0
                 assert edges[1:] == [one.row_stop for one in found]
-                assert edges[-1] == packed_tracing.row_tokens_of(packed)
+                assert edges[-1] == row_tokens_of(packed)
 
 
 @pytest.mark.parametrize("kind", ["document", "url", "domain", "digest"])
@@ -163,7 +167,7 @@ def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
         ]
         found = [
             (one.snapshot, one.split, one.row, one.row_start)
-            for _, one in packed_whereabouts.packed_by(lake, kind, value)
+            for one in whereabouts.packed_by(lake, kind, value)
         ]
         assert found == expected
         assert found
@@ -174,19 +178,17 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
     n_found = 0
     for snapshot in SNAPSHOTS:
         packed = lake.partition("packed_rows", snapshot).require()
-        lines = range(len(packed_tracing.spans_of(packed, "train").stop))
-        for stretch in packed_tracing.stretches(packed, "train", lines):
+        lines = range(len(packed_spans_of(packed, "train").stop))
+        for stretch in packed_spans(packed, "train", lines):
             expected = tuple(
                 sample.sample
                 for sample in samples
-                if any(piece.row == stretch for piece in sample.pieces)
+                if any(piece.span == stretch for piece in sample.pieces)
             )
-            assert packed_whereabouts.samples_of_stretch(lake, mixes, packed, stretch) == {
-                MIX: expected
-            }
+            assert whereabouts.samples_of(lake, mixes, [stretch]) == {MIX: expected}
             n_found += len(expected)
-        (held, *_) = packed_tracing.stretches_of_row(packed, "heldout", 0)
-        assert packed_whereabouts.samples_of_stretch(lake, mixes, packed, held) == {}
+        (held, *_) = spans_of_packed_row(packed, "heldout", 0)
+        assert whereabouts.samples_of(lake, mixes, [held]) == {}
     assert n_found > 30
 
 
@@ -194,11 +196,11 @@ def test_what_is_not_there_is_refused(workshop):
     packed = workshop.lake.partition("packed_rows", SNAPSHOT).require()
     for split, row in (("train", 10**6), ("train", -1), ("test", 0)):
         with pytest.raises(BadInput, match=r"no train row|split"):
-            packed_tracing.stretches_of_row(packed, split, row)
+            spans_of_packed_row(packed, split, row)
     padded = next(
         found
         for row in range(100)
-        if not (found := packed_tracing.stretches_of_row(packed, "train", row)[-1]).id
+        if not (found := spans_of_packed_row(packed, "train", row)[-1]).id
     )
     with pytest.raises(BadInput, match="is padding"):
         padded.token_at(padded.row_start)
@@ -221,9 +223,9 @@ def test_the_command_follows_both_ways(workshop, samples):
     sample = next(
         found
         for found in samples
-        if found.snapshot == f"packed_rows/{SNAPSHOT}" and found.pieces[0].row.id
+        if found.source == f"packed_rows/{SNAPSHOT}" and found.pieces[0].span.id
     )
-    stretch, start = sample.pieces[0].row, sample.pieces[0].start
+    stretch, start = sample.pieces[0].span, sample.pieces[0].start
     told = said("--mix", MIX, "--sample", sample.sample, "--position", 0)
     assert f"of packed_rows/{SNAPSHOT}" in told
     assert f"position 0 is column {start} of train row {stretch.row}" in told

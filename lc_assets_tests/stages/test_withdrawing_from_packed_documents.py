@@ -13,11 +13,14 @@ from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.build.settings.rows import MixSettings
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.lineage.packed_whereabouts import packed_by, pages_within
+from lc_assets.stages.lineage.whereabouts import packed_by, pages_within
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.releases.pruning import carry_out, plan_purge
-from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
-from lc_assets.stages.withdrawal.holders import versions_with
+from lc_assets.stages.withdrawal.contents import (
+    Search,
+    nothing_withdrawn_is_served,
+    versions_with,
+)
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, publish_links
@@ -101,35 +104,30 @@ def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
     for child in children[:5]:
         for kind, value in (("document", child["child_id"]), ("url", child["url"])):
             found = packed_by(context.lake, kind, value)
-            assert child["id"] in {stretch.id for _, stretch in found}
-            for _, stretch in found:
+            assert child["id"] in {span.id for span in found}
+            for span in found:
                 told = [
-                    (page.id, page.start, page.stop) for page in pages_within(context.lake, stretch)
+                    (page["id"], page["start"], page["stop"])
+                    for page in pages_within(context.lake, span)
                 ]
                 wanted = [
                     line
                     for line in lines
-                    if line["id"] == stretch.id and stretch.token_shard.startswith("longpack-")
+                    if line["id"] == span.id and span.token_shard.startswith("longpack-")
                 ]
                 assert told == [(line["child_id"], line["start"], line["stop"]) for line in wanted]
 
 
-def test_whoever_is_in_a_packed_document_is_on_its_roster(made):
+def test_every_document_in_a_packed_document_is_found(made):
     context, _ = made
     within = {span["child_id"] for span in spans_of(context)}
     natural = packed_ids(context) - {span["id"] for span in spans_of(context)}
     assert within
     assert natural
     for stage, wanted in (("longpack_documents", within), ("packed_rows", within | natural)):
-        rosters = list(
-            ROSTERS_OF[stage](context.lake, context.lake.partition(stage, OLD).require())
-        )
-        found = {
-            name
-            for roster in rosters
-            for name in roster.found_by([("document", name) for name in sorted(within | natural)])
-        }
-        assert found == wanted
+        search = Search(context.lake, [("document", name) for name in sorted(within | natural)])
+        found = search.found_in(context.lake.partition(stage, OLD).require())
+        assert found == {OLD: wanted}
 
 
 @pytest.mark.parametrize("role", ["child", "root", "natural"])
@@ -172,7 +170,7 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
     } == {"filtered_documents", "document_keys"}
 
 
-def test_a_roster_does_without_longpack(made, tmp_path):
+def test_packed_rows_without_longpack_are_searched(made):
     """Packed rows of natural documents alone."""
     context, _ = made
     packing = msgspec.structs.replace(PACKING, documents="natural")
@@ -180,13 +178,6 @@ def test_a_roster_does_without_longpack(made, tmp_path):
     other = replace(context, recipe=recipe)
     for stage in ("packing_tokens", "packed_rows"):
         stage_named(stage).build(other, OLD)
-    assert (
-        len(
-            list(
-                ROSTERS_OF["packed_rows"](
-                    other.lake, other.lake.partition("packed_rows", OLD).require()
-                )
-            )
-        )
-        == 1
-    )
+    names = packed_ids(other)
+    search = Search(other.lake, [("document", name) for name in sorted(names)])
+    assert search.found_in(other.lake.partition("packed_rows", OLD).require()) == {OLD: names}

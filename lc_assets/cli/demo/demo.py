@@ -164,6 +164,7 @@ def demo(
 
     from lc_assets.build.recipe import read_recipe
     from lc_assets.cli.demo.report import report
+    from lc_assets.cli.lakes.build import CorpusOptions
     from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
     from lc_assets.sources.opening import known_snapshots
 
@@ -174,8 +175,8 @@ def demo(
         sampled = write_or_find_sample(place, workers)
         snapshots, n_documents = sampled.settings.snapshots, sampled.n_documents
     else:
-        settings = {"row_tokens": row_tokens, "heldout_fraction": HELDOUT_FRACTION}
-        place.set_up(own_recipe_text(str(source), **settings, packed=False))  # type: ignore[arg-type]
+        corpus = CorpusOptions(source=str(source), row_tokens=row_tokens)
+        place.set_up(own_recipe_text(corpus, heldout_fraction=HELDOUT_FRACTION, packed=False))
         snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
     build(place, snapshots, workers or os.cpu_count() or 1)
     report(place.lake, n_documents, HELDOUT_FRACTION)

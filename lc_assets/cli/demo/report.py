@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lc_assets.cli.inspect.batch import decode
-from lc_assets.cli.inspect.trace_shown import show_row
+from lc_assets.cli.inspect.trace_shown import show_span
 from lc_assets.cli.printing import facts, heading, lasted, say, sized, table, visible
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.flat import FlatReader
@@ -42,7 +42,7 @@ def report(url: str, n_written: int | None, heldout_fraction: float) -> None:
     show_arrays(lake, published)
     show_first_batch(lake)
     heading("Where train row 0 came from")
-    show_row(lake, row_of_order(lake, "train", 0))
+    show_span(lake, row_of_order(lake, "train", 0))
     heading("What is published, and how long it took")
     lines = [
         (

@@ -10,7 +10,7 @@ from lc_assets.cli.printing import say, shortened, table, visible
 if TYPE_CHECKING:
     from lc_assets.formats.arrays.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
-    from lc_assets.stages.lineage.tracing import Row
+    from lc_assets.stages.lineage.spans import Span
 
 SHOWN_TOKENS = 8
 SHOWN_CHARS = 60
@@ -65,7 +65,7 @@ def batch(
     table(("row", "first tokens", "decoded", "document", "url"), lines)
 
 
-def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tuple[Any, ...]:
+def _line(ids: Any, position: int, origin: "Span | None", tokenizer: str) -> tuple[Any, ...]:
     where = ("", "") if origin is None else (origin.id, shortened(origin.url, SHOWN_CHARS))
     return (
         f"{position:,}",
@@ -103,7 +103,7 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
         return ""
 
 
-def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
+def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Span | None":
     """The document of a row that a loader reads; None if the array's origin is unknown."""
     from lc_assets.formats.arrays.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows

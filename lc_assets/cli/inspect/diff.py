@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from lc_assets.stages.releases.comparing import Difference
 
 MOST_PARTITIONS = 3
+CHANGES = {
+    "documents +": "documents_added",
+    "documents −": "documents_removed",
+    "rows +": "rows_added",
+    "rows −": "rows_removed",
+    "rows moved": "rows_moved",
+    "tokens +": "tokens_added",
+    "tokens −": "tokens_removed",
+}
+"""Columns, and the fields of a `Change`."""
 
 
 def diff(
@@ -38,76 +48,46 @@ def diff(
     if json:
         typer.echo(encode_json(found).decode(), nl=False)
     else:
-        show(found)
+        _show(found)
 
 
-def show(found: "Difference") -> None:
+def _show(found: "Difference") -> None:
     """Print a difference: counts, then rows by snapshot, then settings, code and libraries."""
     old, new = found.counts
-    names = [
-        name
-        for name in ("snapshots", "documents", "train rows", "heldout rows", "tokens")
-        if name in old or name in new
-    ]
+    names = ("snapshots", "documents", "train rows", "heldout rows", "tokens")
     table(
         ("", found.before, found.after, "change"),
         [
             (name, old.get(name), new.get(name), new.get(name, 0) - old.get(name, 0))
             for name in names
+            if name in old or name in new
         ],
     )
     if found.changes:
         heading("Rows, by snapshot")
-        columns = (
-            "snapshot",
-            "documents +",
-            "documents −",
-            "rows +",
-            "rows −",
-            "rows moved",
-            "tokens +",
-            "tokens −",
-        )
-        table(
-            columns,
-            [
-                (
-                    change.snapshot,
-                    change.documents_added,
-                    change.documents_removed,
-                    change.rows_added,
-                    change.rows_removed,
-                    change.rows_moved,
-                    change.tokens_added,
-                    change.tokens_removed,
-                )
-                for change in found.changes
-            ],
-        )
-    for title, what, lines in (
-        ("Settings", "setting", found.settings),
-        ("Code", "", found.code),
-        ("Libraries", "library", found.libraries),
+        lines = [
+            (change.snapshot, *(getattr(change, name) for name in CHANGES.values()))
+            for change in found.changes
+        ]
+        table(("snapshot", *CHANGES), lines)
+    for title, what_differs, differences in (
+        ("Settings", ("setting",), found.settings),
+        ("Code", (), found.code),
+        ("Libraries", ("library",), found.libraries),
     ):
-        if lines:
+        if differences:
             heading(title)
             table(
-                ("stage", *((what,) if what else ()), "partitions", found.before, found.after),
+                ("stage", *what_differs, "partitions", found.before, found.after),
                 [
-                    (
-                        line["stage"],
-                        *((line[what],) if what else ()),
-                        _shortened(line["partitions"]),
-                        line["before"],
-                        line["after"],
-                    )
-                    for line in lines
+                    [_shortened(of) if isinstance(of, list) else of for of in line.values()]
+                    for line in differences
                 ],
             )
-    if any(said != "is the same" for said in found.mixes.values()):
+    if any(change != "is the same" for change in found.mixes.values()):
         heading("Mixes")
         table(("mix", ""), list(found.mixes.items()))
-    say(_summary(found))
+    _summarize(found)
 
 
 def _shortened(keys: list[str]) -> str:
@@ -115,14 +95,15 @@ def _shortened(keys: list[str]) -> str:
     return ", ".join(keys[:MOST_PARTITIONS]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _summary(found: "Difference") -> str:
-    come, gone, moved = (
+def _summarize(found: "Difference") -> None:
+    added, removed, moved = (
         sum(getattr(change, f"rows_{what}") for change in found.changes)
         for what in ("added", "removed", "moved")
     )
-    if not found.changes and not found.settings and not found.code:
-        return f"the same rows: {found.same_snapshots:,} snapshots, byte by byte"
-    return (
-        f"{come:,} rows came, {gone:,} went, {moved:,} moved; {found.same_snapshots:,} "
-        "snapshots are the same byte by byte"
-    )
+    if found.changes or found.settings or found.code:
+        say(
+            f"{added:,} rows added, {removed:,} removed, {moved:,} moved; "
+            f"{found.same_snapshots:,} snapshots are the same byte by byte"
+        )
+    else:
+        say(f"the same rows: {found.same_snapshots:,} snapshots, byte by byte")

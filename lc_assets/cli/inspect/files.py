@@ -1,17 +1,19 @@
-"""Files of a version: arrays, Megatron data sets, tables, orders and indices, recognized by
-content.
+"""What ``lc show`` says of files: arrays, Megatron data sets, tables, orders, indices, and those of
+a RedPajama-V2 upstream, recognized by metadata or name.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
-from lc_assets.cli.inspect.artefact import Artefact, Lines, Table
-from lc_assets.cli.printing import sized
-from lc_assets.errors import CorruptFile
+from lc_assets.cli.printing import shortened, sized, visible
+from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.arrays.flat import FlatReader
@@ -22,24 +24,49 @@ from lc_assets.formats.arrays.order import SOURCES, GlobalOrder
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.parquet.opening import guarded
+from lc_assets.formats.redpajama.documents import decode_document
+from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.formats.redpajama.listings import LISTING, parse_listing
+from lc_assets.sources.redpajama_v2 import PARTS
 from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
+from lc_assets.vocabulary import Shard, parse_snapshot
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _MANY: Final = 1000
 """Holes; of an array that has more, its metadata are rather wrong, and they may promise any number
 of chunks.
 """
+_DOCUMENTS: Final = ".json.gz"
+_SIGNALS: Final = ".signals.json.gz"
+_EXPECTED: Final = ("documents", "signals", "duplicates")
+"""Parts of a shard that an upstream should have."""
+
+Lines = list[tuple[Any, ...]]
 
 
-def is_grid(path: Path) -> bool:
-    """Whether ``path`` is a token grid's array."""
-    return (path / GRID_METADATA).is_file()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artefact:
+    """An artefact at a path.
+
+    Attributes:
+        kind: in a few words.
+        facts: names with values, most informative first.
+        tables: further facts: title, names of the columns, lines.
+        damage: one sentence for each deviation; empty if intact.
+        checked: what was compared, in a few words; empty if there was nothing to compare with.
+    """
+
+    kind: str
+    facts: Sequence[tuple[str, Any]] = ()
+    tables: Sequence[tuple[str, Sequence[str], Lines]] = ()
+    damage: Sequence[str] = ()
+    checked: str = ""
 
 
-def is_flat(path: Path) -> bool:
-    """Whether ``path`` is an array of LongCrawl64's layout."""
-    return (path / FLAT_METADATA).is_file()
+def recognized(path: Path, verify: bool) -> Artefact | None:
+    """What is at a path outside of lakes; None when it is nothing known."""
+    return next((describe(path, verify) for is_one, describe in _KINDS if is_one(path)), None)
 
 
 def is_megatron(path: Path) -> bool:
@@ -49,101 +76,65 @@ def is_megatron(path: Path) -> bool:
     return idx_path(_prefix(path)).is_file()
 
 
-def is_table(path: Path) -> bool:
-    """Whether ``path`` is called a Parquet file."""
-    return path.is_file() and path.suffix == ".parquet"
+def _prefix(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in (".bin", ".idx") else path
 
 
-def is_sources(path: Path) -> bool:
-    """Whether ``path`` is an order's ``sources.json``."""
-    return path.is_file() and path.name == SOURCES
-
-
-def is_array(path: Path) -> bool:
-    """Whether ``path`` is called a NumPy array."""
-    return path.is_file() and path.suffix == ".npy"
-
-
-def show_grid(path: Path, verify: bool) -> Artefact:
-    """A token grid's array: shape, chunks and attributes."""
-    reader = GridReader(path)
-    missing = reader.missing()
-    return Artefact(
-        kind="token grid (Zarr v3)",
-        facts=[
-            *_array_facts(reader, path),
-            (
-                "shards",
-                " × ".join(map(str, reader.file_shape))
-                + ", of chunks "
-                + " × ".join(map(str, reader.chunk_shape)),
-            ),
-            *(reader.attributes.items()),
-        ],
-        damage=[*missing, *(_unreadable_rows(reader) if verify and len(missing) <= _MANY else [])],
-        checked="every chunk decoded, its checksum tested"
-        if verify
-        else "shards and their indexes looked at",
-    )
-
-
-def show_flat(path: Path, verify: bool) -> Artefact:
-    """An array of LongCrawl64's layout."""
-    reader = FlatReader(path)
-    missing = reader.missing()
-    return Artefact(
-        kind="flat array (Zarr v2, LongCrawl64's layout)",
-        facts=[*_array_facts(reader, path), ("chunks", " × ".join(map(str, reader.chunk_shape)))],
-        damage=[*missing, *(_unreadable_rows(reader) if verify and len(missing) <= _MANY else [])],
-        checked="every chunk decoded" if verify else "chunks' names looked at",
-    )
-
-
-def _array_facts(reader: GridReader | FlatReader, path: Path) -> list[tuple[str, Any]]:
+def _show_array(path: Path, verify: bool) -> Artefact:
+    """A token grid, or an array of LongCrawl64's layout: shape, chunks, attributes."""
+    grid = GridReader(path) if (path / GRID_METADATA).is_file() else None
+    reader = grid or FlatReader(path)
     n_tokens = reader.n_rows * reader.row_tokens
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    ratio = (
-        f", {size / (n_tokens * reader.dtype.itemsize):.2f} of the plain ids"
-        if n_tokens and size
-        else ""
-    )
-    return [
+    share = size / (n_tokens * reader.dtype.itemsize) if n_tokens else 0.0
+    chunks = _product(reader.chunk_shape)
+    damage = reader.missing()
+    if verify and len(damage) <= _MANY:
+        damage += _unreadable_chunks(reader)
+    facts = [
         ("shape", f"{reader.n_rows:,} rows × {reader.row_tokens:,} tokens, {reader.dtype}"),
         ("tokens", n_tokens),
-        ("size", f"{sized(size)}{ratio}"),
+        ("size", sized(size) + (f", {share:.2f} of the plain ids" if share else "")),
+        *([] if grid else [("chunks", chunks)]),
+        *([("shards", f"{_product(grid.file_shape)}, of chunks {chunks}")] if grid else []),
+        *(grid.attributes.items() if grid else ()),
     ]
+    return Artefact(
+        kind="token grid (Zarr v3)" if grid else "flat array (Zarr v2, LongCrawl64's layout)",
+        facts=facts,
+        damage=damage,
+        checked="every chunk decoded" if verify else "names of chunks and indexes of shards read",
+    )
 
 
-def _unreadable_rows(reader: GridReader | FlatReader) -> list[str]:
+def _product(shape: Sequence[int]) -> str:
+    return " × ".join(f"{length:,}" for length in shape)
+
+
+def _unreadable_chunks(reader: GridReader | FlatReader) -> Iterator[str]:
     down, across = reader.chunk_shape
-    said = []
     for row in range(-(-reader.n_rows // down)):
         for column in range(-(-reader.row_tokens // across)):
             try:
                 reader.read_chunk(row, column)
             except CorruptFile as error:
-                said.append(str(error))
-    return said
+                yield str(error)
 
 
-def show_megatron(path: Path, verify: bool) -> Artefact:
+def _show_megatron(path: Path, verify: bool) -> Artefact:
     """A Megatron data set; its reader verifies the two files against each other."""
     reader = MegatronReader(_prefix(path))
     lengths = reader.lengths
     spread = f"{int(lengths.min()):,} to {int(lengths.max()):,} tokens" if len(reader) else "none"
-    facts = [
+    facts: list[tuple[str, Any]] = [
         ("documents", len(reader)),
         ("tokens", reader.n_tokens),
         ("ids", str(reader.dtype)),
         ("lengths", spread),
     ]
     if verify:
-        facts.append(
-            (
-                "highest id",
-                max((int(document.max()) for document in reader if len(document)), default=-1),
-            )
-        )
+        highest = (int(document.max()) for document in reader if len(document))
+        facts.append(("highest id", max(highest, default=-1)))
     return Artefact(
         kind="Megatron data set (.bin and .idx)",
         facts=facts,
@@ -151,39 +142,26 @@ def show_megatron(path: Path, verify: bool) -> Artefact:
     )
 
 
-def _prefix(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in (".bin", ".idx") else path
-
-
-def show_table(path: Path, verify: bool) -> Artefact:
+def _show_table(path: Path, verify: bool) -> Artefact:
     """A Parquet table, by its columns."""
     with (
         library_errors_as_corrupt_file(path, system_errors_too=True),
         guarded(path, where=str(path), rows_at_once=_ROWS_AT_ONCE) as file,
     ):
         columns, metadata = file.file.schema_arrow, file.file.metadata
-        n_read = (
-            sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE))
-            if verify
-            else metadata.num_rows
-        )
+        n_lines = metadata.num_rows
+        n_read = sum(len(batch) for batch in file.batches(_ROWS_AT_ONCE)) if verify else n_lines
     return Artefact(
         kind=_table_kind(columns),
         facts=[
-            ("lines", metadata.num_rows),
+            ("lines", n_lines),
             ("row groups", metadata.num_row_groups),
             ("size", sized(path.stat().st_size)),
         ],
-        tables=[
-            Table(
-                title="columns",
-                columns=("column", "type"),
-                lines=[(name.name, str(name.type)) for name in columns],
-            )
-        ],
-        damage=[]
-        if n_read == metadata.num_rows
-        else [f"{path}: {n_read:,} lines read, the footer says {metadata.num_rows:,}"],
+        tables=[("columns", ("column", "type"), [(name.name, str(name.type)) for name in columns])],
+        damage=[f"{path}: {n_read:,} lines read, the footer says {n_lines:,}"]
+        if n_read != n_lines
+        else [],
         checked="every column read" if verify else "footer read",
     )
 
@@ -194,10 +172,9 @@ _TABLES = {
     "documents that were tokenized (tokens)": TOKENIZED,
     "documents that did not go on": DROPPED,
     "spans of packed rows (packed)": PACKED_SPANS,
-    "which page's text goes before which root (link_claims)": LINK_CLAIMS,
+    "pages whose text precedes a root's (link_claims)": LINK_CLAIMS,
     "parts of packed documents (longpack)": SPANS,
 }
-_DUPLICATES = ["shard_id", "doc_id", "digest"]
 
 
 def _table_kind(columns: pa.Schema) -> str:
@@ -206,45 +183,158 @@ def _table_kind(columns: pa.Schema) -> str:
             return kind
     if columns.names[: len(FILTERED)] == FILTERED.names:
         return "documents worth keeping (filtered)"
-    if columns.names == _DUPLICATES:
+    if columns.names == ["shard_id", "doc_id", "digest"]:
         return "RedPajama-V2 duplicates of one shard"
-    return (
-        "RedPajama-V2 MinHash of one shard"
-        if "signature_sim0.8" in columns.names
-        else "Parquet table, none of ours"
-    )
+    if "signature_sim0.8" in columns.names:
+        return "RedPajama-V2 MinHash of one shard"
+    return "Parquet table, none of ours"
 
 
-def show_sources(path: Path, _: bool) -> Artefact:
+def _show_sources(path: Path, _: bool) -> Artefact:
     """Which grids a global order is over."""
     order = GlobalOrder.open(path.parent, "train")
-    lines: Lines = [
-        (source.snapshot, source.version, source.train_rows, source.heldout_rows)
-        for source in order.sources
-    ]
+    columns = ("snapshot", "version", "train_rows", "heldout_rows")
+    lines = [tuple(getattr(source, name) for name in columns) for source in order.sources]
     return Artefact(
         kind="sources of a global order",
         facts=[("row tokens", order.row_tokens), ("vocabulary", order.vocab_size)],
-        tables=[
-            Table(
-                title="sources",
-                columns=("snapshot", "version", "train rows", "heldout rows"),
-                lines=lines,
-            )
+        tables=[("sources", [name.replace("_", " ") for name in columns], lines)],
+    )
+
+
+def _show_npy(path: Path, _: bool) -> Artefact:
+    """A NumPy array: of an order, of a mix, or of a GPT index."""
+    array = read_npy(path)
+    return Artefact(
+        kind="NumPy array",
+        facts=[
+            ("shape", _product(array.shape)),
+            ("type", str(array.dtype)),
+            ("values", f"{array.min():,} to {array.max():,}" if array.size else "none"),
+            ("head", np.array2string(array.ravel()[:8], separator=", ")),
         ],
     )
 
 
-def show_array(path: Path, _: bool) -> Artefact:
-    """A NumPy array: of an order, of a mix, or of a GPT index."""
-    array = read_npy(path)
-    spread = f"{array.min():,} to {array.max():,}" if array.size else "none"
-    facts = [
-        ("shape", " × ".join(f"{length:,}" for length in array.shape)),
-        ("type", str(array.dtype)),
-        ("values", spread),
-    ]
+def _show_upstream(path: Path, verify: bool) -> Artefact:
+    """The listings, and which of the listed files are there."""
+    lines: Lines = []
+    damage: list[str] = []
+    for listing in sorted((path / "listings").glob("*-head_middle.txt")):
+        shards = _listed(listing)
+        there = {
+            part: [file for shard in shards if (file := path / PARTS[part](shard)).is_file()]
+            for part in _EXPECTED
+        }
+        size = sum(file.stat().st_size for files in there.values() for file in files)
+        lines.append((listing.name, len(shards), *map(len, there.values()), sized(size)))
+        damage += [
+            f"{listing.name}: {len(shards) - len(files):,} {part} files are missing"
+            for part, files in there.items()
+            if len(files) < len(shards)
+        ]
+        for file in there["documents"] if verify else ():
+            damage += _undecodable(file)
     return Artefact(
-        kind="NumPy array",
-        facts=[*facts, ("head", np.array2string(array.ravel()[:8], separator=", "))],
+        kind="RedPajama-V2 upstream",
+        tables=[("listings", ("listing", "shards", *_EXPECTED, "size"), lines)],
+        damage=damage,
+        checked="every listed documents file read to its end"
+        if verify
+        else "listed files looked for",
     )
+
+
+def _show_listing(path: Path, _: bool) -> Artefact:
+    shards = _listed(path)
+    return Artefact(
+        kind="RedPajama-V2 listing",
+        facts=[("shards", len(shards)), ("first", shards[0].tag if shards else None)],
+    )
+
+
+def _show_documents(path: Path, verify: bool) -> Artefact:
+    """One shard's documents: its first record; with ``verify`` all of them."""
+    number, line = next(_lines(path), (0, b""))
+    first = decode_document(line or b"", where=f"{path} line {number}")
+    damage = _undecodable(path) if verify else []
+    return Artefact(
+        kind="RedPajama-V2 documents of one shard",
+        facts=[
+            *_n_documents(path, verify and not damage),
+            ("size", sized(path.stat().st_size)),
+            ("first document", first.url),
+            ("crawled", f"{first.date_download}, {first.cc_segment}"),
+            (
+                "language, bucket",
+                f"{first.language}, {first.bucket}, perplexity {first.perplexity:g}",
+            ),
+            ("characters", len(first.raw_content)),
+            ("begins", visible(shortened(first.raw_content, 120))),
+        ],
+        damage=damage,
+        checked="every line decoded" if verify else "the first line decoded",
+    )
+
+
+def _show_signals(path: Path, verify: bool) -> Artefact:
+    _, first = next(_lines(path), (0, b""))
+    return Artefact(
+        kind="RedPajama-V2 quality signals of one shard",
+        facts=[
+            *_n_documents(path, verify),
+            ("size", sized(path.stat().st_size)),
+            ("first line", visible(shortened((first or b"").decode(), 240))),
+        ],
+        checked="read to its end" if verify else "the first line read",
+    )
+
+
+def _n_documents(path: Path, is_known: bool) -> list[tuple[str, int]]:
+    return [("documents", sum(1 for _ in _lines(path)))] if is_known else []
+
+
+def _listed(path: Path) -> list[Shard]:
+    named = LISTING.fullmatch(path.name)
+    snapshot = parse_snapshot(named["snapshot"] if named else path.name)
+    return parse_listing(path.read_bytes(), snapshot=snapshot, where=str(path))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    longest = FilteringSettings().max_line_bytes
+    with path.open("rb") as stream:
+        yield from read_lines(stream, where=str(path), max_line_bytes=longest)
+
+
+def _undecodable(path: Path) -> list[str]:
+    found = []
+    try:
+        for number, line in _lines(path):
+            where = f"{path} line {number}"
+            try:
+                if line is None:
+                    found.append(f"{where}: longer than any document should be")
+                else:
+                    decode_document(line, where=where)
+            except LcError as error:
+                found.append(str(error))
+    except CorruptFile as error:
+        found.append(str(error))
+    return found
+
+
+_KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
+    (
+        lambda path: (path / GRID_METADATA).is_file() or (path / FLAT_METADATA).is_file(),
+        _show_array,
+    ),
+    (lambda path: path.is_file() and path.suffix == ".parquet", _show_table),
+    (lambda path: path.is_file() and path.name == SOURCES, _show_sources),
+    (lambda path: path.is_file() and path.suffix == ".npy", _show_npy),
+    (lambda path: (path / "listings").is_dir(), _show_upstream),
+    (lambda path: path.is_file() and LISTING.fullmatch(path.name) is not None, _show_listing),
+    (lambda path: path.is_file() and path.name.endswith(_SIGNALS), _show_signals),
+    (lambda path: path.is_file() and path.name.endswith(_DOCUMENTS), _show_documents),
+    (is_megatron, _show_megatron),
+)
+"""How each kind is recognized and described; the first that matches is used."""

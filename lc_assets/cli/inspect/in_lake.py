@@ -1,210 +1,181 @@
-"""What lies in a lake: the lake itself, a stage, a partition, a version; each by its receipts.
+"""What ``lc show`` says of a lake, a stage, a partition or a version, by receipts; and of what is
+at any other path.
 
 The cheap check compares names and sizes with the receipt; the thorough one reads every byte again.
 """
 
 import glob
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from lc_assets.cli.inspect.artefact import Artefact, Lines, Table
+from lc_assets.cli.inspect.files import Artefact, Lines, recognized
 from lc_assets.cli.printing import lasted, shown, sized
-from lc_assets.counts import Counts
-from lc_assets.errors import LcError
+from lc_assets.errors import BadInput, LcError
 from lc_assets.lake.digests import short
-from lc_assets.lake.lake import Lake
-from lc_assets.lake.located import Located
+from lc_assets.lake.located import Located, is_in_bucket, located
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES
 
 RULES = "rules"
 """The setting that is better shown as a table."""
+CHECKED = {
+    True: "every byte read again and compared with the receipt",
+    False: "names and sizes compared with the receipt",
+}
 
 
-def show_located(found: Located, verify: bool) -> Artefact:
-    """A lake, a stage, a partition or a version, wherever it lies."""
-    if not found.stage:
-        return show_lake(found.lake, verify)
+def recognize(where: str, *, verify: bool = False) -> Artefact:
+    """Describe what is at a path, or at a URL in a bucket that contains a lake.
+
+    Args:
+        where: a lake, a stage, a partition, a version, an array, a table, a Megatron data set
+            (``.bin``, ``.idx`` or their prefix), or an upstream.
+        verify: whether to read every byte.
+
+    Raises:
+        BadInput: if nothing is there, or nothing known.
+        CorruptFile: if it cannot be read; says where.
+    """
+    found = located(where)
+    if found is None and is_in_bucket(where):
+        raise BadInput(f"{where}: nothing of a lake is there, published or finished")
+    if found is None:
+        return _recognize_files(Path(where), verify)
+    if found.within:
+        artefact = _recognize_files(copy_of(found, verify=verify), verify)
+        return artefact if verify else _as_in_bucket(artefact, found)
     if not found.key:
-        return show_stage(found.lake, found.stage, verify)
+        stages = [found.stage] if found.stage else [stage.name for stage in STAGES]
+        partitions = [
+            found.lake.partition(name, key) for name in stages for key in found.lake.keys(name)
+        ]
+        return _partitions(f"stage {found.stage}" if found.stage else "lake", partitions, verify)
     if not found.version:
-        return _published(found.partition.require(), verify, kind="partition, published version")
-    return show_version(found, verify)
-
-
-def show_lake(lake: Lake, verify: bool) -> Artefact:
-    """A lake: a line per published partition, in the chain's order."""
-    lines: Lines = []
-    damage: list[str] = []
-    for step in STAGES:
-        for key in lake.keys(step.name):
-            line, wrong = _partition_line(lake.partition(step.name, key), verify)
-            lines.append(line)
-            damage += wrong
-    title = f"{len(lines):,} published partitions"
-    return Artefact(
-        kind="lake", tables=[_partitions(title, lines)], damage=damage, checked=_checked(verify)
-    )
-
-
-def show_stage(lake: Lake, stage: str, verify: bool) -> Artefact:
-    """One stage: a line per published partition."""
-    found = [_partition_line(lake.partition(stage, key), verify) for key in lake.keys(stage)]
-    table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
-    return Artefact(
-        kind=f"stage {stage}",
-        tables=[table],
-        damage=[said for _, wrong in found for said in wrong],
-        checked=_checked(verify),
-    )
-
-
-def show_version(found: Located, verify: bool) -> Artefact:
-    """One version, published now or not."""
+        return _version("partition, published version", found.partition.require(), verify)
     pointer = found.partition.pointer()
-    kind = (
-        "version, published now"
-        if pointer is not None and pointer.version == found.version
-        else "version, not published now"
+    is_current = pointer is not None and pointer.version == found.version
+    kind = f"version, {'published now' if is_current else 'not published now'}"
+    return _version(kind, found.published, verify)
+
+
+def _recognize_files(path: Path, verify: bool) -> Artefact:
+    found = recognized(path, verify)
+    if found is not None:
+        return found
+    if not path.exists():
+        raise BadInput(f"{path}: nothing is there")
+    raise BadInput(
+        f"{path}: no artefact that is known; expected a lake or a folder in it, a .zarr, .bin, "
+        ".idx, .npy or .parquet, or an upstream"
     )
-    return _published(found.published, verify, kind=kind)
 
 
 def copy_of(found: Located, *, verify: bool) -> Path:
-    """What lies within a version in a bucket, copied to this machine; of an array's chunks none
-    that are not to be read.
+    """What is within a version in a bucket, copied to this machine; the chunks of an array only to
+    verify them.
     """
-    name, prefix = (
-        glob.escape(said)
-        for said in (found.within, found.within.removesuffix(".bin").removesuffix(".idx"))
+    name, prefix = map(
+        glob.escape, (found.within, found.within.removesuffix(".bin").removesuffix(".idx"))
     )
     inside = ["*"] if verify else ["*.json", ".z*"]
-    return (
-        found.published.only(
-            name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)
-        )
-        / found.within
-    )
+    patterns = [name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)]
+    return found.published.only(*patterns) / found.within
 
 
-def as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
-    """What was said of a copy without its chunks, with the size and the damage of what the bucket
-    holds.
-    """
+def _as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
+    """An artefact with the size and the damage of what the bucket holds, not of the partial copy."""
     published = found.published
     n_bytes = sum(
         fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within)
     )
-    facts = [(name, sized(n_bytes) if name == "size" else value) for name, value in artefact.facts]
-    damage = [said for said in published.differences() if said.startswith(found.within)]
-    return replace(artefact, facts=facts, damage=damage, checked=_checked(verify=False))
+    return replace(
+        artefact,
+        facts=[(name, sized(n_bytes) if name == "size" else of) for name, of in artefact.facts],
+        damage=[line for line in published.differences() if line.startswith(found.within)],
+        checked=CHECKED[False],
+    )
 
 
-def damage_of(published: Published, *, verify: bool) -> list[str]:
-    """How a version's files differ from its receipt: by name and size, or by every byte."""
+def _damage_of(published: Published, verify: bool) -> list[str]:
     return published.damage() if verify else published.differences()
 
 
-def _partitions(title: str, lines: Lines) -> Table:
-    return Table(
-        title=title,
-        columns=("partition", "version", "in", "kept", "dropped", "size", "took", "state"),
-        lines=lines,
+def _partitions(kind: str, partitions: list[Partition], verify: bool) -> Artefact:
+    """A line per published partition."""
+    lines: Lines = []
+    damage: list[str] = []
+    for partition in partitions:
+        try:
+            published = partition.require()
+        except LcError as error:
+            lines.append((partition.name, *[None] * 6, "unreadable"))
+            damage.append(f"{partition.name}: {error}")
+            continue
+        receipt, counts = published.receipt, published.receipt.counts
+        name = f"{partition.name}/{published.version}"
+        wrong = [f"{name}/{sentence}" for sentence in _damage_of(published, verify)]
+        damage += wrong
+        lines.append(
+            (
+                partition.name,
+                published.version,
+                *(counts.seen, counts.kept, counts.seen - counts.kept),
+                sized(receipt.n_bytes),
+                lasted(receipt.measured.get("seconds", 0.0)),
+                "damaged" if wrong else "whole",
+            )
+        )
+    columns = ("partition", "version", "in", "kept", "dropped", "size", "took", "state")
+    title = f"{len(lines):,} published partitions"
+    return Artefact(
+        kind=kind, tables=[(title, columns, lines)], damage=damage, checked=CHECKED[verify]
     )
 
 
-def _partition_line(partition: Partition, verify: bool) -> tuple[tuple[Any, ...], list[str]]:
-    try:
-        published = partition.require()
-    except LcError as error:
-        return (partition.name, None, None, None, None, None, None, "unreadable"), [
-            f"{partition.name}: {error}"
-        ]
-    receipt, counts = published.receipt, published.receipt.counts
-    damage = [
-        f"{partition.name}/{published.version}/{said}"
-        for said in damage_of(published, verify=verify)
-    ]
-    took = lasted(receipt.measured.get("seconds", 0.0))
-    numbers = (counts.seen, counts.kept, counts.seen - counts.kept)
-    return (
-        partition.name,
-        published.version,
-        *numbers,
-        sized(receipt.n_bytes),
-        took,
-        "damaged" if damage else "whole",
-    ), damage
-
-
-def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
-    receipt, fingerprint, counts = (
-        published.receipt,
-        published.receipt.fingerprint,
-        published.receipt.counts,
-    )
-    lines = [
+def _version(kind: str, published: Published, verify: bool) -> Artefact:
+    receipt, fingerprint = published.receipt, published.receipt.fingerprint
+    counts = receipt.counts
+    dropped = counts.seen - counts.kept
+    settings = {name: of for name, of in fingerprint.params.items() if name != RULES}
+    facts = [
         ("what", published.name),
         ("folder", published.where),
         ("data digest", receipt.digest),
         ("version", f"{fingerprint.version}, code version {fingerprint.code_version}"),
         ("files", f"{len(receipt.files):,}, {sized(receipt.n_bytes)}"),
-        (
-            "numbers",
-            f"{counts.seen:,} in = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped",
-        ),
+        ("numbers", f"{counts.seen:,} in = {counts.kept:,} kept + {dropped:,} dropped"),
         *counts.extra.items(),
         *((f"from {name}", short(digest)) for name, digest in fingerprint.inputs.items()),
-        *(
-            (f"setting {name}", _compact(value))
-            for name, value in fingerprint.params.items()
-            if name != RULES
-        ),
+        *((f"setting {name}", _compact(of)) for name, of in settings.items()),
         *((f"drawn: {name}", how) for name, how in receipt.randomness.items()),
-        (
-            "libraries",
-            ", ".join(f"{name} {version}" for name, version in receipt.libraries.items()),
-        ),
-        (
-            "measured",
-            ", ".join(f"{name} {shown(value)}" for name, value in receipt.measured.items()),
-        ),
+        ("libraries", ", ".join(map(" ".join, receipt.libraries.items()))),
+        ("measured", ", ".join(f"{name} {shown(of)}" for name, of in receipt.measured.items())),
     ]
-    damage = damage_of(published, verify=verify)
-    tables = [
-        shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(counts)) if shown.lines
-    ]
-    return Artefact(kind=kind, facts=lines, tables=tables, damage=damage, checked=_checked(verify))
-
-
-def _rules(rules: Any) -> Table:
-    """The rules that a stage judged by, as its settings state them."""
-    columns = ("name", "signal", "at_least", "at_most", "source")
-    lines: Lines = (
-        [tuple(rule.get(column) for column in columns) for rule in rules["rules"]]
-        if isinstance(rules, dict)
-        else []
+    return Artefact(
+        kind=kind,
+        facts=facts,
+        tables=list(_tables_of(published)),
+        damage=_damage_of(published, verify),
+        checked=CHECKED[verify],
     )
-    return Table(title="rules", columns=columns, lines=lines)
 
 
-def _dropped(counts: Counts) -> Table:
-    most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
-    lines: Lines = [(name, count, counts.failed_rules.get(name)) for name, count in most_first]
-    return Table(title="dropped", columns=("reason", "first reason of", "found in"), lines=lines)
+def _tables_of(published: Published) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
+    """The rules that a stage filtered by, as its settings state them; and what was dropped."""
+    rules, counts = published.receipt.fingerprint.params.get(RULES), published.receipt.counts
+    if isinstance(rules, dict) and rules["rules"]:
+        columns = ("name", "signal", "at_least", "at_most", "source")
+        yield RULES, columns, [tuple(rule.get(of) for of in columns) for rule in rules["rules"]]
+    if counts.dropped:
+        most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
+        lines: Lines = [(name, n, counts.failed_rules.get(name)) for name, n in most_first]
+        yield "dropped", ("reason", "first reason of", "found in"), lines
 
 
 def _compact(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _checked(verify: bool) -> str:
-    return (
-        "every byte read again and compared with the receipt"
-        if verify
-        else "names and sizes compared with the receipt"
-    )

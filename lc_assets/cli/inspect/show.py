@@ -1,13 +1,15 @@
-"""``lc show``: what an artefact is, whether it is intact, and its receipt."""
+"""``lc show``: what an artefact is, whether it is intact, and its receipt; ``lc verify``: whether a
+data set is whole, byte by byte.
+"""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from lc_assets.cli.printing import complain, facts, say, table
-
-if TYPE_CHECKING:
-    from lc_assets.cli.inspect.artefact import Artefact
+from lc_assets.errors import BadInput
 
 DAMAGED = 1
 MOST_COMPLAINTS = 50
@@ -30,22 +32,81 @@ def show(
 
     Example: lc show lake/token_grid/2023-06 --verify
     """
-    from lc_assets.cli.inspect.recognising import recognise
+    from lc_assets.cli.inspect.in_lake import recognize
 
-    artefact = recognise(path, verify=verify)
-    show_artefact(path, artefact)
-    raise typer.Exit(DAMAGED if artefact.damage else 0)
-
-
-def show_artefact(path: str, artefact: "Artefact") -> None:
-    """Print an artefact; damage goes to standard error."""
+    artefact = recognize(path, verify=verify)
     say(f"{path}: {artefact.kind}", style="bold")
     if artefact.facts:
         facts(artefact.facts)
-    for shown in artefact.tables:
-        table(shown.columns, shown.lines, title=shown.title)
-    for sentence in artefact.damage[:MOST_COMPLAINTS]:
+    for title, columns, lines in artefact.tables:
+        table(columns, lines, title=title)
+    found = f"damaged in {len(artefact.damage):,} places" if artefact.damage else "whole"
+    _end(artefact.damage, f"{found} ({artefact.checked})" if artefact.checked else "")
+
+
+def verify(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PREFIX",
+            help="A Megatron data set, or anything that `lc show --verify` accepts.",
+        ),
+    ],
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="The expected tokenizer.")
+    ] = None,
+    vocab_size: Annotated[
+        int | None,
+        typer.Option("--vocab-size", help="Upper bound of ids, if no tokenizer is named."),
+    ] = None,
+    append_eod: Annotated[
+        bool,
+        typer.Option(
+            "--append-eod", help="Every document must end with the tokenizer's end of text."
+        ),
+    ] = False,
+) -> None:
+    """Read every byte: header, sizes, offsets, boundaries, ids, document ends, digests; exit with 1
+    if damaged.
+
+    Expectations come from the receipt beside the data set, if there is one, and from the options.
+
+    Example: lc verify data/mine --tokenizer gpt2
+    """
+    from lc_assets.cli.inspect.files import is_megatron
+    from lc_assets.formats.megatron.idx import bin_path
+    from lc_assets.formats.tokenizers.named import located, vocabulary_of
+    from lc_assets.stages.megatron.megatron_merging import prefix_of
+    from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
+
+    prefix = prefix_of(_on_this_machine(path))
+    if not is_megatron(prefix) and not bin_path(prefix).is_file():
+        show(path, verify=True)
+        return
+    vocabulary = vocabulary_of(located(tokenizer)) if tokenizer else None
+    eod = vocabulary.eot if vocabulary else None
+    if append_eod and eod is None:
+        raise BadInput("--append-eod needs a --tokenizer that has an end of text")
+    n_ids = vocabulary.n_ids if vocabulary else vocab_size
+    found = verify_data_set(prefix, Expected(n_ids=n_ids, eod=eod, appended=append_eod))
+    facts(found.facts)
+    for warning in found.warnings:
+        complain(f"warning: {warning}")
+    _end(found.damage, f"damaged: {len(found.damage):,} complaints" if found.damage else "whole")
+
+
+def _end(damage: Sequence[str], conclusion: str) -> None:
+    for sentence in damage[:MOST_COMPLAINTS]:
         complain(sentence)
-    if artefact.checked:
-        found = f"damaged in {len(artefact.damage):,} places" if artefact.damage else "whole"
-        say(f"{found} ({artefact.checked})")
+    if conclusion:
+        say(conclusion)
+    raise typer.Exit(DAMAGED if damage else 0)
+
+
+def _on_this_machine(where: str) -> Path:
+    """The path itself; for a file of a version in a bucket, the path of its copy."""
+    from lc_assets.cli.inspect.in_lake import copy_of
+    from lc_assets.lake.located import is_in_bucket, located
+
+    found = located(where) if is_in_bucket(where) else None
+    return copy_of(found, verify=True) if found is not None and found.within else Path(where)

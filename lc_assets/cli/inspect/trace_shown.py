@@ -1,287 +1,257 @@
 """What ``lc trace`` prints: rows, samples, what is known of a document, and where it ended up."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
+from lc_assets.errors import NotPublished
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents.raw_snapshot import place_in_source
-from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
-from lc_assets.stages.lineage.packed_tracing import Stretch
-
-if TYPE_CHECKING:
-    from lc_assets.lake.lake import Lake
-    from lc_assets.lake.versions import Published
-    from lc_assets.stages.lineage.tracing import Piece, Row, Sample
+from lc_assets.stages.lineage.histories import (
+    documents_by,
+    removed_for,
+    values_judged,
+    why_dropped,
+)
+from lc_assets.stages.lineage.spans import Span, spans_of_packed_row
+from lc_assets.stages.lineage.tracing import find_row, row_of_order, sample_of_mix
+from lc_assets.stages.lineage.whereabouts import (
+    mixes_of,
+    packed_by,
+    pages_within,
+    rows_by,
+    samples_of,
+    whereabouts_of,
+)
+from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
+from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
+from lc_assets.text.links.addresses import Kind
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10
 """Rows and documents that are listed; of more, only counts."""
 
 
-def show_row(lake: "Lake", row: "Row") -> None:
-    """Print a row's document and where it is in its source."""
-    first, end = row.first_token, row.first_token + row.row_tokens
-    facts(
-        [
-            ("document", row.id),
-            ("url", row.url),
-            ("crawl segment", row.segment),
-            ("upstream", place_in_source(lake, row.id)),
-            ("digest", row.digest),
-            ("tokens", f"{first:,} to {end:,} of {row.n_tokens:,}"),
-            ("shift", f"{row.shift:,}: the stretch begins in column {row.shift:,}"),
-            ("grid", row.grid),
-        ]
-    )
-
-
-def show_column(row: "Row", column: int) -> None:
-    """Print which token is in a column."""
-    behind = f" + {row.first_token:,}" if row.first_token else ""
-    token = row.token_at(column)
-    say(
-        f"column {column:,} is token {token:,} of the document: ({column:,} - {row.shift:,}) mod "
-        f"{row.row_tokens:,}{behind}"
-    )
-
-
-def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
-    """Print the document of the token in a column of a row or packed row, and what is known of
-    it.
-    """
-    if isinstance(row, Stretch):
-        show_token_of_stretch(lake, row, column)
-        return
-    show_row(lake, row)
-    show_column(row, column)
-    show_history(lake, row)
-
-
-def show_token_of_stretch(lake: "Lake", stretch: Stretch, column: int) -> None:
-    """Print the document of the token in a column of a packed row, and the document's pages."""
-    token = stretch.token_at(column)
-    show_stretch(lake, stretch)
-    ended = ": end of text" if token == stretch.n_tokens else ""
-    say(
-        f"column {column:,} is token {token:,} of the document{ended}: {stretch.document_start:,} "
-        f"+ {column:,} - {stretch.row_start:,}"
-    )
-    show_pages(lake, stretch)
-
-
-def show_stretch(lake: "Lake", stretch: Stretch) -> None:
-    """Print a stretch of a packed row and where its document is in its source."""
-    facts(
-        [
-            ("document", stretch.id),
-            ("url", stretch.url),
-            ("upstream", place_in_source(lake, stretch.id)),
-            ("digest", stretch.digest),
-            ("tokens", f"{_range(stretch)} of {stretch.n_tokens:,}"),
-            (
-                "columns",
-                (
-                    f"{stretch.row_start:,} to {stretch.row_stop:,} of {stretch.split} row "
-                    f"{stretch.row:,} of packed_rows/{stretch.snapshot}"
-                ),
-            ),
-            ("version", stretch.packed),
-        ]
-    )
-
-
-def show_stretches(found: "list[Stretch]") -> None:
-    """Print the spans of a packed row."""
-    lines = [
-        (
-            f"{one.row_start:,}:{one.row_stop:,}",
-            _range(one) if one.id else "padding",
-            one.id,
-            one.url,
+def trace_row(lake: Lake, row: int, split: str, snapshot: str | None, column: int | None) -> None:
+    """From a row of the global order, or of one snapshot's grid, to its document."""
+    if snapshot is None:
+        span = row_of_order(lake, split, row)
+        say(
+            f"{split} row {row:,} of the global order is {split} row {span.row:,} of "
+            f"{span.published.name}"
         )
-        for one in found
+    else:
+        grid = lake.partition(TOKEN_GRID.name, snapshot).require()
+        span = find_row(lake, grid, split, row)
+        say(f"{split} row {row:,} of {grid.name}")
+    show_span(lake, span)
+    if column is not None:
+        _show_column(span, column)
+    _show_history(lake, span)
+
+
+def trace_packed_row(lake: Lake, row: int, split: str, snapshot: str, column: int | None) -> None:
+    """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
+    packed = lake.partition(PACKED_ROWS.name, snapshot).require()
+    spans = spans_of_packed_row(packed, split, row)
+    say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
+    lines = [
+        (f"{span.row_start:,}:{span.row_stop:,}", _ranges(span), span.id, span.url)
+        for span in spans
     ]
     table(("columns", "tokens of the document", "document", "url"), lines)
+    if column is not None:
+        ours = (span for span in spans if span.row_start <= column < span.row_stop)
+        _show_token(lake, next(ours, spans[-1]), column)
 
 
-def show_pages(lake: "Lake", stretch: Stretch) -> None:
-    """Print the pages of a LongPack document."""
-    pages = packed_whereabouts.pages_within(lake, stretch)
+def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> None:
+    """From a sample of a mix, or one token of it, to the documents it takes tokens of."""
+    sample = sample_of_mix(lake, mix, number)
+    say(
+        f"sample {number:,} of blended_mix/{mix} is sample {sample.source_sample:,} of {sample.source}"
+    )
+    say("its last token is only a target")
+    lines = [
+        (
+            piece.span.row,
+            f"{piece.start:,}:{piece.stop:,}",
+            _ranges(piece.span, piece.start, piece.stop),
+            piece.span.id,
+            piece.span.url,
+        )
+        for piece in sample.pieces
+    ]
+    table(("train row", "columns", "tokens of the document", "document", "url"), lines)
+    if position is not None:
+        piece, column = sample.column_of(position)
+        say(f"position {position:,} is column {column:,} of train row {piece.span.row:,}")
+        _show_token(lake, piece.span, column)
+
+
+def trace_documents(lake: Lake, kind: Kind, value: str) -> None:
+    """From an id, an address, a domain or a digest to all rows of its documents, and to what became
+    of the others.
+
+    Raises:
+        NotPublished: when nothing published knows such a document.
+    """
+    rows, packed = rows_by(lake, kind, value), packed_by(lake, kind, value)
+    _show_spans(lake, rows)
+    if kind == "document" and rows:
+        _show_history(lake, rows[0])
+    _show_spans(lake, packed)
+    if kind == "document":
+        if not rows:
+            _show_dropped(lake, value, must_be_known=not packed)
+        return
+    filtered = {line["id"] for line in documents_by(lake, kind, value)}
+    if not rows and not filtered and not packed:
+        raise NotPublished(
+            f"{value}: no filtered document has this {kind}; for one that was not, give its --id"
+        )
+    _show_others(lake, sorted(filtered - {row.id for row in rows}))
+
+
+def show_span(lake: Lake, span: Span) -> None:
+    """Print a span's document and where it is in its source."""
+    of_grid = [
+        ("crawl segment", span.segment),
+        ("shift", f"{span.shift:,}: the stretch begins in column {span.shift:,}"),
+    ]
+    columns = f"{span.row_start:,} to {span.row_stop:,} of {span.split} row {span.row:,}"
+    facts(
+        [
+            ("document", span.id),
+            ("url", span.url),
+            ("upstream", place_in_source(lake, span.id)),
+            ("digest", span.digest),
+            ("tokens", f"{span.document_start:,} to {span.document_stop:,} of {span.n_tokens:,}"),
+            *([("columns", columns)] if span.is_packed else of_grid),
+            ("version", span.published.home),
+        ]
+    )
+
+
+def _show_column(span: Span, column: int) -> None:
+    token = span.token_at(column)
+    ended = ": end of text" if token == span.n_tokens else ""
+    place = f"{column:,} - {span.row_start + span.shift:,}"
+    if span.shift:
+        place = f"({place}) mod {span.row_stop - span.row_start:,}"
+    say(
+        f"column {column:,} is token {token:,} of the document{ended}: {span.document_start:,} + "
+        f"{place}"
+    )
+
+
+def _show_token(lake: Lake, span: Span, column: int) -> None:
+    span.token_at(column)
+    show_span(lake, span)
+    _show_column(span, column)
+    if span.is_packed:
+        _show_pages(lake, span)
+    else:
+        _show_history(lake, span)
+
+
+def _show_pages(lake: Lake, span: Span) -> None:
+    pages = pages_within(lake, span)
     if pages:
-        say(f"a document of LongPack's, of {len(pages):,} pages:")
+        say(f"a LongPack document of {len(pages):,} pages:")
         lines = [
-            (page.role, f"{page.start:,}:{page.stop:,}", page.id, page.url)
+            (page["role"], f"{page['start']:,}:{page['stop']:,}", page["id"], page["url"])
             for page in pages[:MOST_ROWS]
         ]
         table(("page", "characters", "document", "url"), lines)
 
 
-def show_packed(lake: "Lake", found: "list[tuple[Published, Stretch]]") -> None:
-    """Print the spans of documents in packed rows: all if they are few, else the first and the
-    count.
-    """
-    mixes = whereabouts.mixes_of(lake) if found else {}
-    for packed, stretch in found[:MOST_ROWS]:
-        heading(f"{stretch.split} row {stretch.row:,} of packed_rows/{stretch.snapshot}")
-        show_stretch(lake, stretch)
-        show_pages(lake, stretch)
-        for mix, samples in packed_whereabouts.samples_of_stretch(
-            lake, mixes, packed, stretch
-        ).items():
-            facts([(f"blended_mix/{mix}", _samples(samples))])
-    if len(found) > MOST_ROWS:
-        documents = {stretch.id for _, stretch in found}
-        heading(
-            f"{len(found):,} stretches of packed rows in all, of {len(documents):,} documents; "
-            f"above stand the first {MOST_ROWS}"
-        )
-
-
-def _range(stretch: Stretch) -> str:
-    return (
-        f"{stretch.document_start:,} to "
-        f"{stretch.document_start + stretch.row_stop - stretch.row_start:,}"
-    )
-
-
-def show_history(lake: "Lake", row: "Row") -> None:
+def _show_history(lake: Lake, row: Span) -> None:
     """Print the values that a row's document was filtered by, and the documents removed as its
     duplicates.
     """
-    values = histories.values_judged(lake, row)
+    values = values_judged(lake, row)
     if values:
-        table(("judged by", "value"), sorted(values.items()))
+        table(("filtered by", "value"), sorted(values.items()))
     else:
         say(
-            "the documents that this grid was made of are gone, so what they were judged by is "
-            "not known"
+            "the documents that this grid was made of are gone, so the values that they were "
+            "filtered by are not known"
         )
-    removed = histories.went_instead(lake, row.id)
+    removed = removed_for(lake, row.id)
     say(f"{len(removed):,} documents were removed as its duplicates" + (":" if removed else ""))
     if removed:
-        table(
-            ("document", "similarity", "why"),
-            [(one.id, one.similarity, one.why) for one in removed[:MOST_ROWS]],
+        columns = ("id", "similarity", "why")
+        lines = [tuple(line[name] for name in columns) for line in removed[:MOST_ROWS]]
+        table(("document", *columns[1:]), lines)
+
+
+def _ranges(span: Span, start: int | None = None, stop: int | None = None) -> str:
+    ranges = span.tokens_in(
+        span.row_start if start is None else start, span.row_stop if stop is None else stop
+    )
+    return ", then ".join(f"{first:,}:{last:,}" for first, last in ranges) or "padding"
+
+
+def _show_spans(lake: Lake, spans: list[Span]) -> None:
+    """Print where spans ended up: all if they are few, else the first, and counts by snapshot and
+    mix.
+    """
+    for found in whereabouts_of(lake, spans[:MOST_ROWS]) if spans else ():
+        span, position = found.span, found.position
+        heading(f"{span.split} row {span.row:,} of {span.published.name}")
+        show_span(lake, span)
+        if span.is_packed:
+            _show_pages(lake, span)
+        elif position is None:
+            unknown = "the order was made from another version of this grid, or there is no order"
+            facts([("position", f"none: {unknown}")])
+        else:
+            facts([("position", f"{position:,} (in the global order, {span.split})")])
+        facts((f"blended_mix/{mix}", _samples(of)) for mix, of in found.samples.items())
+    if len(spans) > MOST_ROWS:
+        what = "spans of packed rows" if spans[0].is_packed else "rows"
+        heading(
+            f"{len(spans):,} {what} in all, of {len({span.id for span in spans}):,} documents; the "
+            f"first {MOST_ROWS} are above"
         )
-
-
-def show_sample(sample: "Sample") -> None:
-    """Print the pieces of a sample of a mix."""
-    say(
-        f"sample {sample.sample:,} of blended_mix/{sample.mix} is sample {sample.source_sample:,} "
-        "of "
-        f"{sample.snapshot}"
-    )
-    say("its last token is only a target")
-    lines = [
-        (
-            piece.row.row,
-            f"{piece.start:,}:{piece.stop:,}",
-            _ranges(piece),
-            piece.row.id,
-            piece.row.url,
-        )
-        for piece in sample.pieces
-    ]
-    table(("train row", "columns", "tokens of the document", "document", "url"), lines)
-
-
-def _ranges(piece: "Piece") -> str:
-    return (
-        ", then ".join(
-            f"{start:,}:{stop:,}" for start, stop in piece.row.tokens_in(piece.start, piece.stop)
-        )
-        or "padding"
-    )
-
-
-def show_found(lake: "Lake", found: whereabouts.Found) -> None:
-    """Print where a document ended up."""
-    row = found.row
-    heading(f"{row.split} row {row.row:,} of token_grid/{row.snapshot}")
-    show_row(lake, row)
-    position = (
-        "none: the order was made from another version of this grid, or there is no order"
-        if found.position is None
-        else f"{found.position:,}"
-    )
-    facts(
-        [
-            (
-                "position",
-                f"{position} (in the global order, {row.split})"
-                if found.position is not None
-                else position,
-            )
-        ]
-    )
-    for mix, samples in found.samples.items():
-        facts([(f"blended_mix/{mix}", _samples(samples))])
+        counts = sorted(Counter((span.snapshot, span.split) for span in spans).items())
+        table(("snapshot", "split", what), [(*key, count) for key, count in counts])
+        samples = samples_of(lake, mixes_of(lake), spans)
+        table(("mix", "samples"), [(mix, len(of)) for mix, of in samples.items()])
 
 
 def _samples(samples: tuple[int, ...]) -> str:
     head = ", ".join(f"{number:,}" for number in samples[:MOST_SAMPLES])
-    return f"{len(samples):,} samples" + (
-        f": {head}{', …' if len(samples) > MOST_SAMPLES else ''}" if samples else ""
-    )
+    more = ", …" if len(samples) > MOST_SAMPLES else ""
+    return f"{len(samples):,} samples" + (f": {head}{more}" if samples else "")
 
 
-def show_rows(lake: "Lake", rows: "list[tuple[Published, Row]]") -> None:
-    """Print the positions of rows: all if they are few, else counts by snapshot and mix, and the
-    first.
-    """
-    for found in whereabouts.whereabouts_of(lake, rows[:MOST_ROWS]):
-        show_found(lake, found)
-    if len(rows) <= MOST_ROWS:
-        return
-    heading(
-        f"{len(rows):,} rows in all, of {len({row.id for _, row in rows}):,} documents; above "
-        f"stand the first {MOST_ROWS}"
-    )
-    counts = Counter((row.snapshot, row.split) for _, row in rows)
-    samples = samples_by_mix(lake, rows)
-    table(("snapshot", "split", "rows"), [(*key, count) for key, count in sorted(counts.items())])
-    table(("mix", "samples"), list(samples.items()))
-
-
-def samples_by_mix(lake: "Lake", rows: "list[tuple[Published, Row]]") -> dict[str, int]:
-    """How many samples of each mix take tokens of some rows."""
-    mixes, counts = whereabouts.mixes_of(lake), Counter[str]()
-    grids = {grid.home: grid for grid, _ in rows}
-    for home, grid in grids.items():
-        ours = [row for of, row in rows if of.home == home]
-        counts.update(
-            {
-                mix: len(found)
-                for mix, found in whereabouts.samples_of_rows(mixes, lake, grid, ours).items()
-            }
-        )
-    return {mix: counts[mix] for mix in mixes}
-
-
-def show_others(lake: "Lake", ids: list[str]) -> None:
+def _show_others(lake: Lake, ids: list[str]) -> None:
     """Print what became of documents that passed the filter and have no row."""
-    if not ids:
-        return
-    heading(f"{len(ids):,} documents passed the filter and have no row")
-    lines = []
-    for name in ids[:MOST_ROWS]:
-        dropped = histories.why_dropped(lake, name)
-        lines.append(
-            (
-                name,
-                dropped.stage if dropped else None,
-                ", ".join(reason for reason, _ in dropped.reasons) if dropped else None,
-            )
-        )
-    table(("document", "dropped by", "why"), lines)
+    if ids:
+        heading(f"{len(ids):,} documents passed the filter and have no row")
+        found = [(name, why_dropped(lake, name)) for name in ids[:MOST_ROWS]]
+        lines = [
+            (name, dropped.stage, ", ".join(reason for reason, _ in dropped.reasons))
+            if dropped
+            else (name, None, None)
+            for name, dropped in found
+        ]
+        table(("document", "dropped by", "why"), lines)
 
 
-def show_dropped(dropped: histories.Dropped) -> None:
+def _show_dropped(lake: Lake, identity: str, *, must_be_known: bool) -> None:
     """Print why a document has no row."""
+    dropped = why_dropped(lake, identity)
+    if dropped is None:
+        if must_be_known:
+            raise NotPublished(
+                f"{identity}: neither a row nor among the dropped documents of what is published "
+                f"in {lake.url}"
+            )
+        return
     say(f"{dropped.id} did not become a row: dropped by {dropped.stage}")
     facts([("url", shortened(dropped.url, 200))])
     table(("reason", "value"), dropped.reasons)
     if dropped.instead is not None:
-        other, alike, why = dropped.instead
-        facts([("removed for", other), ("similarity", alike), ("why", why)])
+        facts(zip(("removed for", "similarity", "why"), dropped.instead, strict=True))

@@ -1,15 +1,15 @@
 """``lc build``: rows and Megatron files out of a folder of one's own documents."""
 
 import re
-import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.lakes.plan import look_at_all
-from lc_assets.cli.lakes.rebuild import by_stages, conclude, context_of, through_dagster
+from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, look_at_all
+from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import facts, heading, say
 from lc_assets.errors import BadInput
 
@@ -19,47 +19,52 @@ if TYPE_CHECKING:
 
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
-RULES = "gopher-paper"
 
 
-def build(
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """Where documents of one's own are, and what is made of them."""
+
     source: Annotated[
         str,
         typer.Option(
             "--source",
             help="Folder, file, https://… or gs://… of JSON lines, Parquet, text, WET or WARC.",
         ),
-    ],
-    lake: Annotated[
-        Path, typer.Option("--lake", envvar="LC_ROOT", help="Folder to publish everything in.")
-    ],
+    ]
     rules: Annotated[
         str, typer.Option("--rules", help="Preset or rule file that documents must pass.")
-    ] = RULES,
+    ] = "gopher-paper"
     min_words: Annotated[
         int, typer.Option("--min-words", min=0, help="Drop documents of fewer words.")
-    ] = 0,
-    row_tokens: Annotated[
-        int, typer.Option("--row-tokens", min=8, help="Tokens in a row.")
-    ] = ROW_TOKENS,
+    ] = 0
+    row_tokens: Annotated[int, typer.Option("--row-tokens", min=8, help="Tokens in a row.")] = (
+        ROW_TOKENS
+    )
     partition: Annotated[
         Literal["one", "folder"],
         typer.Option("--partition", help="One partition, or one per top folder."),
-    ] = "one",
+    ] = "one"
     listing: Annotated[
         str,
         typer.Option("--listing", help="Of a web server: a text file of paths below --source."),
-    ] = "",
+    ] = ""
     text_field: Annotated[
         str, typer.Option("--text-field", help="Field of a record that holds its text.")
-    ] = "",
+    ] = ""
     id_field: Annotated[
         str, typer.Option("--id-field", help="Field of a record that holds its id.")
-    ] = "",
+    ] = ""
     language: Annotated[
         str,
         typer.Option("--language", help="Two letters, for documents that name no language."),
-    ] = "",
+    ] = ""
+
+
+@options.with_options
+def build(
+    corpus: CorpusOptions,
+    lake: options.Lake,
     to: Annotated[
         str, typer.Option("--to", help="Build this stage and what it reads, and nothing else.")
     ] = "",
@@ -81,78 +86,44 @@ def build(
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """
     from lc_assets.errors import NotPublished
-    from lc_assets.lake.lake import Lake
     from lc_assets.sources.opening import known_snapshots
     from lc_assets.stages import planning
-    from lc_assets.stages.rebuilding import rebuild
 
-    recipe = recipe_text(
-        source,
-        listing=listing,
-        partition=partition,
-        text_field=text_field,
-        id_field=id_field,
-        language=language,
-        rules=rules,
-        min_words=min_words,
-        row_tokens=row_tokens,
-    )
-    path = write_recipe(Lake(lake), recipe)
-    context = context_of(str(lake), source, "", path, "", workers, "", 0.0)
+    stages = stages_up_to(to)
+    recipe = _recorded(lake, recipe_text(corpus))
+    where = LakeOptions(lake=lake, upstream=corpus.source, recipe=recipe)
+    execution = ExecutionOptions(workers=workers)
+    context = context_of(where, execution)
     names: list[str] = list(known_snapshots(sources=context.recipe.sources))
     if not names:
-        raise NotPublished(f"{source}: has no partition; --partition is {partition}")
-    stages = stages_up_to(to)
+        raise NotPublished(f"{corpus.source}: has no partition; --partition is {corpus.partition}")
     looked = look_at_all(context, names)
 
-    def ask() -> "list[Plan]":
+    def plan() -> "list[Plan]":
         plans = planning.plan(context.lake, context.recipe, names, **looked)
         return [made for made in plans if made.stage in stages]
 
-    started = time.monotonic()
-    how = by_stages(context)
-    if home is not None:
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "dagster.yaml").touch()
-        how = through_dagster(
-            context, home, path, None, crawl="", withdrawn="", executor="", task_seconds=0.0
-        )
-    with how as build_run:
-        status = conclude(rebuild(ask, build_run), time.monotonic() - started)
+    status = run(where, execution, context, plan, home=home)
     if status == 0 and not to:
-        show_outputs(Lake(lake))
+        _show_outputs(context.lake)
     raise typer.Exit(status)
 
 
 def recipe_text(
-    source: str,
-    *,
-    listing: str = "",
-    partition: str = "one",
-    text_field: str = "",
-    id_field: str = "",
-    language: str = "",
-    rules: str = RULES,
-    min_words: int = 0,
-    row_tokens: int = ROW_TOKENS,
-    heldout_fraction: float = HELDOUT_FRACTION,
-    packed: bool = True,
+    corpus: CorpusOptions, *, heldout_fraction: float = HELDOUT_FRACTION, packed: bool = True
 ) -> str:
     """A recipe for documents of one's own, as TOML.
 
-    >>> "[sources.corpus]" in recipe_text("/data/corpus") and "row_tokens = 2048" in recipe_text("x")
+    >>> "[sources.corpus]" in recipe_text(CorpusOptions(source="/data/corpus"))
     True
     """
-    import msgspec
-
-    is_rule_file = Path(rules).is_file()
+    source, rules = corpus.source, corpus.rules
     settings = {
         "path": source if "://" in source else str(Path(source).absolute()),
-        "listing": listing,
-        "partition": partition,
-        "text_field": text_field,
-        "id_field": id_field,
-        "language": language,
+        **{
+            name: getattr(corpus, name)
+            for name in ("listing", "partition", "text_field", "id_field", "language")
+        },
     }
     lines = [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
     found = f"""\
@@ -164,28 +135,27 @@ def recipe_text(
 trust_file_times = true  # a file of the same size and modification time is the same file
 
 [filtered_documents]
-rules = {_toml(str(Path(rules).absolute()) if is_rule_file else rules)}
-min_words = {min_words}
+rules = {_toml(str(Path(rules).absolute()) if Path(rules).is_file() else rules)}
+min_words = {corpus.min_words}
 
 [token_documents]
-min_tokens = {row_tokens}
+min_tokens = {corpus.row_tokens}
 
 [token_grid]  # rows of one document each; shorter documents have none
-row_tokens = {row_tokens}
+row_tokens = {corpus.row_tokens}
 heldout_fraction = {heldout_fraction}
 
 [megatron_rows]
-sequence_length = {min(8192, row_tokens)}
+sequence_length = {min(8192, corpus.row_tokens)}
 """
     if packed:
         found += f"""\
 
 [packed_rows]  # rows of whole documents of any length
 wanted = true
-row_tokens = {row_tokens}
+row_tokens = {corpus.row_tokens}
 heldout_fraction = {heldout_fraction}
 """
-    msgspec.toml.decode(found)
     return found
 
 
@@ -200,23 +170,25 @@ def source_name(source: str) -> str:
     return safe if safe[0].isalpha() else f"s{safe}"
 
 
-def write_recipe(lake: "Lake", content: str) -> Path:
-    """Write the recipe into a lake, or find it there.
+def _recorded(lake: str, content: str) -> Path | None:
+    """The recipe, recorded in a lake that has none or the same.
 
     Raises:
         BadInput: when the lake has another.
     """
-    from lc_assets.build.recipe import RECIPE_FILE
+    from lc_assets.build.recipe import RECIPE_FILE, recorded_recipe
+    from lc_assets.lake.bucket_lake import open_lake
 
-    path = lake.root / RECIPE_FILE
-    try:
-        lake.publish_note(RECIPE_FILE, content.encode())
-    except BadInput as error:
+    found = recorded_recipe(lake)
+    if found is None:
+        open_lake(lake).replace_note(RECIPE_FILE, content.encode())
+        return recorded_recipe(lake)
+    if found.read_text("utf-8") != content:
         raise BadInput(
-            f"{path}: holds other settings than these options; edit it and run `lc rebuild --lake "
-            f"{lake.root} --recipe {path}`, or choose another --lake"
-        ) from error
-    return path
+            f"{found}: holds other settings than these options; edit it and run `lc rebuild --lake "
+            f"{lake} --recipe {found}`, or choose another --lake"
+        )
+    return found
 
 
 def stages_up_to(name: str) -> set[str]:
@@ -238,23 +210,23 @@ def stages_up_to(name: str) -> set[str]:
     return wanted
 
 
-def show_outputs(lake: "Lake") -> None:
+def _show_outputs(lake: "Lake") -> None:
     """Print where rows and Megatron files are, and how to look at them."""
     heading("Written")
-    lines = []
-    for stage, files in (
-        ("longcrawl_flat", "train.zarr: rows of one document, in training order"),
-        ("packed_rows", "rows of whole documents"),
-        ("megatron_rows", ".bin and .idx of the rows"),
-    ):
-        lines += [
-            (found.name, f"{found.folder}: {files}") for found in lake.published(stage).values()
-        ]
-    facts(lines)
-    say(f"Where a row came from: lc trace {lake.root} --row 0")
+    files = {
+        "longcrawl_flat": "train.zarr: rows of one document, in training order",
+        "packed_rows": "rows of whole documents",
+        "megatron_rows": ".bin and .idx of the rows",
+    }
+    facts(
+        (found.name, f"{found.where}: {files[stage]}")
+        for stage in files
+        for found in lake.published(stage).values()
+    )
+    say(f"Where a row came from: lc trace {lake.url} --row 0")
 
 
 def _toml(value: str) -> str:
-    import msgspec
+    import json
 
-    return msgspec.json.encode(value).decode()
+    return json.dumps(value, ensure_ascii=False)

@@ -2,6 +2,8 @@
 cost (`lc_assets.stages.costing`).
 """
 
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,25 +13,44 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lc_assets.build.stage import BuildContext
-    from lc_assets.lake.lake import Lake
-    from lc_assets.lake.upstream import Upstream
-    from lc_assets.sources.settings import SourcesSettings
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
 
 OUT_OF_DATE = 3
 
 
+@dataclass(frozen=True, kw_only=True)
+class LakeOptions:
+    """Which lake, built of what, by which settings."""
+
+    lake: options.Lake
+    upstream: options.Upstream = options.REDPAJAMA_V2
+    crawl: options.Crawl = ""
+    recipe: options.Recipe = None
+    withdrawn: options.Withdrawn = ""
+    snapshot: options.Snapshots = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionOptions:
+    """Where tasks run, and for how long."""
+
+    workers: options.Workers = None
+    executor: options.Executor = ""
+    task_seconds: options.TaskSeconds = 0.0
+
+    @property
+    def n_workers(self) -> int:
+        """Processes on this machine."""
+        import os
+
+        return self.workers or os.cpu_count() or 1
+
+
+@options.with_options
 def plan(
-    lake: options.Lake,
-    upstream: options.Upstream = options.REDPAJAMA_V2,
-    crawl: options.Crawl = "",
-    recipe: options.Recipe = None,
-    withdrawn: options.Withdrawn = "",
-    snapshot: options.Snapshots = None,
+    where: LakeOptions,
     look_upstream: Annotated[
         bool,
         typer.Option(
@@ -38,89 +59,92 @@ def plan(
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
 ) -> None:
-    """Say what is out of date, why, and what building it would read and take; exit with 3 when
+    """List what is out of date, why, and what building it would read and take; exit with 3 when
     something is.
 
     Compares receipts with inputs, settings and code; builds nothing. Without --recipe: the recipe
-    that the lake was last built by. Seconds are those of past
-    builds, by the byte. Without --snapshot: the snapshots that the lake holds or the upstream
-    folder lists.
+    that the lake was last built by. Seconds are those of past builds, by the byte. Without
+    --snapshot: the snapshots that the lake holds or the upstream folder lists.
 
     Example: lc plan --lake lake --look-upstream
     """
-    from pathlib import Path
-
-    from lc_assets.build.recipe import read_recipe
-    from lc_assets.build.stage import BuildContext
-    from lc_assets.execution.local import LocalExecutor
-    from lc_assets.execution.progress import on_terminal
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages import costing, planning
 
-    recipe = recipe_of_lake(lake, recipe)
-
-    settings, folder, source = (
-        read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn),
-        open_lake(lake),
-        Upstream(upstream),
-    )
-    names = chosen_snapshots(folder, source, snapshot, settings.sources)
-    archives, executor = Upstream(crawl) if crawl else None, LocalExecutor(watch=on_terminal)
-    context = BuildContext(
-        lake=folder, upstream=source, recipe=settings, executor=executor, crawl=archives
-    )
+    context = context_of(recipe_of_lake(where), ExecutionOptions())
+    names = chosen_snapshots(context, where.snapshot)
     looked = look_at_all(context, names) if look_upstream else {}
-    plans = planning.plan(folder, settings, names, **looked)
-    show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
+    plans = planning.plan(context.lake, context.recipe, names, **looked)
+    show_plans(plans, costing.costs_of(context.lake, context.recipe, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
-def recipe_of_lake(lake: str, named: "Path | None") -> "Path | None":
-    """The recipe that was named, or else the one that the lake was last built by; says which."""
+def recipe_of_lake(where: LakeOptions) -> LakeOptions:
+    """The same with the recipe that the lake was last built by, unless one is named; prints
+    which.
+    """
     from lc_assets.build.recipe import recorded_recipe
 
-    recorded = recorded_recipe(lake) if named is None else None
-    if recorded is not None:
-        say(f"recipe: {recorded}, by which the lake was last built")
-    return named or recorded
+    recorded = recorded_recipe(where.lake) if where.recipe is None else None
+    if recorded is None:
+        return where
+    say(f"recipe: {recorded}, by which the lake was last built")
+    return replace(where, recipe=recorded)
 
 
-def chosen_snapshots(
-    lake: "Lake",
-    upstream: "Upstream",
-    named: list[str] | None,
-    sources: "SourcesSettings",
-) -> list[str]:
+def context_of(where: LakeOptions, execution: ExecutionOptions) -> "BuildContext":
+    """A build context as the options name it, with progress on the terminal."""
+    from lc_assets.build.building import executor_for
+    from lc_assets.build.recipe import read_recipe
+    from lc_assets.build.stage import BuildContext
+    from lc_assets.execution.progress import on_terminal
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.upstream import Upstream
+
+    lake, upstream = open_lake(where.lake), Upstream(where.upstream)
+    crawl = Upstream(where.crawl) if where.crawl else None
+    return BuildContext(
+        lake=lake,
+        upstream=upstream,
+        recipe=read_recipe(where.recipe, withdrawn=where.withdrawn),
+        executor=executor_for(
+            execution.executor,
+            lake=lake,
+            reads=(upstream, crawl),
+            workers=execution.n_workers,
+            watch=on_terminal,
+            task_seconds=execution.task_seconds,
+        ),
+        crawl=crawl,
+        say=say,
+    )
+
+
+def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[str]:
     """The partitions that are named, or those that the lake or the sources know; sorted.
 
     Raises:
         BadInput: when a name is none.
         NotPublished: when neither knows one.
     """
-    from pathlib import Path
-
-    from lc_assets.cli.inspect.upstreams import listed_snapshots
+    from lc_assets.formats.redpajama.listings import listed_snapshots
     from lc_assets.sources.opening import file_partitions, has_redpajama
+    from lc_assets.stages.catalogue import STAGES
     from lc_assets.vocabulary import parse_snapshot
 
     if named:
         return sorted({parse_snapshot(name) for name in named})
-    published = listed_snapshots(Path(upstream.root)) if has_redpajama(sources) else ()
-    known = sorted({*_in_lake(lake), *published, *file_partitions(sources)})
+    sources, root = context.recipe.sources, context.upstream.root
+    known: set[str] = {*file_partitions(sources)}
+    for stage in STAGES:
+        known.update(context.lake.keys(stage.name) if stage.partitioned_by == "snapshot" else ())
+    if has_redpajama(sources):
+        known |= listed_snapshots(Path(root))
     if not known:
         raise NotPublished(
-            f"no snapshot is known: nothing is published in {lake.url}, no listing lies in "
-            f"{upstream.root}, and no source of files on disk is set; name --snapshot"
+            f"no snapshot is known: nothing is published in {context.lake.url}, no listing is in "
+            f"{root}, and no source of files on disk is set; name --snapshot"
         )
-    return known
-
-
-def _in_lake(lake: "Lake") -> set[str]:
-    from lc_assets.stages.catalogue import STAGES
-
-    stages = [step.name for step in STAGES if step.partitioned_by == "snapshot"]
-    return {key for stage in stages for key in lake.keys(stage)}
+    return sorted(known)
 
 
 def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict[str, str]]:

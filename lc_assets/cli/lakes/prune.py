@@ -9,7 +9,6 @@ from lc_assets.cli.printing import complain, say, sized, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.lake.lake import Lake
     from lc_assets.stages.releases.pruning import Pruning
 
 STILL_HELD = 3
@@ -47,36 +46,30 @@ def prune(
     """
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.releases import pruning
+    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
     folder = open_lake(lake)
     if give_up and not purge:
         raise BadInput(
             "--give-up needs --purge: releases are given up only for withdrawn documents"
         )
-    ids = withdrawn_ids(folder) if purge else []
-    planned = (
-        pruning.plan_purge(folder, ids, give_up=give_up or ())
-        if purge
-        else pruning.plan_pruning(folder, keep=keep)
-    )
-    show(planned, dry_run=dry_run)
+    ids = []
+    if purge:
+        withdrawn = folder.partition("withdrawn_documents").require()
+        ids = [line["id"] for line in withdrawn_lines(withdrawn)]
+        planned = pruning.plan_purge(folder, ids, give_up=give_up or ())
+    else:
+        planned = pruning.plan_pruning(folder, keep=keep)
+    _show(planned, dry_run=dry_run)
     if not dry_run:
         pruning.carry_out(folder, planned, reason=f"held some of {len(ids):,} withdrawn documents")
     if purge:
         say(f"{len(ids):,} documents are withdrawn")
-        raise typer.Exit(
-            STILL_HELD if any("working material" not in why for _, why in planned.kept) else 0
-        )
+        served = any("working material" not in why for _, why in planned.kept)
+        raise typer.Exit(STILL_HELD if served else 0)
 
 
-def withdrawn_ids(lake: "Lake") -> list[str]:
-    """Ids of the withdrawn documents, as `withdrawn_documents` was last materialized."""
-    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
-
-    return [line["id"] for line in withdrawn_lines(lake.partition("withdrawn_documents").require())]
-
-
-def show(planned: "Pruning", *, dry_run: bool) -> None:
+def _show(planned: "Pruning", *, dry_run: bool) -> None:
     """Print what is deleted, what stays although it contains withdrawn documents, and which
     releases are given up.
     """

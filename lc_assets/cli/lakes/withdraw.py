@@ -3,7 +3,7 @@ withdrawals.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,19 +15,14 @@ if TYPE_CHECKING:
     from lc_assets.build.recipe import Recipe
     from lc_assets.formats.lists.withdrawal_lists import Withdrawal
     from lc_assets.lake.lake import Lake
-    from lc_assets.lake.versions import Published
 
 MOST_DOCUMENTS = 10
 
 
+@options.with_options
 def withdraw(
     lake: options.LakePath,
-    document: Annotated[
-        str | None, typer.Option("--document", "--id", help="A document id.")
-    ] = None,
-    url: options.Url = None,
-    domain: options.Domain = None,
-    digest: options.Digest = None,
+    documents: options.DocumentOptions,
     reason: Annotated[
         str | None, typer.Option("--reason", help="The reason, for the list and every report.")
     ] = None,
@@ -58,22 +53,20 @@ def withdraw(
     Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
     """
     from lc_assets.build.recipe import read_recipe
-    from lc_assets.cli.lakes.plan import recipe_of_lake
+    from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
     from lc_assets.lake.bucket_lake import open_lake
 
-    folder, settings = (
-        open_lake(lake),
-        read_recipe(recipe_of_lake(str(lake), recipe), withdrawn=withdrawn),
-    )
-    given = {"document": document, "url": url, "domain": domain, "digest": digest}
-    named = {kind: value for kind, value in given.items() if value is not None}
+    folder = open_lake(lake)
+    recipe = recipe_of_lake(LakeOptions(lake=lake, recipe=recipe)).recipe
+    settings = read_recipe(recipe, withdrawn=withdrawn)
+    named = documents.named()
     if report:
         if named:
             raise BadInput(
                 "--report lists all withdrawals; it takes no --document, --url, "
                 "--domain or --digest"
             )
-        show_report(folder)
+        _show_report(folder)
         return
     if len(named) != 1 or reason is None or (listed is None and not dry_run):
         raise BadInput(
@@ -81,7 +74,7 @@ def withdraw(
             "--report"
         )
     entry = _entry(*next(iter(named.items())), reason=reason, date=date)
-    show_affected(folder, entry, settings)
+    _show_affected(folder, entry, settings)
     if listed is not None and not dry_run:
         _append(listed, entry, settings)
 
@@ -110,43 +103,20 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
     )
 
 
-def show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
+def _show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
     """Print the documents that an entry matches, and what will be rebuilt."""
-    from lc_assets.stages.withdrawal import affected
+    from lc_assets.stages.withdrawal.reporting import affected_by
     from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve
 
-    inputs: dict[str, Published] = {
-        published.name: published
-        for stage in STAGE.upstream
-        for published in lake.published(stage).values()
-    }
-    lines = resolve([entry], inputs, recipe)
+    published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
+    lines = resolve([entry], {found.name: found for found in published}, recipe)
     if not lines:
         say(
             f"no filtered document matches {entry.kind} {entry.value}; it will "
             "apply to later snapshots"
         )
         return
-    found = affected.affected_by(lake, lines)
-    _documents(lines)
-    facts(
-        [
-            (name, value)
-            for line in affected.by_reason(found)
-            for name, value in line.items()
-            if name not in {"date", "reason"}
-        ]
-    )
-    names = affected.partitions(lake, found)
-    table(("will be rebuilt",), [(name,) for name in names])
-    say(
-        f"{len(names):,} partitions; all others keep their bytes"
-        if names
-        else "none of them is served: nothing will be rebuilt"
-    )
-
-
-def _documents(lines: "list[dict[str, Any]]") -> None:
+    affected = affected_by(lake, lines)
     shown = [
         (line["id"], line["how"], line["for_id"] or None, line["similarity"])
         for line in lines[:MOST_DOCUMENTS]
@@ -154,34 +124,34 @@ def _documents(lines: "list[dict[str, Any]]") -> None:
     table(("document", "how", "for", "similarity"), shown)
     if len(lines) > MOST_DOCUMENTS:
         say(f"and {len(lines) - MOST_DOCUMENTS:,} more")
+    for line in affected.by_reason:
+        facts((name, line[name]) for name in line if name not in {"date", "reason"})
+    table(("will be rebuilt",), [(name,) for name in affected.partitions])
+    say(
+        f"{len(affected.partitions):,} partitions; all others keep their bytes"
+        if affected.partitions
+        else "none of them is served: nothing will be rebuilt"
+    )
 
 
-def show_report(lake: "Lake") -> None:
+def _show_report(lake: "Lake") -> None:
     """Print withdrawals by date and reason, and the versions that still contain withdrawn
     documents.
     """
-    from lc_assets.stages.withdrawal import report as reporting
+    from lc_assets.stages.withdrawal import reporting
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
     lines = withdrawn_lines(lake.partition("withdrawn_documents").require())
     found = reporting.report(lake, lines)
-    columns = (
-        "date",
-        "reason",
-        "documents",
-        "listed",
-        "same digest",
-        "near duplicate",
-        "rows",
-        "tokens",
-        "still served",
-    )
     heading("Withdrawn, by date and reason; rows and tokens according to the versions on disk")
-    table(columns, [tuple(line[column] for column in columns) for line in found.by_reason])
+    table(reporting.COLUMNS, [tuple(line.values()) for line in found.by_reason])
     heading("Versions that contain them")
     table(
         ("version", "documents", "size", "state"),
-        [(held.name, held.n_documents, sized(held.n_bytes), held.state) for held in found.held],
+        [
+            (held.name, held.n_documents, sized(held.published.receipt.n_bytes), state)
+            for held, state in found.held
+        ],
     )
     served = sum(line["still served"] for line in found.by_reason)
     say(

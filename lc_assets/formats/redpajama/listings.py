@@ -3,11 +3,16 @@ has. Every path is made of a parsed `Shard` or `SnapshotId`, so nothing from a l
 of a path unchecked.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.vocabulary import Shard, SnapshotId
+
+LISTING: Final = re.compile(r"[a-z]{2}-(?P<snapshot>.+)-(?:head_middle|tail)\.txt", re.ASCII)
+"""Name of a listing."""
 
 
 def documents_path(shard: Shard) -> str:
@@ -54,6 +59,12 @@ def listing_path(snapshot: SnapshotId, language: str, *, tail: bool = False) -> 
     'listings/en-2023-06-head_middle.txt'
     """
     return f"listings/{language}-{snapshot}-{'tail' if tail else 'head_middle'}.txt"
+
+
+def listed_snapshots(root: Path) -> set[str]:
+    """Snapshots that the listings in a folder are of; none when it has no listings."""
+    found = (LISTING.fullmatch(path.name) for path in (root / "listings").glob("*.txt"))
+    return {name["snapshot"] for name in found if name is not None}
 
 
 def parse_listing(content: bytes, *, snapshot: SnapshotId, where: str) -> list[Shard]:

@@ -20,6 +20,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
@@ -34,7 +35,6 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.lineage.histories import why_dropped
-from lc_assets.stages.lineage.tracing import lines_where
 from lc_assets.text.rules.columns import computable, require_computable, values_of
 from lc_assets.text.rules.line_rules import edited
 from lc_assets.text.rules.models import NO_MODELS, Models

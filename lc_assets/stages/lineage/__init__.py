@@ -1,1 +1,1 @@
-"""Stages of from a row to its document and back."""
+"""From a row to its documents upstream, and from a document to its rows."""

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.building import build
-from lc_assets.build.lookups import KeyedTable, write_in_groups
+from lc_assets.build.lookups import KeyedTable, ScannedTable, write_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
@@ -78,13 +78,10 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        rows = read_table(
-            staging.inputs[f"token_grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS
-        )
-        removed = read_table(
-            staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
-            REMOVALS.names,
-        )
+        grid = staging.inputs[f"{TOKEN_GRID.name}/{snapshot}"]
+        removals = staging.inputs[f"{REMOVED_DOCUMENTS.name}/{snapshot}"]
+        rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
+        removed = read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
         return write_index(staging.folder, rows, removed)
 
     return build(context, STAGE, snapshot, fill)
@@ -140,10 +137,6 @@ class RowIndex:
             KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
         )
 
-    def documents(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Records of some documents, in the order of the ids."""
-        return [line for _, line in self.rows.find_all([("document", name) for name in ids])]
-
     def row(self, split: str, row: int) -> dict[str, Any] | None:
         """The record of one row; None if there is no such row. The table holds the train rows
         first, each split in order.
@@ -164,34 +157,32 @@ class RowIndex:
 
 def row_index(lake: Lake, grid: Published) -> RowIndex | None:
     """The index of this grid; None if none was made or it is gone."""
-    name, place = grid.name, lake.partition("row_lineage", grid.receipt.fingerprint.key)
-    for published in place.versions():
-        if published.receipt.fingerprint.inputs.get(name) == grid.digest:
+    for published in lake.partition(STAGE.name, grid.key).versions():
+        if published.receipt.fingerprint.inputs.get(grid.name) == grid.digest:
             return RowIndex(published)
     return None
 
 
+def rows_of(lake: Lake, grid: Published) -> KeyedTable | ScannedTable:
+    """The records of a grid's rows, by its index if it has one."""
+    index = row_index(lake, grid)
+    return index.rows if index else ScannedTable(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
+
+
 def current_index(lake: Lake, snapshot: str) -> RowIndex | None:
-    """The index of a snapshot's published grid, for looking documents up; None when there is none
-    of that very grid.
-    """
-    index, pointer = (
-        lake.partition("row_lineage", snapshot).current_summary(),
-        lake.partition("token_grid", snapshot).pointer(),
-    )
-    if (
-        index is None
-        or pointer is None
-        or index.receipt.fingerprint.inputs.get(f"token_grid/{snapshot}") != pointer.digest
-    ):
-        return None
-    return RowIndex(index)
+    """The index of a snapshot's published grid; None when there is none of that very grid."""
+    index = lake.partition(STAGE.name, snapshot).current_summary()
+    grid = lake.partition(TOKEN_GRID.name, snapshot).pointer()
+    name = f"{TOKEN_GRID.name}/{snapshot}"
+    if index and grid and index.receipt.fingerprint.inputs.get(name) == grid.digest:
+        return RowIndex(index)
+    return None
 
 
 def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     """The records are the grid's row table, line by line."""
     records = read_table(check_input.folder / RECORDS_FILE, RECORDS)
-    grid = check_input.only_input("token_grid")
+    grid = check_input.only_input(TOKEN_GRID.name)
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
     right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
@@ -207,7 +198,7 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are those of the rows' documents and of the removals, all of them and no other, and
     each leads to its line.
     """
-    removals = check_input.only_input("removed_documents")
+    removals = check_input.only_input(REMOVED_DOCUMENTS.name)
     wanted = {
         ROW_INDEX: keys_of_documents(
             _keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))

@@ -1,115 +1,54 @@
-"""From a row, a position or a sample back to its document upstream. The other direction is
+"""From a row, a position or a sample back to its documents upstream. The other direction is
 `lc_assets.stages.lineage.whereabouts`.
 
 Traces follow versions, not names: an order or mix made from an older grid is traced through that
 grid, which its receipt names. Nothing is built or written; memory is bounded by one order and one
 GPT index, both memory-mapped, and by the rows found.
-
-A row holds one stretch of ``row_tokens`` tokens of its document, usually the first, rolled to the
-right by ``shift``: column ``c`` holds token ``(c - shift) mod row_tokens`` of the stretch.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow.compute as pc
-
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.foreign_errors import library_errors_as_corrupt_file
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder, require_split
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
-from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
-from lc_assets.stages.lineage.packed_tracing import (
-    Stretch,
-    length_of_document,
-    stretches_of_document,
+from lc_assets.stages.lineage import row_lineage
+from lc_assets.stages.lineage.spans import (
+    Span,
+    holds_whole_rows,
+    numbered,
+    packed_spans,
+    row_of_grid,
+    span_of_row,
+    spans_of_packed_row,
 )
-from lc_assets.stages.lineage.row_lineage import row_index
-from lc_assets.stages.mixes.blended_mix import MIX_FILE, read_mix
-from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
+from lc_assets.stages.longpack import longpack_documents
+from lc_assets.stages.megatron import megatron_rows
+from lc_assets.stages.mixes import blended_mix
+from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
+from lc_assets.stages.tokens import packing_tokens
+from lc_assets.vocabulary import SPLITS
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row of a grid and the document it was cut from.
-
-    Attributes:
-        grid: folder of the grid's version.
-        snapshot: of the grid.
-        split: ``train`` or ``heldout``.
-        row: its number within the split.
-        id: of the document: snapshot, shard, file and line upstream.
-        url: where the document was crawled.
-        digest: of its content, as published by RedPajama-V2.
-        segment: the crawl's file that contains the page.
-        stretch: which stretch of the document it is, from 0.
-        shift: how far it was rolled to the right, in tokens.
-        row_tokens: length of the row.
-        n_tokens: length of the whole document.
-    """
-
-    grid: Path
-    snapshot: str
-    split: str
-    row: int
-    id: str
-    url: str
-    digest: str
-    shift: int
-    row_tokens: int
-    n_tokens: int
-    stretch: int = 0
-    segment: str = ""
-
-    @property
-    def shard(self) -> Shard:
-        """The document's shard upstream."""
-        return parse_document_id(self.id)[0]
-
-    @property
-    def line(self) -> int | str:
-        """0-based line of the document in its shard's file, or the record's own id."""
-        return parse_document_id(self.id)[1]
-
-    @property
-    def first_token(self) -> int:
-        """Which token of the document the row's stretch begins with."""
-        return self.stretch * self.row_tokens
-
-    def token_at(self, column: int) -> int:
-        """Index in the document of the token in ``column``.
-
-        Raises:
-            BadInput: if the row has no such column.
-        """
-        if not 0 <= column < self.row_tokens:
-            raise BadInput(f"no column {column:,}: rows have columns 0 to {self.row_tokens - 1:,}")
-        return self.first_token + (column - self.shift) % self.row_tokens
-
-    def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """Ranges of the document's tokens in columns ``start`` to ``stop``; two where the row wraps
-        around.
-        """
-        first, end = self.token_at(start), self.first_token + self.row_tokens
-        n_columns = stop - start
-        if first + n_columns <= end:
-            return ((first, first + n_columns),)
-        return (first, end), (self.first_token, self.first_token + n_columns - (end - first))
+READ_THROUGH = {
+    longcrawl_flat.STAGE.name: longcrawl.STAGE.name,
+    megatron_rows.STAGE.name: token_grid.STAGE.name,
+    row_lineage.STAGE.name: token_grid.STAGE.name,
+    packed_rows.STAGE.name: packing_tokens.STAGE.name,
+}
+"""Stage → the input that says where its rows are from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Columns ``start`` to ``stop`` of a row: what one sample takes of it; of a packed row those of
-    one stretch of it.
-    """
+    """Columns ``start`` to ``stop`` of a row, within one span: what a sample takes of it."""
 
-    row: Row | Stretch
+    span: Span
     start: int
     stop: int
 
@@ -121,14 +60,14 @@ class Sample:
     Attributes:
         mix: the mix's name.
         sample: its number in the mix.
-        snapshot: the source it comes from; for packed rows, ``packed_rows/`` and the snapshot.
+        source: its source's name: a snapshot; for packed rows, ``packed_rows/`` and the snapshot.
         source_sample: its number in that source's GPT index.
         pieces: its parts, in order; the last token of all is a target only.
     """
 
     mix: str
     sample: int
-    snapshot: str
+    source: str
     source_sample: int
     pieces: tuple[Piece, ...]
 
@@ -145,55 +84,72 @@ class Sample:
             left -= piece.stop - piece.start
         n_tokens = sum(piece.stop - piece.start for piece in self.pieces)
         raise BadInput(
-            f"no position {position:,} in sample {self.sample:,}: it has {_numbered(n_tokens)}, "
+            f"no position {position:,} in sample {self.sample:,}: it has {numbered(n_tokens)}, "
             "the last a target only"
         )
 
 
-def row_of_grid(grid: Published, split: str, row: int) -> Row:
-    """One row of a grid, by a search in its row table.
+def sources_of(lake: Lake, published: Published) -> list[Published]:
+    """The versions through which a version is read or traced: an order's grids, a mix's Megatron
+    files, the grid that these were copied from.
 
     Raises:
-        BadInput: when there is no such split or row.
+        NotPublished: if one of them is gone.
     """
-    require_split(split)
-    found = rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
-    if not found:
-        raise _no_row(grid, split, row)
-    return found[0]
+    stage = published.stage
+    if stage == longcrawl.STAGE.name:
+        order = GlobalOrder.open(published.only("*.json", "train_*.npy"), "train", pass_over=False)
+        return [
+            lake.partition(token_grid.STAGE.name, source.snapshot).at(source.version)
+            for source in order.sources
+        ]
+    if stage == blended_mix.STAGE.name:
+        sources = blended_mix.read_mix(published.only(blended_mix.MIX_FILE)).sources
+        return [lake.version_of(source.prefix) for source in sources if source.used]
+    if stage == packing_tokens.STAGE.name:
+        packed = f"{longpack_documents.STAGE.name}/{published.key}"
+        wanted = (
+            longpack_documents.STAGE.name
+            if packed in published.receipt.fingerprint.inputs
+            else None
+        )
+    else:
+        wanted = READ_THROUGH.get(stage)
+    return [lake.require_input(published, wanted)] if wanted else []
 
 
-def find_row(lake: Lake, grid: Published, split: str, row: int) -> Row:
+def rows_behind(lake: Lake, megatron: Published) -> Published:
+    """The grid that Megatron rows were copied from; packed rows have Megatron files of their own.
+
+    Raises:
+        NotPublished: if that version is gone.
+    """
+    is_copy = megatron.stage == megatron_rows.STAGE.name
+    return lake.require_input(megatron, token_grid.STAGE.name) if is_copy else megatron
+
+
+def find_row(lake: Lake, grid: Published, split: str, row: int) -> Span:
     """One row of a grid, by its index where it has one: a millisecond instead of fifty.
 
     Raises:
         BadInput: when there is no such split or row.
     """
-    index = row_index(lake, grid)
-    if index is None:
-        return row_of_grid(grid, split, row)
-    line = index.row(require_split(split), row)
-    if line is None:
-        raise _no_row(grid, split, row)
-    return row_from(grid, line)
+    index = row_lineage.row_index(lake, grid)
+    line = None if index is None else index.row(require_split(split), row)
+    return row_of_grid(grid, split, row) if line is None else span_of_row(grid, line)
 
 
-def _no_row(grid: Published, split: str, row: int) -> BadInput:
-    n_rows = grid.receipt.counts.extra.get(f"{split} rows", 0)
-    return BadInput(f"no {split} row {row:,} in {grid.name}: it has {_numbered(n_rows)}")
-
-
-def row_of_order(lake: Lake, split: str, position: int) -> Row:
+def row_of_order(lake: Lake, split: str, position: int) -> Span:
     """The row at a position of the global order.
 
     Raises:
         NotPublished: if there is no global order, or its grid is no longer in the lake.
         BadInput: if there is no such split or position.
     """
-    return _row_in_order(lake, lake.partition("longcrawl").require(), split, position)
+    return _row_in_order(lake, lake.partition(longcrawl.STAGE.name).require(), split, position)
 
 
-def row_of_array(array: str, position: int) -> Row | None:
+def row_of_array(array: str, position: int) -> Span | None:
     """The row of a published ``train.zarr`` or ``heldout.zarr`` of a grid or of the flat copy, by
     the array's path or URL; None for any other array.
 
@@ -205,18 +161,19 @@ def row_of_array(array: str, position: int) -> Row | None:
     split, found = name.removesuffix(".zarr"), located(folder)
     if split not in SPLITS or found is None or not found.version:
         return None
-    if found.stage == "token_grid":
+    if found.stage == token_grid.STAGE.name:
         return find_row(found.lake, found.published, split, position)
-    return _row_in_order(found.lake, order_behind(found.lake, found.published), split, position)
+    order = found.lake.require_input(found.published, longcrawl.STAGE.name)
+    return _row_in_order(found.lake, order, split, position)
 
 
-def _row_in_order(lake: Lake, published: Published, split: str, position: int) -> Row:
+def _row_in_order(lake: Lake, published: Published, split: str, position: int) -> Span:
     order = GlobalOrder.open(
         published.only("sources.json", f"{require_split(split)}_*.npy"), split, pass_over=False
     )
     if not 0 <= position < len(order):
         raise BadInput(
-            f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}"
+            f"no {split} row {position:,} in the global order: it has {numbered(len(order))}"
         )
     number = int(order.source[position])
     if number >= len(order.sources):
@@ -225,12 +182,8 @@ def _row_in_order(lake: Lake, published: Published, split: str, position: int) -
             f"{len(order.sources):,}"
         )
     source = order.sources[number]
-    return find_row(
-        lake,
-        lake.partition("token_grid", source.snapshot).at(source.version),
-        split,
-        int(order.row[position]),
-    )
+    grid = lake.partition(token_grid.STAGE.name, source.snapshot).at(source.version)
+    return find_row(lake, grid, split, int(order.row[position]))
 
 
 def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
@@ -240,133 +193,51 @@ def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
         NotPublished: if there is no such mix, or its sources are no longer in the lake.
         BadInput: if there is no such sample.
     """
-    published = lake.partition("blended_mix", mix).require()
-    described = read_mix(published.only(MIX_FILE))
+    published = lake.partition(blended_mix.STAGE.name, mix).require()
+    described = blended_mix.read_mix(published.only(blended_mix.MIX_FILE))
     if not 0 <= sample < described.n_samples:
         raise BadInput(
-            f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}"
+            f"no sample {sample:,} in {published.name}: it has {numbered(described.n_samples)}"
         )
     arrays = published.only("dataset_*.npy")
     source = described.sources[int(read_npy(arrays / "dataset_index.npy")[sample])]
     number = int(read_npy(arrays / "dataset_sample_index.npy")[sample])
-    cut_from = lake.version_of(source.prefix)
-    cuts = spans_of_sample(published.only(f"{source.name}_*.npy") / source.name, number)
-    pieces = (
-        _of_packed(cut_from, cuts)
-        if source.name != source.snapshot
-        else _of_grid(lake, grid_behind(lake, cut_from), cuts)
-    )
-    return Sample(
-        mix=mix, sample=sample, snapshot=source.name, source_sample=number, pieces=tuple(pieces)
-    )
+    rows = rows_behind(lake, lake.version_of(source.prefix))
+    cuts = cuts_of_sample(published.only(f"{source.name}_*.npy") / source.name, number)
+    pieces = tuple(piece for cut in cuts for piece in _pieces(lake, rows, *cut))
+    return Sample(mix=mix, sample=sample, source=source.name, source_sample=number, pieces=pieces)
 
 
-Cut = tuple[int, int, int | None]
-"""A Megatron document, the first column that a sample takes of it, and the column after the last;
-None means the document's end.
-"""
+def _pieces(
+    lake: Lake, rows: Published, document: int, start: int, stop: int | None
+) -> Iterator[Piece]:
+    """The spans in columns ``start`` to ``stop`` of a Megatron document; None means its end."""
+    if rows.stage == token_grid.STAGE.name:
+        spans = [find_row(lake, rows, "train", document)]
+    elif holds_whole_rows(rows):
+        spans = spans_of_packed_row(rows, "train", document)
+    else:
+        spans = packed_spans(rows, "train", [document])
+    first = spans[0].row_start
+    end = spans[-1].row_stop if stop is None else first + stop
+    for span in spans:
+        begins, ends = max(span.row_start, first + start), min(span.row_stop, end)
+        if begins < ends:
+            yield Piece(span=span, start=begins, stop=ends)
 
 
-def _of_grid(lake: Lake, grid: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
-    for row, start, stop in cuts:
-        yield Piece(
-            row=find_row(lake, grid, "train", row),
-            start=start,
-            stop=_row_tokens(grid) if stop is None else stop,
-        )
-
-
-def _of_packed(packed: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
-    for document, start, stop in cuts:
-        end = length_of_document(packed, document) if stop is None else stop
-        found = stretches_of_document(packed, document, start, end)
-        yield from (Piece(row=stretch, start=first, stop=last) for stretch, first, last in found)
-
-
-def spans_of_sample(prefix: Path, number: int) -> list[Cut]:
-    """What one sample of a GPT index takes of which documents, its extra target token included."""
+def cuts_of_sample(prefix: Path, number: int) -> list[tuple[int, int, int | None]]:
+    """What one sample of a GPT index takes, its extra target token included: Megatron documents,
+    of each the first column and the column after the last; None means the document's end.
+    """
     index = read_gpt_index(prefix)
     built = int(index.shuffle_index[number])
-    (first, offset), (last, end) = (
-        index.sample_index[built].tolist(),
-        index.sample_index[built + 1].tolist(),
-    )
-    places = range(first, last + 1)
+    (first, offset), (last, end) = index.sample_index[built : built + 2].tolist()
     return [
         (
             int(index.document_index[place]),
             offset if place == first else 0,
             end + 1 if place == last else None,
         )
-        for place in places
+        for place in range(first, last + 1)
     ]
-
-
-def grid_behind(lake: Lake, megatron: Published) -> Published:
-    """The grid that Megatron rows were copied from.
-
-    Raises:
-        NotPublished: if that version is gone.
-    """
-    name = f"token_grid/{megatron.receipt.fingerprint.key}"
-    grid = lake.partition(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
-    if grid is None:
-        raise NotPublished(f"{megatron.home}: the grid it was made from is gone from the lake")
-    return grid
-
-
-def order_behind(lake: Lake, flat: Published) -> Published:
-    """The order that flat arrays were copied by.
-
-    Raises:
-        NotPublished: if that version is gone.
-    """
-    order = lake.partition("longcrawl").with_digest(
-        flat.receipt.fingerprint.inputs.get(f"longcrawl/{GLOBAL}", "")
-    )
-    if order is None:
-        raise NotPublished(f"{flat.home}: the global order it was copied by is gone from the lake")
-    return order
-
-
-def _row_tokens(grid: Published) -> int:
-    return int(grid.receipt.fingerprint.params["row_tokens"])
-
-
-def rows_where(grid: Published, condition: Any) -> list[Row]:
-    """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
-    return [
-        row_from(grid, line) for line in lines_where(grid.only(ROWS_FILE) / ROWS_FILE, condition)
-    ]
-
-
-def row_from(grid: Published, line: Mapping[str, Any]) -> Row:
-    """A row from its line of the grid's row table."""
-    names = ("split", "row", "id", "url", "digest", "stretch", "shift", "n_tokens")
-    return Row(
-        grid=grid.home,
-        snapshot=grid.receipt.fingerprint.key,
-        row_tokens=_row_tokens(grid),
-        segment=line["cc_segment"],
-        **{name: line[name] for name in names},
-    )
-
-
-def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
-    """Lines of a table that fulfil an Arrow expression.
-
-    Raises:
-        CorruptFile: when it is not readable; names the file.
-    """
-    # Brings pandas along, a second that the code location need not pay.
-    import pyarrow.dataset
-
-    with library_errors_as_corrupt_file(path, system_errors_too=True):
-        lines: list[dict[str, Any]] = (
-            pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
-        )
-    return lines
-
-
-def _numbered(count: int) -> str:
-    return f"0 to {count - 1:,}" if count else "none"

@@ -1,12 +1,16 @@
-"""From a document's id, URL, domain or digest to its rows, their positions in the global order and
-their samples in mixes.
+"""From a document's id, URL, domain or digest, or that of a page within a LongPack document, to
+spans of rows, their positions in the global order and the samples of mixes that contain them.
 
 The other direction of `lc_assets.stages.lineage.tracing`. Nothing is built or written; memory is
 bounded by one memory-mapped GPT index and by the rows found. Orders and mixes made from another
-version of a grid than the published one are ignored. Not here: why a document has no row
-(`lc_assets.stages.lineage.histories`).
+version of a grid than the published one are ignored.
+
+Rows of grids and pages within LongPack documents are found by their own indices. Packed rows are
+found by scanning the ids of their span tables, about 50 ms for each snapshot that contains one; the
+indices of filtered documents say which snapshots these are.
 """
 
+import contextlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,25 +22,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from lc_assets.build.tables import ROWS, read_table
+from lc_assets.build.tables import mapped_table, read_table
+from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import GptIndex
-from lc_assets.stages.lineage.row_lineage import current_index
-from lc_assets.stages.lineage.tracing import Row, grid_behind, row_from
-from lc_assets.stages.mixes.blended_mix import Mix, MixSource, read_mix
-from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.text.links.addresses import Kind, normal, values_of
+from lc_assets.stages.lineage.histories import documents_by
+from lc_assets.stages.lineage.row_lineage import current_index, rows_of
+from lc_assets.stages.lineage.spans import (
+    Span,
+    holds_whole_rows,
+    packed_spans,
+    packed_spans_of,
+    span_of_row,
+)
+from lc_assets.stages.lineage.tracing import cuts_of_sample, rows_behind, sources_of
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpack.page_index import page_index
+from lc_assets.stages.mixes import blended_mix
+from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
+from lc_assets.stages.rows import longcrawl, token_grid
+from lc_assets.stages.tokens.packing_tokens import LABEL
+from lc_assets.text.links.addresses import Kind
 from lc_assets.tokens.orders import place_of, places_of
-from lc_assets.vocabulary import parse_document_id
+from lc_assets.vocabulary import SPLITS, parse_document_id
 
 SOUGHT_ONE_BY_ONE = 64
 """Up to this number, items of an interleaving are searched one at a time (60 µs each); beyond it,
 one pass over all entries is cheaper.
 """
+
+Mixes = Mapping[str, tuple[Published, blended_mix.Mix]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,99 +64,128 @@ class Found:
     """Where a document ended up.
 
     Attributes:
-        row: its row.
-        position: of the row in the global order's split; None if the order was made from another
-            grid.
-        samples: numbers of the samples that contain tokens of it, by mix.
+        span: in a row of a grid, or in a packed row.
+        position: of the row in the global order's split; None for packed rows, and if the order was
+            made from another grid.
+        samples: numbers of the samples that contain tokens of the span, by mix.
     """
 
-    row: Row
+    span: Span
     position: int | None
     samples: Mapping[str, tuple[int, ...]]
 
 
-def find_id(lake: Lake, identity: str) -> list[Found]:
-    """Where one document ended up; empty if no published grid contains it.
+def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
+    """Where all documents that match a value (`lc_assets.text.links.addresses`) ended up in the
+    rows of grids, in every published snapshot.
 
     Raises:
-        BadInput: if it is not a document id.
-    """
-    parse_document_id(identity)
-    return find(lake, "document", identity)
-
-
-def find_url(lake: Lake, url: str) -> list[Found]:
-    """Where all documents with a URL ended up, in every published snapshot."""
-    return find(lake, "url", url)
-
-
-def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
-    """Where all documents that match a value (`lc_assets.text.links.addresses`) ended up, in every
-    published snapshot.
+        BadInput: for a document, if it is not a document id.
     """
     return whereabouts_of(lake, rows_by(lake, kind, value))
 
 
-def whereabouts_of(lake: Lake, rows: Sequence[tuple[Published, Row]]) -> list[Found]:
-    """Positions of some rows, and the samples that contain tokens of each."""
-    if not rows:
-        return []
-    mixes, order = mixes_of(lake), lake.partition("longcrawl").current()
+def whereabouts_of(lake: Lake, spans: Sequence[Span]) -> list[Found]:
+    """Positions of some spans, and the samples that contain tokens of each."""
+    mixes, order = mixes_of(lake), lake.partition(longcrawl.STAGE.name).current()
+    splits = {span.split for span in spans if not span.is_packed}
     orders = (
-        {
-            split: GlobalOrder.open(order.folder, split, pass_over=False)
-            for split in {row.split for _, row in rows}
-        }
+        {split: GlobalOrder.open(order.folder, split, pass_over=False) for split in splits}
         if order
         else {}
     )
     return [
         Found(
-            row=row,
-            position=position_of(orders[row.split], row) if row.split in orders else None,
-            samples=samples_of_rows(mixes, lake, grid, [row]),
+            span=span,
+            position=None
+            if span.is_packed or span.split not in orders
+            else position_of(orders[span.split], span),
+            samples=samples_of(lake, mixes, [span]),
         )
-        for grid, row in rows
+        for span in spans
     ]
 
 
-def rows_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Row]]:
-    """All rows of the documents that match a value, each with its grid; sorted by snapshot, split
-    and row.
-    """
-    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("token_grid")
+def rows_by(lake: Lake, kind: Kind, value: str) -> list[Span]:
+    """All rows of grids of the documents that match a value; sorted by snapshot, split and row."""
+    keys = (
+        [parse_document_id(value)[0].snapshot]
+        if kind == "document"
+        else lake.keys(token_grid.STAGE.name)
+    )
     found = []
     for key in keys:
         index = current_index(lake, key)
         lines = index.rows.find(kind, value) if index else None
-        if lines == []:
-            continue
-        grid = lake.partition("token_grid", key).current()
+        grid = None if lines == [] else lake.partition(token_grid.STAGE.name, key).current()
         if grid is not None:
-            found += [
-                (grid, row_from(grid, line))
-                for line in (lines_of_table(grid, kind, value) if lines is None else lines)
-            ]
+            lines = rows_of(lake, grid).find(kind, value) if lines is None else lines
+            found += [span_of_row(grid, line) for line in lines]
     return found
 
 
-def lines_of_table(grid: Published, kind: Kind, value: str) -> list[dict[str, Any]]:
-    """The same by a search through the whole row table."""
-    table = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ROWS.names)
-    if kind == "document":
-        found: list[dict[str, Any]] = table.filter(pc.equal(table["id"], value)).to_pylist()
-        return found
-    wanted = normal(kind, value)
-    columns = table.select(["id", "url", "digest"]).to_pylist()
-    ours = [place for place, line in enumerate(columns) if wanted in values_of(kind, line)]
-    lines: list[dict[str, Any]] = table.take(pa.array(ours, pa.int64())).to_pylist()
-    return lines
+def packed_by(lake: Lake, kind: Kind, value: str) -> list[Span]:
+    """All spans in packed rows of the documents that match a value, or that contain a page that
+    does; sorted by snapshot, split and row.
+    """
+    named = [value] if kind == "document" else [of["id"] for of in documents_by(lake, kind, value)]
+    found = []
+    for key in lake.keys(packed_rows.STAGE.name):
+        packed = lake.partition(packed_rows.STAGE.name, key).require()
+        ids = {name for name in named if parse_document_id(name)[0].snapshot == key}
+        longpack = _longpack(lake, packed)
+        if longpack is not None:
+            ids |= {line["packed_id"] for line in page_index(longpack).find(kind, value)}
+        found += packed_spans_with(packed, ids) if ids else []
+    return found
 
 
-def position_of(order: GlobalOrder, row: Row) -> int | None:
+def packed_spans_with(packed: Published, ids: Collection[str]) -> list[Span]:
+    """All spans of some documents in packed rows of one version, by split and row; reads one column
+    of the table of spans.
+    """
+    with mapped_table(packed.only(SPANS_FILE) / SPANS_FILE) as file:
+        names = file.read(columns=["id"])["id"]
+    wanted = pa.array(sorted(ids), pa.string())
+    lines = np.flatnonzero(np.asarray(pc.is_in(names, value_set=wanted)))
+    found, before = list[Span](), 0
+    for split in SPLITS:
+        after = before + len(packed_spans_of(packed, split).stop)
+        ours = lines[(lines >= before) & (lines < after)] - before
+        found += packed_spans(packed, split, ours.tolist()) if len(ours) else []
+        before = after
+    return found
+
+
+def pages_within(lake: Lake, span: Span) -> list[dict[str, Any]]:
+    """The pages of a LongPack document, in order: ``id``, ``url``, ``role`` (root or child), and
+    ``start`` and ``stop``, their characters in the document's text. Empty for other documents, or
+    if it is no longer in the lake.
+    """
+    longpack = _longpack(lake, span.published) if span.token_shard.startswith(LABEL) else None
+    if longpack is None:
+        return []
+    name = f"{span.token_shard.removeprefix(LABEL)}{SPANS_SUFFIX}"
+    columns = ["child_id", "url", "role", "start", "stop"]
+    table = read_table(longpack.only(name) / name, ["id", *columns])
+    ours = table.filter(pc.equal(table["id"], span.id)).select(columns)
+    pages: list[dict[str, Any]] = ours.rename_columns(["id", *columns[1:]]).to_pylist()
+    return pages
+
+
+def _longpack(lake: Lake, packed: Published) -> Published | None:
+    """The LongPack documents that were packed; None if there are none or they are gone."""
+    with contextlib.suppress(LcError):
+        for store in sources_of(lake, packed):
+            for longpack in sources_of(lake, store):
+                return longpack
+    return None
+
+
+def position_of(order: GlobalOrder, row: Span) -> int | None:
     """Position of a grid's row in the order, or None when the order is not over that grid."""
     for number, source in enumerate(order.sources):
-        if source.snapshot == row.snapshot and source.version == row.grid.name:
+        if (source.snapshot, source.version) == (row.snapshot, row.published.version):
             sources, rows = np.asarray(order.source), np.asarray(order.row)
             found = place_of(sources, rows, number, row.row, n_items=source.rows(order.split))
             if found is None:  # an order that does not ascend within its sources is read, too
@@ -147,60 +196,73 @@ def position_of(order: GlobalOrder, row: Row) -> int | None:
     return None
 
 
-def mixes_of(lake: Lake) -> dict[str, tuple[Published, Mix]]:
+def mixes_of(lake: Lake) -> Mixes:
     """The published mixes by name, with their descriptions."""
     return {
-        name: (published, read_mix(published.only("mix.json")))
-        for name, published in lake.published("blended_mix").items()
+        name: (published, blended_mix.read_mix(published.only(blended_mix.MIX_FILE)))
+        for name, published in lake.published(blended_mix.STAGE.name).items()
     }
 
 
-def samples_of_rows(
-    mixes: Mapping[str, tuple[Published, Mix]],
-    lake: Lake,
-    grid: Published,
-    rows: Collection[Row],
-) -> dict[str, tuple[int, ...]]:
-    """Numbers of the samples that take tokens of any of some rows of one grid, by mix, ascending;
-    held-out rows are in none.
+def samples_of(lake: Lake, mixes: Mixes, spans: Collection[Span]) -> dict[str, tuple[int, ...]]:
+    """Numbers of the samples that take tokens of any of some spans, by mix, ascending; held-out rows
+    are in none.
     """
-    documents = [row.row for row in rows if row.split == "train"]
-    return (
-        {name: _samples_of_mix(lake, *mixes[name], grid, documents) for name in mixes}
-        if documents
-        else {}
-    )
+    train = [span for span in spans if span.split == "train"]
+    return {name: _samples_of_mix(lake, *mixes[name], train) for name in mixes} if train else {}
 
 
 def _samples_of_mix(
-    lake: Lake, published: Published, mix: Mix, grid: Published, documents: ArrayLike
+    lake: Lake, published: Published, mix: blended_mix.Mix, spans: Sequence[Span]
 ) -> tuple[int, ...]:
-    number, source = _source_of(mix, grid.receipt.fingerprint.key)
-    if (
-        source is None
-        or not source.used
-        or grid_behind(lake, lake.version_of(source.prefix)).home != grid.home
-    ):
-        return ()
-    wanted = samples_with(published.folder / source.snapshot, documents)
-    wanted = wanted[wanted < source.used]
-    datasets, numbers = (
-        np.asarray(read_npy(published.folder / f"{name}.npy"))
-        for name in ("dataset_index", "dataset_sample_index")
-    )
-    if len(wanted) > SOUGHT_ONE_BY_ONE:
-        return tuple(places_of(datasets, numbers, number, wanted).tolist())
-    found = (
-        place_of(datasets, numbers, number, sample, n_items=source.used)
-        for sample in wanted.tolist()
-    )
-    return tuple(sorted(place for place in found if place is not None))
+    snapshots = {span.snapshot for span in spans}
+    found: list[int] = []
+    for number, source in enumerate(mix.sources):
+        if not source.used or source.snapshot not in snapshots:
+            continue
+        rows = rows_behind(lake, lake.version_of(source.prefix))
+        ours = [span for span in spans if span.published.home == rows.home]
+        if not ours:
+            continue
+        prefix = published.only(f"{source.name}_*.npy") / source.name
+        samples = samples_with(prefix, sorted({span.document for span in ours}))
+        wanted = _with_tokens_of(prefix, samples[samples < source.used], ours)
+        arrays = published.only("dataset_*.npy")
+        datasets, numbers = (
+            np.asarray(read_npy(arrays / f"{name}.npy"))
+            for name in ("dataset_index", "dataset_sample_index")
+        )
+        if len(wanted) > SOUGHT_ONE_BY_ONE:
+            found += places_of(datasets, numbers, number, wanted).tolist()
+            continue
+        places = (
+            place_of(datasets, numbers, number, sample, n_items=source.used)
+            for sample in wanted.tolist()
+        )
+        found += [place for place in places if place is not None]
+    return tuple(sorted(found))
 
 
-def _source_of(mix: Mix, snapshot: str) -> tuple[int, MixSource | None]:
-    return next(
-        ((number, source) for number, source in enumerate(mix.sources) if source.name == snapshot),
-        (-1, None),
+def _with_tokens_of(
+    prefix: Path, samples: NDArray[np.int64], spans: Sequence[Span]
+) -> NDArray[np.int64]:
+    """Those of the samples that take a token of a span, not only of another one in its row."""
+    if not (spans[0].is_packed and holds_whole_rows(spans[0].published)):
+        return samples  # each document is one span
+    columns: dict[int, list[Span]] = {}
+    for span in spans:
+        columns.setdefault(span.document, []).append(span)
+    return np.array(
+        [
+            sample
+            for sample in samples.tolist()
+            if any(
+                start < span.row_stop and (stop is None or stop > span.row_start)
+                for document, start, stop in cuts_of_sample(prefix, sample)
+                for span in columns.get(document, ())
+            )
+        ],
+        np.int64,
     )
 
 

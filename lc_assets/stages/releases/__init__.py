@@ -1,1 +1,1 @@
-"""Stages of named versions: release, difference, pruning."""
+"""Named versions: releases, their differences, and pruning of what no name needs."""

@@ -8,25 +8,27 @@ the split, with another shift or another priority. Row numbers are not compared:
 every row added or removed before them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from lc_assets.build.tables import read_table
+from lc_assets.build.tables import ROWS, read_table
 from lc_assets.errors import NotPublished
+from lc_assets.lake.digests import changed_keys
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.located import Located, located
+from lc_assets.lake.located import located
+from lc_assets.lake.receipts import flat_settings, shown_setting
 from lc_assets.lake.releases import Release, read_release, release_names
 from lc_assets.lake.versions import Published
+from lc_assets.stages.lineage.spans import row_tokens_of
+from lc_assets.stages.lineage.tracing import sources_of
+from lc_assets.stages.mixes import blended_mix
 from lc_assets.stages.releases.releasing import described, pinned_now
-from lc_assets.stages.releases.serving import GRIDS_OF
-from lc_assets.stages.rows.token_grid import ROWS_FILE
+from lc_assets.stages.rows import token_grid
 
 NOW = "now"
 """Names what is published now, in place of a release."""
@@ -49,16 +51,21 @@ class DataSet:
         Raises:
             NotPublished: if that version is gone.
         """
-        pin = self.release.pins.get(f"token_grid/{snapshot}")
-        return None if pin is None else self.lake.partition("token_grid", snapshot).at(pin.version)
+        pin = self.release.pins.get(f"{token_grid.STAGE.name}/{snapshot}")
+        return (
+            None
+            if pin is None
+            else self.lake.partition(token_grid.STAGE.name, snapshot).at(pin.version)
+        )
 
     @property
-    def snapshots(self) -> set[str]:
-        """The snapshots whose grids are in it."""
+    def grids(self) -> dict[str, str]:
+        """Digests of the grids in it, by snapshot."""
+        names = {name: name.partition("/") for name in self.release.pins}
         return {
-            name.removeprefix("token_grid/")
-            for name in self.release.pins
-            if name.startswith("token_grid/")
+            key: self.release.pins[name].digest
+            for name, (stage, _, key) in names.items()
+            if stage == token_grid.STAGE.name
         }
 
 
@@ -117,23 +124,24 @@ def data_set(lake: Lake, words: str) -> DataSet:
     """
     named = located(words)
     if named is not None and named.version:
-        return _of_version(words, named)
+        versions = [*_grids_behind(named.lake, named.published), named.published]
+        release = described(named.lake, {of.name: of for of in versions})
+        return DataSet(words, named.lake, release)
     if words == NOW:
         return DataSet(words, lake, described(lake, pinned_now(lake, strict=False)))
     if words not in release_names(lake):
-        there = ", ".join([NOW, *release_names(lake)])
         raise NotPublished(
             f"{words}: neither a release of {lake.url} nor the folder of a version; of releases "
-            f"there are {there}"
+            f"there are {', '.join([NOW, *release_names(lake)])}"
         )
     return DataSet(words, lake, read_release(lake, words))
 
 
-def _of_version(words: str, named: Located) -> DataSet:
-    published, lake = named.published, named.lake
-    stage = published.receipt.fingerprint.stage
-    grids = list(GRIDS_OF[stage](lake, published)) if stage in GRIDS_OF else []
-    return DataSet(words, lake, described(lake, {of.name: of for of in (*grids, published)}))
+def _grids_behind(lake: Lake, published: Published) -> list[Published]:
+    """The grids whose rows a version contains."""
+    if published.stage == token_grid.STAGE.name:
+        return [published]
+    return [grid for source in sources_of(lake, published) for grid in _grids_behind(lake, source)]
 
 
 def compare(before: DataSet, after: DataSet) -> Difference:
@@ -142,17 +150,9 @@ def compare(before: DataSet, after: DataSet) -> Difference:
     Raises:
         NotPublished: if a version that must be read is gone.
     """
-    both = [
-        (
-            name,
-            before.release.pins.get(f"token_grid/{name}"),
-            after.release.pins.get(f"token_grid/{name}"),
-        )
-        for name in _sorted(before, after)
-    ]
-    differ = [
-        name for name, old, new in both if old is None or new is None or old.digest != new.digest
-    ]
+    old, new = before.grids, after.grids
+    snapshots = sorted({*old, *new})
+    differ = [name for name in snapshots if old.get(name) != new.get(name)]
     changes = [_change(name, before.grid(name), after.grid(name)) for name in differ]
     return Difference(
         before=before.name,
@@ -163,72 +163,55 @@ def compare(before: DataSet, after: DataSet) -> Difference:
         code=_of_made(before, after, _code, ""),
         libraries=_of_made(before, after, _libraries, "library"),
         mixes=_mixes(before.release, after.release),
-        same_snapshots=len(both) - len(differ),
+        same_snapshots=len(snapshots) - len(differ),
     )
 
 
-def _sorted(before: DataSet, after: DataSet) -> list[str]:
-    return sorted(before.snapshots | after.snapshots)
-
-
 def _change(snapshot: str, old: Published | None, new: Published | None) -> Change:
-    tables = [_rows(grid) for grid in (old, new)]
-    keys = [_row_keys(table) for table in tables]
-    documents = [table["id"].unique() for table in tables]
-    gone, come = _places_not_in(keys[0], keys[1]), _places_not_in(keys[1], keys[0])
-    n_moved = _moved(tables, keys)
+    before, after = _rows(old), _rows(new)
+    both = before.join(
+        after,
+        ["id", "stretch"],
+        join_type="full outer",
+        left_suffix=" before",
+        right_suffix=" after",
+    )
+    n_gone, n_come = (both[f"split {side}"].null_count for side in ("after", "before"))
+    differs = [
+        pc.not_equal(both[f"{name} before"], both[f"{name} after"])
+        for name in ("split", "shift", "priority")
+    ]
+    moved = pc.sum(pc.or_(pc.or_(*differs[:2]), differs[2])).as_py()
     return Change(
         snapshot=snapshot,
-        documents_added=len(_places_not_in(documents[1], documents[0])),
-        documents_removed=len(_places_not_in(documents[0], documents[1])),
-        rows_added=len(come),
-        rows_removed=len(gone),
-        rows_moved=n_moved,
-        tokens_added=len(come) * _row_tokens(new),
-        tokens_removed=len(gone) * _row_tokens(old),
+        documents_added=_n_not_in(after, before),
+        documents_removed=_n_not_in(before, after),
+        rows_added=n_come,
+        rows_removed=n_gone,
+        rows_moved=moved or 0,
+        tokens_added=n_come * row_tokens_of(new) if new else 0,
+        tokens_removed=n_gone * row_tokens_of(old) if old else 0,
     )
 
 
 def _rows(grid: Published | None) -> pa.Table:
     if grid is None:
-        return pa.table(
-            {
-                name: pa.array([], pa.string() if name in {"id", "split"} else pa.int64())
-                for name in COLUMNS
-            }
-        )
-    return read_table(grid.only(ROWS_FILE) / ROWS_FILE, COLUMNS)
+        return pa.schema([ROWS.field(name) for name in COLUMNS]).empty_table()
+    return read_table(grid.only(token_grid.ROWS_FILE) / token_grid.ROWS_FILE, COLUMNS)
 
 
-def _row_tokens(grid: Published | None) -> int:
-    return 0 if grid is None else int(grid.receipt.fingerprint.params["row_tokens"])
+def _n_not_in(table: pa.Table, other: pa.Table) -> int:
+    """How many documents of a table another one does not have."""
+    names = table["id"].unique()
+    return int(pc.sum(pc.invert(pc.is_in(names, value_set=other["id"].unique()))).as_py() or 0)
 
 
-def _row_keys(table: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(table["id"], table["stretch"].cast(pa.string()), "#")
-
-
-def _places_not_in(values: Any, others: Any) -> NDArray[np.int64]:
-    return np.flatnonzero(~np.asarray(pc.is_in(values, value_set=_one(others))))
-
-
-def _one(values: Any) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _moved(tables: list[pa.Table], keys: list[pa.ChunkedArray]) -> int:
-    """How many rows are in both, with another split, shift or priority."""
-    there = pc.index_in(keys[0], value_set=_one(keys[1]))
-    here = np.flatnonzero(np.asarray(pc.is_valid(there)))
-    old = tables[0].take(pa.array(here))
-    new = tables[1].take(pc.drop_null(there))
-    differs = np.zeros(len(here), np.bool_)
-    for name in ("split", "shift", "priority"):
-        differs |= np.asarray(pc.not_equal(old[name], new[name]))
-    return int(differs.sum())
-
-
-def _of_made(before: DataSet, after: DataSet, values_of: Any, what: str) -> list[dict[str, Any]]:
+def _of_made(
+    before: DataSet,
+    after: DataSet,
+    values_of: Callable[[Release, str], Mapping[str, Any]],
+    what: str,
+) -> list[dict[str, Any]]:
     """Differences in settings, code and libraries of the partitions in both; equal ones of a stage
     are merged into one line.
     """
@@ -236,29 +219,18 @@ def _of_made(before: DataSet, after: DataSet, values_of: Any, what: str) -> list
     for name in sorted(before.release.made.keys() & after.release.made.keys()):
         stage, _, key = name.partition("/")
         old, new = (values_of(of.release, name) for of in (before, after))
-        for value in sorted(old.keys() | new.keys()):
-            pair = (_said(old, value), _said(new, value))
-            if pair[0] != pair[1]:
-                found.setdefault((stage, value, *pair), []).append(key)
-    named = {what: 0} if what else {}
+        for value in changed_keys(old, new):
+            pair = shown_setting(old, value), shown_setting(new, value)
+            found.setdefault((stage, value, *pair), []).append(key)
     return [
-        {
-            "stage": stage,
-            **dict.fromkeys(named, value),
-            "partitions": keys,
-            "before": old,
-            "after": new,
-        }
+        {"stage": stage, **({what: value} if what else {})}
+        | {"partitions": keys, "before": old, "after": new}
         for (stage, value, old, new), keys in found.items()
     ]
 
 
-def _said(values: Mapping[str, Any], name: str) -> str:
-    return repr(values[name]) if name in values else "(not set)"
-
-
 def _settings(release: Release, name: str) -> dict[str, Any]:
-    return dict(_flat(release.settings.get(release.made[name].settings, {}), ""))
+    return flat_settings(release.settings.get(release.made[name].settings, {}))
 
 
 def _code(release: Release, name: str) -> dict[str, Any]:
@@ -266,33 +238,15 @@ def _code(release: Release, name: str) -> dict[str, Any]:
 
 
 def _libraries(release: Release, name: str) -> dict[str, Any]:
-    return dict(release.libraries.get(release.made[name].libraries, {}))
-
-
-def _flat(value: Any, stem: str) -> Iterator[tuple[str, Any]]:
-    """Settings as names and plain values; rules by their names, so that a changed threshold is one
-    line.
-    """
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _flat(item, f"{stem}.{name}" if stem else str(name))
-    elif (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, Mapping) and "name" in item for item in value)
-    ):
-        for item in value:
-            yield from _flat(
-                {name: of for name, of in item.items() if name != "name"}, f"{stem}.{item['name']}"
-            )
-    else:
-        yield stem, value
+    return release.libraries.get(release.made[name].libraries, {})
 
 
 def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
     for name in sorted(
-        of for of in before.pins.keys() | after.pins.keys() if of.startswith("blended_mix/")
+        of
+        for of in before.pins.keys() | after.pins.keys()
+        if of.startswith(f"{blended_mix.STAGE.name}/")
     ):
         old, new = before.pins.get(name), after.pins.get(name)
         if old is None or new is None:

@@ -11,21 +11,19 @@ that release is given up by name; what is gone and why is recorded beside the re
 it raises an error that says so.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.partition import Kept, Partition
+from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
 from lc_assets.lake.staging import BUSY_SECONDS
-from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.lineage.tracing import grid_behind, order_behind
-from lc_assets.stages.releases.releasing import grids_of_order
-from lc_assets.stages.releases.serving import behind, sources_of
-from lc_assets.stages.withdrawal.holders import WORKING_MATERIAL, Held, versions_with
+from lc_assets.stages.lineage.tracing import sources_of
+from lc_assets.stages.withdrawal.contents import Held, versions_with
 
 REJECTED: Final = "rejected-"
 HOLDS: Final = "holds withdrawn documents"
@@ -33,16 +31,9 @@ UNFINISHED: Final = "never finished; may hold withdrawn documents"
 """Why folders of killed builds, and of builds whose checks failed, are deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Doomed:
-    """A folder to delete.
-
-    Attributes:
-        place: its partition.
-        folder: its name there.
-        n_bytes: its size.
-        why: the reason, in words.
-    """
+    """A folder to delete: its partition, its name there, its size, and the reason, in words."""
 
     partition: Partition
     folder: str
@@ -75,23 +66,19 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
     needed = needed_versions(lake)
     doomed = []
     for partition in lake.partitions():
-        there = partition.folders()
-        written = {name: kept.finished for name, kept in there.items() if kept.finished is not None}
+        folders = partition.folders()
+        written = {name: kept.finished for name, kept in folders.items() if kept.finished}
         idle = (
             name
             for name in written
             if f"{partition.name}/{name}" not in needed and partition.finished(name) is not None
         )
         versions = sorted(idle, key=lambda name: written[name])
-        doomed += [
-            _doomed(partition, name, there, "nobody needs it")
-            for name in versions[: max(len(versions) - keep, 0)]
-        ]
-        doomed += [
-            _doomed(partition, name, there, "its audit failed")
-            for name in there
-            if name.startswith(REJECTED)
-        ]
+        why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], "nobody needs it")
+        why |= dict.fromkeys(
+            (name for name in folders if name.startswith(REJECTED)), "its checks failed"
+        )
+        doomed += [Doomed(partition, name, folders[name].n_bytes, why[name]) for name in why]
     return Pruning(doomed=tuple(_downstream_first(doomed)))
 
 
@@ -118,22 +105,14 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
                 (held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}")
             )
         else:
-            partition = lake.partition(*held.published.name.split("/"))
-            doomed.append(
-                Doomed(
-                    partition=partition,
-                    folder=held.published.version,
-                    n_bytes=held.published.receipt.n_bytes,
-                    why=HOLDS,
-                )
-            )
+            found, partition = held.published, lake.partition(*held.published.name.split("/"))
+            doomed.append(Doomed(partition, found.version, found.receipt.n_bytes, HOLDS))
             for name, versions in given_up.items():
                 lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
     for partition in lake.partitions() if ids else ():
-        there = partition.folders()
         doomed += [
-            _doomed(partition, name, there, UNFINISHED)
-            for name, kept in there.items()
+            Doomed(partition, name, kept.n_bytes, UNFINISHED)
+            for name, kept in partition.folders().items()
             if kept.finished is None
         ]
     broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
@@ -141,9 +120,9 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
 
 
 def _why_it_stays(held: Held) -> str:
-    if held.published.receipt.fingerprint.stage in WORKING_MATERIAL:
+    if held.is_working_material:
         return (
-            "working material, not served: by it what is the same content is kept out; "
+            "working material, not served: it shows what the same content is; "
             "docs/withdrawal.md says how to remove it too"
         )
     return "published now: materialize what `lc plan` calls out of date, then purge"
@@ -170,12 +149,11 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
 
 def needed_versions(lake: Lake) -> set[str]:
     """Names of the versions that are needed: stage, partition and version."""
-    current = [
-        published
-        for partition in lake.partitions()
-        if (published := _current(partition)) is not None
-    ]
-    line = [*current, *(input_ for published in current for input_ in _made_of(lake, published))]
+    line = []
+    for partition in lake.partitions():
+        with contextlib.suppress(LcError):
+            current = partition.current()
+            line += [] if current is None else [current, *lake.inputs_of(current)]
     for name in pinned_versions(lake):
         stage, key, version = name.split("/")
         published = lake.partition(stage, key).finished(version)
@@ -185,7 +163,8 @@ def needed_versions(lake: Lake) -> set[str]:
         name = f"{published.name}/{published.version}"
         if name not in needed:
             needed.add(name)
-            line += _read_through(lake, published)
+            with contextlib.suppress(LcError):  # what is gone already needs no protection
+                line += sources_of(lake, published)
     return needed
 
 
@@ -206,46 +185,6 @@ def _pinned_by(lake: Lake, name: str) -> Iterator[str]:
     )
 
 
-def _made_of(lake: Lake, published: Published) -> Iterator[Published]:
-    for name, digest in published.receipt.fingerprint.inputs.items():
-        stage, _, key = name.partition("/")
-        found = lake.partition(stage, key).with_digest(digest) if key else None
-        if found is not None:
-            yield found
-
-
-def _read_through(lake: Lake, published: Published) -> list[Published]:
-    """The versions through which a version is read or traced."""
-    stage = published.receipt.fingerprint.stage
-    try:
-        if stage == "longcrawl":
-            return grids_of_order(lake, published)
-        if stage == "longcrawl_flat":
-            return [order_behind(lake, published)]
-        if stage == "megatron_rows":
-            return [grid_behind(lake, published)]
-        if stage == "blended_mix":
-            return sources_of(lake, published)
-        if stage == "packed_rows":
-            return [behind(lake, published, f"packing_tokens/{published.receipt.fingerprint.key}")]
-    except LcError:
-        pass  # what is gone already needs no protection
-    return []
-
-
-def _current(partition: Partition) -> Published | None:
-    try:
-        return partition.current()
-    except LcError:
-        return None
-
-
-def _doomed(partition: Partition, name: str, there: Mapping[str, Kept], why: str) -> Doomed:
-    return Doomed(partition=partition, folder=name, n_bytes=there[name].n_bytes, why=why)
-
-
 def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
-    places = {step.name: partition for partition, step in enumerate(STAGES)}
-    return sorted(
-        doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name)
-    )
+    places = {stage.name: place for place, stage in enumerate(STAGES)}
+    return sorted(doomed, key=lambda one: (-places.get(one.partition.stage, len(places)), one.name))

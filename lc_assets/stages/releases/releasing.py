@@ -8,12 +8,11 @@ when the documents are gone.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.errors import Mismatch, NotPublished
-from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.digests import digest_of, short
-from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import with_checksum
 from lc_assets.lake.releases import (
     Made,
@@ -26,12 +25,12 @@ from lc_assets.lake.releases import (
 )
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.row_lineage import row_index
-from lc_assets.stages.lineage.tracing import grid_behind, order_behind
-from lc_assets.stages.releases.serving import sources_of
+from lc_assets.stages.lineage.tracing import rows_behind, sources_of
+from lc_assets.stages.megatron import megatron_rows
+from lc_assets.stages.mixes import blended_mix
+from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.vocabulary import SPLITS
-
-OF_OTHERS: Final = ("packed_rows",)
-"""Further stages whose published partitions are pinned; add other served stages here."""
 
 
 def release(lake: Lake, name: str) -> Release:
@@ -54,60 +53,34 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
         NotPublished: if there is no global order, or an input of a version is gone.
         Mismatch: if a mix is made of other versions than the order.
     """
-    order = lake.partition("longcrawl").require()
-    grids = {grid.name: grid for grid in grids_of_order(lake, order)}
+    order = lake.partition(longcrawl.STAGE.name).require()
+    grids = {grid.name: grid for grid in sources_of(lake, order)}
     found = {order.name: order, **grids}
-    flat = lake.partition("longcrawl_flat").current()
-    if flat is not None and order_behind(lake, flat).digest == order.digest:
+    flat = lake.partition(longcrawl_flat.STAGE.name).current()
+    if flat is not None and lake.require_input(flat, longcrawl.STAGE.name).digest == order.digest:
         found[flat.name] = flat
-    for mix in lake.published("blended_mix").values():
+    packed = lake.published(packed_rows.STAGE.name).values()
+    served = grids | {rows.name: rows for rows in packed}
+    for mix in lake.published(blended_mix.STAGE.name).values():
         found[mix.name] = mix
-        found |= {source.name: source for source in _sources_of(lake, mix, grids, strict=strict)}
-    for megatron in lake.published("megatron_rows").values():
-        if grid_behind(lake, megatron).digest == _digest(
-            grids, f"token_grid/{megatron.receipt.fingerprint.key}"
-        ):
+        for source in sources_of(lake, mix):
+            found[source.name] = source
+            if strict and not _is_among(served, rows_behind(lake, source)):
+                raise Mismatch(
+                    f"{mix.name} is made of another version of {source.name} than is published, or "
+                    "than the global order is over: "
+                    "materialize what `lc plan` calls out of date, then release it"
+                )
+    for megatron in lake.published(megatron_rows.STAGE.name).values():
+        if _is_among(grids, rows_behind(lake, megatron)):
             found.setdefault(megatron.name, megatron)
     indexes = (row_index(lake, grid) for grid in grids.values())
     found |= {index.published.name: index.published for index in indexes if index is not None}
-    found |= {
-        published.name: published
-        for stage in OF_OTHERS
-        for published in lake.published(stage).values()
-    }
-    return dict(sorted(found.items()))
+    return dict(sorted((found | {rows.name: rows for rows in packed}).items()))
 
 
-def grids_of_order(lake: Lake, order: Published) -> list[Published]:
-    """The very grids that a global order is over."""
-    opened = GlobalOrder.open(order.only("*.json", "train_*.npy"), "train", pass_over=False)
-    return [
-        lake.partition("token_grid", source.snapshot).at(source.version)
-        for source in opened.sources
-    ]
-
-
-def _sources_of(
-    lake: Lake, mix: Published, grids: Mapping[str, Published], *, strict: bool
-) -> Iterator[Published]:
-    for source in sources_of(lake, mix):
-        key = source.receipt.fingerprint.key
-        if source.name.startswith("megatron_rows/"):
-            late = grid_behind(lake, source).digest != _digest(grids, f"token_grid/{key}")
-        else:
-            current = lake.partition(*source.name.split("/")).current()
-            late = current is None or current.digest != source.digest
-        if strict and late:
-            raise Mismatch(
-                f"{mix.name} is made of another version of {source.name} than is published, or "
-                "than the global order is over: "
-                "materialize what `lc plan` calls out of date, then release it"
-            )
-        yield source
-
-
-def _digest(grids: Mapping[str, Published], name: str) -> str:
-    return grids[name].digest if name in grids else ""
+def _is_among(served: Mapping[str, Published], rows: Published) -> bool:
+    return rows.name in served and served[rows.name].digest == rows.digest
 
 
 def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
@@ -119,14 +92,10 @@ def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
     libraries: dict[str, dict[str, str]] = {}
     for published in _behind(lake, pinned):
         receipt = published.receipt
-        of_settings, of_libraries = (
-            short(digest_of(receipt.fingerprint.params)),
-            short(digest_of(receipt.libraries)),
-        )
-        settings[of_settings], libraries[of_libraries] = (
-            receipt.fingerprint.params,
-            receipt.libraries,
-        )
+        of_settings = short(digest_of(receipt.fingerprint.params))
+        of_libraries = short(digest_of(receipt.libraries))
+        settings[of_settings] = receipt.fingerprint.params
+        libraries[of_libraries] = receipt.libraries
         made[published.name] = Made(
             version=published.version,
             digest=published.digest,
@@ -154,19 +123,12 @@ def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
             continue
         seen.add(published.name)
         yield published
-        for name, digest in published.receipt.fingerprint.inputs.items():
-            stage, _, key = name.partition("/")
-            found = (
-                lake.partition(stage, key).with_digest(digest) if key and name not in seen else None
-            )
-            if found is not None:
-                line.append(found)
+        line += lake.inputs_of(published, known=seen)
 
 
 def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
-    grids = [
-        published.receipt for name, published in pinned.items() if name.startswith("token_grid/")
-    ]
+    receipts = (published.receipt for published in pinned.values())
+    grids = [found for found in receipts if found.fingerprint.stage == token_grid.STAGE.name]
     counts = {
         f"{split} rows": sum(grid.counts.extra[f"{split} rows"] for grid in grids)
         for split in SPLITS
@@ -192,9 +154,8 @@ def release_damage(lake: Lake, name: str) -> list[str]:
     """
     pinned, found = lake_of_release(lake, name), note_damage(lake, name)
     for of in read_release(lake, name).pins:
-        stage, _, key = of.partition("/")
         try:
-            published = pinned.partition(stage, key or GLOBAL).require()
+            published = pinned.partition(*of.split("/")).require()
         except (NotPublished, Mismatch) as error:
             found.append(str(error))
             continue

@@ -27,9 +27,9 @@ from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import shard_filtering, sweeping
 from lc_assets.stages.documents.clean_shards import CLEAN
 from lc_assets.stages.documents.measuring import rules_of_key
-from lc_assets.stages.withdrawal import affected
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
+from lc_assets.stages.withdrawal.reporting import affected_by
 from lc_assets.text.rules import sweeps
 
 SHOWN_MULTIPLES: Final = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
@@ -196,13 +196,13 @@ def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
 def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
     """Withdrawals by kind and reason, and what is still served until it is rebuilt."""
     lines = withdrawing.withdrawn_lines(built.published)
-    found = affected.affected_by(context.lake, lines)
-    served = [{"partition": name} for name in affected.partitions(context.lake, found)]
+    found = affected_by(context.lake, lines)
+    served = [{"partition": name} for name in found.partitions]
     return Shown(
         columns=WITHDRAWN,
         values=_withdrawals(lines)
         | {
-            "taken_out": Table(affected.by_reason(found)),
+            "taken_out": Table(found.by_reason),
             "stands_until_rebuilt": Table(served),
         },
     )

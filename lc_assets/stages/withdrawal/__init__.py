@@ -1,1 +1,1 @@
-"""Stages of documents that must no longer be served."""
+"""Documents that must no longer be served: which they are, and what contains them."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.build.building import build
-from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     UNPARTITIONED,
@@ -32,6 +31,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_DOCUMENTS
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
+from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "withdrawals.parquet"
@@ -82,11 +82,6 @@ def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _are_lists_named(recipe: Recipe) -> bool:
-    """Without lists nothing is looked up, so the keys need not be there."""
-    return bool(recipe.withdrawn_documents.lists)
-
-
 STAGE = Stage(
     name="snapshot_withdrawals",
     description=(
@@ -96,7 +91,7 @@ STAGE = Stage(
     code_version="1",
     reads={
         WITHDRAWN_DOCUMENTS: UNPARTITIONED,
-        DOCUMENT_KEYS: SAME_SNAPSHOT.only_if(_are_lists_named),
+        DOCUMENT_KEYS: SAME_SNAPSHOT.only_if(are_lists_named),
     },
     params=lambda _, __: {},
     checks=(the_part_is_this_snapshots,),

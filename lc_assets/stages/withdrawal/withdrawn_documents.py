@@ -5,7 +5,6 @@ how                   the document
 ====================  ============================================================================
 ``listed``            matches an entry by id, URL, domain or digest
 ``same digest``       has the digest of a listed one: of the page as crawled, or of the text
-=======
 ``near duplicate``    is a published near duplicate of one of the former, at the recipe's threshold
 ====================  ============================================================================
 
@@ -14,8 +13,7 @@ stages read only their snapshot's part (`lc_assets.stages.withdrawal.snapshot_wi
 changed list changes no digest of a snapshot without a match.
 """
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +22,7 @@ import pyarrow.compute as pc
 
 from lc_assets.build.building import build
 from lc_assets.build.checks import evenly_spaced
-from lc_assets.build.lookups import KeyedTable
+from lc_assets.build.lookups import KeyedTable, lines_where
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.stage import (
@@ -37,16 +35,16 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import WITHDRAWN, opened_table, read_table, write_table
+from lc_assets.build.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.lists.withdrawal_lists import Withdrawal, read_withdrawals
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, read_withdrawals
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
-from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
+from lc_assets.stages.documents.document_keys import STAGE as KEYS
 from lc_assets.stages.documents.document_keys import documents_of
 from lc_assets.text.links.addresses import Kind, values_of
 
@@ -78,15 +76,20 @@ def write_withdrawn_documents(context: BuildContext, _key: str = GLOBAL) -> Buil
             )
         found = resolve(entries, staging.inputs, context.recipe)
         write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
-        hows = (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
-        extra = {how: sum(line["how"] == how for line in found) for how in hows}
-        extra |= {
+        extra = _counted(found) | {
             "entries": len(entries),
             "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
         }
         return Counts(seen=len(found), kept=len(found), extra=extra)
 
     return build(context, STAGE, GLOBAL, fill)
+
+
+def _counted(lines: Sequence[Line]) -> dict[str, int]:
+    return {
+        how: sum(line["how"] == how for line in lines)
+        for how in (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
+    }
 
 
 def entries_of(settings: WithdrawalSettings) -> list[Withdrawal]:
@@ -121,76 +124,49 @@ def resolve(
     Returns:
         Rows of `tables.WITHDRAWN`, sorted by id, each id once.
     """
-    indexes = (
-        [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("document_keys/")]
-        if entries
-        else []
-    )
-    listed = _listed(entries, indexes)
-    found = {line["id"]: _line(line["id"], LISTED, number, entries) for number, line in listed}
-    if recipe.withdrawn_documents.same_content == "goes" and found:
-        for source, line in _same_digest([line for _, line in listed], indexes):
-            found.setdefault(
-                line["id"],
-                _line(line["id"], SAME_DIGEST, found[source]["entry"], entries, source=source),
-            )
-        pairs = [
-            inputs[name] for name in sorted(inputs) if name.startswith("near_duplicate_pairs/")
-        ]
-        nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
-        for name, (similarity, source) in sorted(nearest.items()):
-            found[name] = _line(
-                name,
-                NEAR_DUPLICATE,
-                found[source]["entry"],
-                entries,
-                source=source,
-                similarity=similarity,
-            )
+    names = sorted(inputs) if entries else []
+    indexes = [documents_of(inputs[name]) for name in names if inputs[name].stage == KEYS.name]
+    listed = _first_found(indexes, [entry.sought for entry in entries])
+    found = {name: _line(name, LISTED, number, entries) for name, (number, _) in listed.items()}
+    if recipe.withdrawn_documents.same_content != "goes" or not found:
+        return [found[name] for name in sorted(found)]
+    of_digest: dict[str, str] = {}
+    for name in sorted(listed):
+        for digest in values_of("digest", listed[name][1]):
+            of_digest.setdefault(digest, name)
+    same = _first_found(indexes, [("digest", digest) for digest in of_digest])
+    sources = list(of_digest.values())
+    for name, (number, _) in same.items():
+        source = sources[number]
+        entry = found[source]["entry"]
+        found.setdefault(name, _line(name, SAME_DIGEST, entry, entries, source=source))
+    pairs = [inputs[name] for name in names if inputs[name].stage == NEAR_DUPLICATE_PAIRS.name]
+    nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
+    for name, (similarity, source) in nearest.items():
+        line = _line(name, NEAR_DUPLICATE, found[source]["entry"], entries, source=source)
+        found[name] = line | {"similarity": similarity}
     return [found[name] for name in sorted(found)]
 
 
 def _line(
-    name: str,
-    how: str,
-    number: int,
-    entries: Sequence[Withdrawal],
-    *,
-    source: str = "",
-    similarity: float = 1.0,
+    name: str, how: str, number: int, entries: Sequence[Withdrawal], *, source: str = ""
 ) -> Line:
-    kind, value, reason, date = entries[number].cells
-    source_entry = {"entry": number, "kind": kind, "value": value, "reason": reason, "date": date}
-    return {"id": name, "how": how, "for_id": source, "similarity": similarity} | source_entry
+    line = {"id": name, "how": how, "for_id": source, "similarity": 1.0, "entry": number}
+    return line | dict(zip(COLUMNS, entries[number].cells, strict=True))
 
 
-def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedTable]) -> list[tuple[int, Line]]:
-    """Documents that match an entry, each with the first entry that matches."""
-    sought = [entry.sought for entry in entries]
-    found: dict[str, tuple[int, Line]] = {}
-    for number, line in itertools.chain.from_iterable(index.find_all(sought) for index in indexes):
-        if number <= found.get(line["id"], (number, line))[0]:
-            found[line["id"]] = number, line
-    return [found[name] for name in sorted(found)]
-
-
-def _same_digest(
-    listed: Sequence[Line], indexes: Iterable[KeyedTable]
-) -> Iterator[tuple[str, Line]]:
-    """Documents that share a digest with a listed one, with that one's id; of several, the smallest
-    id.
+def _first_found(
+    indexes: Iterable[KeyedTable], sought: Sequence[tuple[Kind, str]]
+) -> dict[str, tuple[int, Line]]:
+    """Documents that match any of some values, by id, each with the number of the first value that
+    it matches.
     """
-    of_digest: dict[str, str] = {}
-    for line in listed:
-        for digest in values_of("digest", line):
-            of_digest.setdefault(digest, line["id"])
-    digests: list[tuple[Kind, str]] = [("digest", digest) for digest in of_digest]
-    found: dict[str, tuple[str, Line]] = {}
-    for number, line in itertools.chain.from_iterable(index.find_all(digests) for index in indexes):
-        source = of_digest[digests[number][1]]
-        if source <= found.get(line["id"], (source, line))[0]:
-            found[line["id"]] = source, line
-    yield from (found[name] for name in sorted(found))
+    found: dict[str, tuple[int, Line]] = {}
+    for index in indexes:
+        for number, line in index.find_all(sought):
+            if number <= found.get(line["id"], (number, line))[0]:
+                found[line["id"]] = number, line
+    return found
 
 
 def _near(
@@ -200,40 +176,31 @@ def _near(
     withdrawn document.
     """
     found: dict[str, tuple[float, str]] = {}
-    wanted = pa.array(sorted(withdrawn))
+    ids = list(withdrawn)
+    matches = (pc.field("a").isin(ids) | pc.field("b").isin(ids)) & (
+        pc.field("similarity") >= threshold
+    )
     for published in pairs:
-        for a, b, similarity in _pairs_with(
-            published.only(PAIRS_TABLE) / PAIRS_TABLE, wanted, threshold
-        ):
-            for name, source in ((a, b), (b, a)):
+        for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
+            for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
                 best = found.get(name)
+                ours = -pair["similarity"], source
                 if (
                     source in withdrawn
                     and name not in withdrawn
-                    and (best is None or (-similarity, source) < (-best[0], best[1]))
+                    and (best is None or ours < (-best[0], best[1]))
                 ):
-                    found[name] = similarity, source
+                    found[name] = pair["similarity"], source
     return found
-
-
-def _pairs_with(path: Path, wanted: pa.Array, threshold: float) -> Iterator[tuple[str, str, float]]:
-    with opened_table(path) as file:
-        for batch in file.iter_batches(1 << 16, columns=["a", "b", "similarity"]):
-            ours = pc.or_(
-                pc.is_in(batch.column("a"), value_set=wanted),
-                pc.is_in(batch.column("b"), value_set=wanted),
-            )
-            near = batch.filter(
-                pc.and_(ours, pc.greater_equal(batch.column("similarity"), threshold))
-            )
-            yield from zip(
-                *(near.column(name).to_pylist() for name in ("a", "b", "similarity")), strict=True
-            )
 
 
 def withdrawn_lines(published: Published) -> list[Line]:
     """All rows of the published table."""
-    lines: list[Line] = read_table(published.only(TABLE) / TABLE, WITHDRAWN.names).to_pylist()
+    return _lines_in(published.only(TABLE))
+
+
+def _lines_in(folder: Path) -> list[Line]:
+    lines: list[Line] = read_table(folder / TABLE, WITHDRAWN.names).to_pylist()
     return lines
 
 
@@ -241,13 +208,10 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     """No document occurs twice, the counts match the receipt, and every document of the same
     content refers to a withdrawn one.
     """
-    lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
+    lines = _lines_in(check_input.folder)
     by_id = {line["id"]: line for line in lines}
     extra = check_input.counts.extra
-    counted = {
-        how: sum(line["how"] == how for line in lines)
-        for how in (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
-    }
+    counted = _counted(lines)
     wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id)]
     right = (
         len(by_id) == len(lines) == check_input.counts.kept
@@ -279,25 +243,21 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
     """Looking up an even sample of entries again finds only withdrawn documents, and each listed
     document matches its entry.
     """
-    lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
+    lines = _lines_in(check_input.folder)
     withdrawn = {line["id"] for line in lines}
     indexes = [
         documents_of(published)
-        for name, published in check_input.inputs.items()
-        if name.startswith("document_keys/")
+        for published in check_input.inputs.values()
+        if published.stage == KEYS.name
     ]
     listed = [line for line in lines if line["how"] == LISTED]
     entries = sorted({(line["kind"], line["value"]) for line in listed})
     missing, found = [], set[str]()
-    for kind, value in (entries[place] for place in evenly_spaced(len(entries), LOOKED_UP_AGAIN)):
-        ids = {line["id"] for index in indexes for line in index.find(kind, value)}
-        missing += sorted(ids - withdrawn)
+    for entry in (entries[place] for place in evenly_spaced(len(entries), LOOKED_UP_AGAIN)):
+        ids = {line["id"] for index in indexes for line in index.find(*entry)}
+        ours = {line["id"] for line in listed if (line["kind"], line["value"]) == entry}
+        missing += sorted(ids - withdrawn) + sorted(ours - ids)
         found |= ids
-        missing += [
-            line["id"]
-            for line in listed
-            if (line["kind"], line["value"]) == (kind, value) and line["id"] not in ids
-        ]
     return CheckResult(
         check="every_entry_finds_its_documents",
         passed=not missing,
@@ -311,17 +271,16 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The entries, and the other settings only if there are entries."""
     settings = recipe.withdrawn_documents
     entries = entries_of(settings)
-    if not entries:
-        return {"entries": digest_of_entries([])}
     rest = {
         "same_content": settings.same_content,
         "threshold": recipe.removed_documents.threshold,
         "n_entries": len(entries),
     }
-    return {"entries": digest_of_entries(entries)} | rest
+    return {"entries": digest_of_entries(entries)} | (rest if entries else {})
 
 
-def _are_lists_named(recipe: Recipe) -> bool:
+def are_lists_named(recipe: Recipe) -> bool:
+    """Without lists nothing is looked up, so the keys need not be there."""
     return bool(recipe.withdrawn_documents.lists)
 
 
@@ -333,8 +292,8 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        DOCUMENT_KEYS: ALL_SNAPSHOTS.only_if(_are_lists_named),
-        NEAR_DUPLICATE_PAIRS: ALL_SNAPSHOTS.only_if(_are_lists_named),
+        KEYS: ALL_SNAPSHOTS.only_if(are_lists_named),
+        NEAR_DUPLICATE_PAIRS: ALL_SNAPSHOTS.only_if(are_lists_named),
     },
     params=_params,
     checks=(the_withdrawn_add_up, every_entry_finds_its_documents),

@@ -1,0 +1,212 @@
+"""Spans of rows: columns of a row that hold the tokens of one document, in grids and packed rows.
+
+A row of a grid is one span: ``row_tokens`` tokens of one document, rolled to the right by
+``shift``. A packed row is a sequence of spans, then padding. Megatron documents made of packed rows
+are either whole rows or single spans (docs/packing.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from lc_assets.build.lookups import lines_where, read_some
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.order import require_split
+from lc_assets.formats.packed_spans import FILES, PackedSpans
+from lc_assets.lake.versions import Published
+from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
+from lc_assets.stages.rows.token_grid import ROWS_FILE
+from lc_assets.vocabulary import SPLITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Columns ``row_start`` to ``row_stop`` of a row and the tokens of one document in them; or
+    padding.
+
+    Attributes:
+        published: the version of the grid or of packed rows.
+        split: ``train`` or ``heldout``.
+        row: number of the row within the split.
+        number: of the span among the split's, without padding; -1 for padding.
+        row_start: first column.
+        row_stop: column after the last.
+        id: of the document; for LongPack, of its root; empty for padding.
+        url: where it was crawled.
+        digest: of its content.
+        n_tokens: of the whole document, without the end-of-text token that may follow as token
+            ``n_tokens`` in packed rows.
+        document_start: the span's first token in the document.
+        shift: how far the span was rolled to the right, in tokens.
+        segment: of a grid, the crawl's file that contains the page.
+        token_shard: of packed rows, the shard of token ids; LongPack's start with ``longpack-``.
+    """
+
+    published: Published
+    split: str
+    row: int
+    number: int
+    row_start: int
+    row_stop: int
+    id: str = ""
+    url: str = ""
+    digest: str = ""
+    n_tokens: int = 0
+    document_start: int = 0
+    shift: int = 0
+    segment: str = ""
+    token_shard: str = ""
+
+    @property
+    def snapshot(self) -> str:
+        """Of the version."""
+        return self.published.key
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it belongs to a packed row."""
+        return self.published.stage == packed_rows.STAGE.name
+
+    @property
+    def document(self) -> int:
+        """Number of the Megatron document with its tokens."""
+        return self.row if holds_whole_rows(self.published) else self.number
+
+    @property
+    def document_stop(self) -> int:
+        """The token after the span's last in the document."""
+        return self.document_start + self.row_stop - self.row_start
+
+    def token_at(self, column: int) -> int:
+        """Index in the document of the token in a column of the row.
+
+        Raises:
+            BadInput: if the column belongs to another document or to padding.
+        """
+        if not self.row_start <= column < self.row_stop:
+            raise BadInput(
+                f"no column {column:,} here: of row {self.row:,} these are columns "
+                f"{self.row_start:,} to {self.row_stop - 1:,}"
+            )
+        if not self.id:
+            raise BadInput(
+                f"column {column:,} of {self.split} row {self.row:,} is padding, which no document "
+                "has"
+            )
+        width = self.row_stop - self.row_start
+        return self.document_start + (column - self.row_start - self.shift) % width
+
+    def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
+        """Ranges of the document's tokens in columns ``start`` to ``stop``: two where the span wraps
+        around, none for padding.
+        """
+        if not self.id:
+            return ()
+        first = self.token_at(start)
+        beyond = first + stop - start - self.document_stop
+        if beyond <= 0:
+            return ((first, first + stop - start),)
+        return (first, self.document_stop), (self.document_start, self.document_start + beyond)
+
+
+def holds_whole_rows(published: Published) -> bool:
+    """Whether Megatron documents are whole rows, including padding, instead of single spans."""
+    return bool(published.receipt.fingerprint.params.get("megatron", "rows") == "rows")
+
+
+def row_tokens_of(rows: Published) -> int:
+    """Length of the rows of a grid or of packed rows."""
+    return int(rows.receipt.fingerprint.params["row_tokens"])
+
+
+def row_of_grid(grid: Published, split: str, row: int) -> Span:
+    """One row of a grid, by a search in its row table.
+
+    Raises:
+        BadInput: when there is no such split or row.
+    """
+    require_split(split)
+    found = rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
+    if not found:
+        raise no_row(grid, split, row, grid.receipt.counts.extra.get(f"{split} rows", 0))
+    return found[0]
+
+
+def rows_where(grid: Published, condition: Any) -> list[Span]:
+    """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
+    lines = lines_where(grid.only(ROWS_FILE) / ROWS_FILE, condition)
+    return [span_of_row(grid, line) for line in lines]
+
+
+def span_of_row(grid: Published, line: Mapping[str, Any]) -> Span:
+    """A row from its line of the grid's row table."""
+    row_tokens = row_tokens_of(grid)
+    return Span(
+        published=grid,
+        number=line["row"],
+        row_start=0,
+        row_stop=row_tokens,
+        document_start=line["stretch"] * row_tokens,
+        segment=line["cc_segment"],
+        **{name: line[name] for name in ("split", "row", "id", "url", "digest", "shift")},
+        n_tokens=line["n_tokens"],
+    )
+
+
+def packed_spans_of(packed: Published, split: str) -> PackedSpans:
+    """Where in each row which span ends.
+
+    Raises:
+        BadInput: when there is no such split.
+    """
+    names = (f"{require_split(split)}_{name}.npy" for name in FILES)
+    return PackedSpans.map(packed.only(*names), split)
+
+
+def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
+    """The spans of a packed row, from its first column to its last, and its padding.
+
+    Raises:
+        BadInput: if there is no such split or row.
+    """
+    spans = packed_spans_of(packed, split)
+    if not 0 <= row < spans.n_rows:
+        raise no_row(packed, split, row, spans.n_rows)
+    found = packed_spans(packed, split, range(int(spans.first[row]), int(spans.first[row + 1])))
+    end, length = found[-1].row_stop, row_tokens_of(packed)
+    padding = Span(
+        published=packed, split=split, row=row, number=-1, row_start=end, row_stop=length
+    )
+    return found if end == length else [*found, padding]
+
+
+def packed_spans(packed: Published, split: str, numbers: Sequence[int]) -> list[Span]:
+    """Some spans of a split of packed rows, by their numbers."""
+    spans = packed_spans_of(packed, split)
+    before = sum(
+        len(packed_spans_of(packed, other).stop) for other in SPLITS[: SPLITS.index(split)]
+    )
+    columns = ["id", "url", "digest", "document_start", "row_start", "row_stop", "n_tokens"]
+    columns.append("token_shard")
+    lines = read_some(
+        packed.only(SPANS_FILE) / SPANS_FILE, [before + number for number in numbers], columns
+    )
+    rows = (np.searchsorted(spans.first, np.asarray(numbers), "right") - 1).tolist()
+    return [
+        Span(published=packed, split=split, row=row, number=number, **line)
+        for number, row, line in zip(numbers, rows, lines, strict=True)
+    ]
+
+
+def no_row(rows: Published, split: str, row: int, n_rows: int) -> BadInput:
+    """The error of a row that does not exist."""
+    return BadInput(f"no {split} row {row:,} in {rows.name}: it has {numbered(n_rows)}")
+
+
+def numbered(count: int) -> str:
+    """Which numbers there are."""
+    return f"0 to {count - 1:,}" if count else "none"

@@ -1,0 +1,251 @@
+"""Which documents a version contains, published or not.
+
+=================================  ==============================================================
+stage                              contains a document
+=================================  ==============================================================
+filtered_documents, document_keys, if it is of the document's snapshot; all are working material
+document_signals
+clean_documents, token_documents   if a document table lists it
+packing_tokens                     if a document table lists it, or the LongPack documents it was
+                                   made from contain it
+longpack_documents                 if the index of its pages lists it
+token_grid                         if its row table lists it
+packed_rows                        if its spans list it, or the LongPack documents in them
+others                             if a version that they are read through contains it
+                                   (`lc_assets.stages.lineage.tracing.sources_of`)
+=================================  ==============================================================
+
+If such a version is gone, nobody knows. A stage's checks are about a version and its inputs;
+`nothing_withdrawn_is_served` is about the present: an artefact that was right when it was made
+fails once a list names one of its documents, until it is rebuilt.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.lookups import ScannedTable
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import CheckResult
+from lc_assets.build.tables import read_table
+from lc_assets.errors import LcError
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.versions import Published
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.documents import (
+    clean_documents,
+    document_keys,
+    document_signals,
+    filtered_documents,
+)
+from lc_assets.stages.lineage import row_lineage
+from lc_assets.stages.lineage.tracing import sources_of
+from lc_assets.stages.longpack import longpack_documents
+from lc_assets.stages.longpack.page_index import page_index
+from lc_assets.stages.megatron import megatron_rows
+from lc_assets.stages.mixes import blended_mix
+from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
+from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
+from lc_assets.stages.tokens import packing_tokens, token_documents
+from lc_assets.stages.withdrawal import withdrawn_documents
+from lc_assets.text.links.addresses import Kind
+from lc_assets.vocabulary import parse_document_id
+
+CHECK: Final = "nothing_withdrawn_is_served"
+SERVED: Final = frozenset(
+    stage.name
+    for stage in (
+        longpack_documents.STAGE,
+        token_grid.STAGE,
+        longcrawl.STAGE,
+        longcrawl_flat.STAGE,
+        megatron_rows.STAGE,
+        packed_rows.STAGE,
+        blended_mix.STAGE,
+    )
+)
+"""Stages that serve rows or texts."""
+WORKING_MATERIAL: Final = tuple(
+    stage.STAGE.name for stage in (filtered_documents, document_keys, document_signals)
+)
+"""Inputs of the stages that find withdrawn documents; never served."""
+Sought = Sequence[tuple[Kind, str]]
+"""Kinds and normal values, as `lc_assets.text.links.addresses` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for documents in versions of a lake.
+
+    Attributes:
+        lake: the lake.
+        sought: matches the documents.
+        known: what was found in tables, by version.
+    """
+
+    lake: Lake
+    sought: Sought
+    known: dict[Path, set[str]] = field(default_factory=dict)
+
+    def found_in(self, published: Published) -> dict[str, set[str]]:
+        """Ids of the documents in a version, by snapshot.
+
+        Raises:
+            NotPublished: if a version that it is read through is gone.
+        """
+        found: dict[str, set[str]] = {}
+        for part in self._listing(published):
+            if part.home not in self.known:
+                search = _TABLES[part.stage]
+                self.known[part.home] = search(self.lake, part, self.sought)
+            found.setdefault(part.key, set()).update(self.known[part.home])
+        return found
+
+    def _listing(self, published: Published) -> Iterator[Published]:
+        """The versions whose own tables list the documents of a version."""
+        if published.stage in _TABLES:
+            yield published
+        sources = sources_of(self.lake, published)
+        if published.stage == packed_rows.STAGE.name:
+            # Not all documents of `packing_tokens` are packed; the spans list those that are.
+            sources = [part for store in sources for part in sources_of(self.lake, store)]
+        for source in sources:
+            yield from self._listing(source)
+
+
+def _in_snapshot(_: Lake, published: Published, sought: Sought) -> set[str]:
+    key = published.key
+    return {
+        value
+        for kind, value in sought
+        if kind == "document" and parse_document_id(value)[0].snapshot == key
+    }
+
+
+def _in_document_tables(lake: Lake, published: Published, sought: Sought) -> set[str]:
+    ours = _in_snapshot(lake, published, sought)
+    folder = published.only(f"*{DOCUMENTS_SUFFIX}") if ours else None
+    return {
+        name
+        for path in (documents_files(folder) if folder else ())
+        for name in ours.intersection(read_table(path, ["id"])["id"].to_pylist())
+    }
+
+
+def _ids(found: Iterable[tuple[int, Mapping[str, Any]]]) -> set[str]:
+    return {line["id"] for _, line in found}
+
+
+_TABLES: Mapping[str, Callable[[Lake, Published, Sought], set[str]]] = {
+    **dict.fromkeys(WORKING_MATERIAL, _in_snapshot),
+    clean_documents.STAGE.name: _in_document_tables,
+    token_documents.STAGE.name: _in_document_tables,
+    packing_tokens.STAGE.name: _in_document_tables,
+    token_grid.STAGE.name: lambda lake, grid, sought: _ids(
+        row_lineage.rows_of(lake, grid).find_all(sought)
+    ),
+    longpack_documents.STAGE.name: lambda _, longpack, sought: _ids(
+        page_index(longpack).find_all(sought)
+    ),
+    packed_rows.STAGE.name: lambda _, packed, sought: _ids(
+        ScannedTable(packed.only(SPANS_FILE) / SPANS_FILE).find_all(sought)
+    ),
+}
+"""Stage → ids of the documents that a version's own tables list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A version that contains some documents; ``n_documents`` is None if that can no longer be
+    determined.
+    """
+
+    published: Published
+    n_documents: int | None
+    is_current: bool
+
+    @property
+    def name(self) -> str:
+        """Stage, partition and version."""
+        return f"{self.published.name}/{self.published.version}"
+
+    @property
+    def is_working_material(self) -> bool:
+        """Whether it is never served."""
+        return self.published.stage in WORKING_MATERIAL
+
+
+def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
+    """Yield every finished version that contains any of the documents, in the order of the
+    stages.
+    """
+    search = Search(lake, [("document", name) for name in sorted(ids)])
+    chain = [stage.name for stage in STAGES]
+    holders = SERVED | _TABLES.keys() | {row_lineage.STAGE.name}
+    partitions = [partition for partition in lake.partitions() if partition.stage in holders]
+    for partition in sorted(partitions, key=lambda found: (chain.index(found.stage), found.name)):
+        pointer = partition.pointer()
+        for published in partition.versions():
+            try:
+                count = sum(map(len, search.found_in(published).values()))
+            except LcError:
+                count = None
+            if count != 0:
+                is_current = pointer is not None and pointer.version == published.version
+                yield Held(published, count, is_current)
+
+
+def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
+    """No document that the lists name now is served, nor one of the same content;
+    `withdrawn_documents` is as new as the lists.
+    """
+    entries = withdrawn_documents.entries_of(recipe.withdrawn_documents)
+    if not entries:
+        return _result([], "no list names anything", n_documents=0)
+    withdrawn = lake.partition(withdrawn_documents.STAGE.name).current()
+    if withdrawn is None:
+        return _result(["`withdrawn_documents` was never materialized"], "")
+    wrong = (
+        []
+        if withdrawn.receipt.fingerprint.params
+        == withdrawn_documents.STAGE.resolved(recipe, GLOBAL)
+        else ["`withdrawn_documents` is older than the lists: materialize it"]
+    )
+    names = [line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)]
+    sought: list[tuple[Kind, str]] = [entry.sought for entry in entries]
+    found = Search(lake, [*sought, *(("document", name) for name in names)]).found_in(published)
+    for snapshot in found:
+        wrong += _not_considered(lake, withdrawn, snapshot)
+    served = sorted(set().union(*found.values()))
+    wrong += (
+        [f"{len(served):,} withdrawn documents are served, such as {served[0]}"] if served else []
+    )
+    return _result(
+        wrong,
+        f"{len(entries):,} entries and {len(names):,} documents sought, none is served",
+        n_documents=len(served),
+    )
+
+
+def _not_considered(lake: Lake, withdrawn: Published, snapshot: str) -> list[str]:
+    """Whether the snapshot's current version was not searched when the withdrawn documents were
+    found.
+    """
+    made_of = withdrawn.receipt.fingerprint.inputs
+    for stage in withdrawn_documents.STAGE.upstream:
+        current = lake.partition(stage, snapshot).current()
+        if current is not None and made_of.get(current.name) != current.digest:
+            return [f"`withdrawn_documents` was made before {current.name}: materialize it"]
+    return []
+
+
+def _result(wrong: Sequence[str], right: str, **numbers: Any) -> CheckResult:
+    return CheckResult(
+        check=CHECK,
+        passed=not wrong,
+        message="; ".join(dict.fromkeys(wrong)) or right,
+        values={name.replace("_", " "): float(n) for name, n in numbers.items()},
+    )
