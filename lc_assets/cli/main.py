@@ -19,6 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from lc_assets.arrow_without_pandas import keep_pandas_out
 from lc_assets.cli.corpora import (
     decontaminate,
     dedup,
@@ -107,3 +108,9 @@ megatron.app.command()(megatron_decompose.decompose)
 
 for _group in (megatron.app,):
     app.add_typer(_group)
+
+
+def main() -> None:
+    """The program ``lc``."""
+    keep_pandas_out()
+    app()

@@ -20,6 +20,7 @@ from multiprocessing import connection, forkserver
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from lc_assets.arrow_without_pandas import keep_pandas_out
 from lc_assets.execution.containment import enter_worker, new_cell
 
 IDLE_SECONDS: Final = 10.0
@@ -135,6 +136,7 @@ def _become_worker(
     os.environ.clear()  # the fork server's is as old as the first run
     os.environ.update(environment)
     enter_worker(cell, os.getpid())
+    keep_pandas_out()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after, args=(lifeline,), daemon=True).start()
 
