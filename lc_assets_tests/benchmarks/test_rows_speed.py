@@ -14,7 +14,7 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import IDENTITY, TOKENIZED, read_table, write_table
 from lc_assets.formats.arrays.grid import GridReader, create_grid
 from lc_assets.formats.arrays.grid_layout import GridLayout
-from lc_assets.formats.megatron.idx import idx_bytes
+from lc_assets.formats.megatron.idx import idx_blocks
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron.megatron_rows import COPIED_ROWS, copy_rows
 from lc_assets.stages.rows.row_plans import plan_rows
@@ -132,7 +132,7 @@ def megatrons_way(grid, prefix):
                 ids = np.array(row.astype(np.int64), IDS)
                 out.write(ids.tobytes(order="C"))
                 lengths.append(ids.size)
-    content = idx_bytes(np.array(lengths, np.int32), np.arange(len(lengths) + 1), IDS)
+    content = b"".join(idx_blocks(np.array(lengths, np.int32), np.arange(len(lengths) + 1), IDS))
     prefix.with_suffix(".idx").write_bytes(content)
 
 

@@ -339,12 +339,12 @@ def give_two_spans_to_one_document(check_input: CheckInput) -> CheckInput:
 
 def join_two_documents(check_input: CheckInput) -> CheckInput:
     """The same tokens, the first two pieces as one document."""
-    from lc_assets.formats.megatron.idx import idx_bytes
+    from lc_assets.formats.megatron.idx import idx_blocks
 
     lengths = MegatronReader(check_input.folder / "train").lengths
     joined = np.concatenate([lengths[:2].sum(keepdims=True), lengths[2:]])
     (check_input.folder / "train.idx").write_bytes(
-        idx_bytes(joined, np.arange(len(joined) + 1), np.dtype(np.uint16))
+        b"".join(idx_blocks(joined, np.arange(len(joined) + 1), np.dtype(np.uint16)))
     )
     return check_input
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.megatron import indexed as megatron
-from lc_assets.formats.megatron.idx import idx_bytes
+from lc_assets.formats.megatron.idx import idx_blocks
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron.megatron_merging import data_sets_of, merge
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
@@ -95,7 +95,9 @@ def test_results_of_a_chosen_size_hold_whole_documents_in_order(
 def test_what_has_no_tokens_in_front_gets_a_result_with_the_rest(tmp_path):
     """An empty document alone would be a data set that nobody can map."""
     (tmp_path / "a.bin").write_bytes(bytes(6))
-    (tmp_path / "a.idx").write_bytes(idx_bytes(np.array([3]), np.array([0, 0, 1]), UINT16))
+    (tmp_path / "a.idx").write_bytes(
+        b"".join(idx_blocks(np.array([3]), np.array([0, 0, 1]), UINT16))
+    )
     (result,) = merge([tmp_path / "a"], tmp_path / "b", max_bytes=1000)
     assert MegatronReader(result).document_indices.tolist() == [0, 0, 1]
 

@@ -17,12 +17,11 @@ offset         bytes   content
 34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
 =============  ======  ==========================================================================
 
-Here: its bytes to arrays and back, with every promise checked; in blocks, so that an index of
-    millions of sequences takes
-no more memory than its lengths. Not here: files (`lc_assets.formats.megatron.indexed`).
+Bytes to arrays and back, in blocks, with every promise checked; an index of millions of sequences
+takes no more memory than its lengths. Files: `lc_assets.formats.megatron.indexed`.
+
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``,
-    ``_IndexReader``), unchanged in this
-from core 0.5 to 0.19.
+    ``_IndexReader``), unchanged in this from core 0.5 to 0.19.
 """
 
 import struct
@@ -48,7 +47,7 @@ CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
 MOST_TOKENS: Final = 2**31 - 1
 """Longest sequence that an int32 length can state."""
 BLOCK: Final = 1 << 17
-"""Sequences that are looked at, or written, at once: 1 MiB of offsets."""
+"""Sequences that are checked, or written, at once: 1 MiB of offsets."""
 
 Array = NDArray[Any]
 
@@ -68,86 +67,53 @@ class MegatronIndex:
     """Content of an ``.idx``.
 
     Attributes:
-        dtype: of the ids in the ``.bin``.
+        dtype: dtype of the ids in the ``.bin``.
         lengths: int32, tokens of each sequence.
         document_boundaries: int64, first sequence of each document, then the number of sequences.
-        stated_offsets: int64, byte offsets as they are in the file, found correct; None when no
-            file was read.
+        byte_offsets: int64, first byte of each sequence in the ``.bin``.
     """
 
     dtype: np.dtype[Any]
     lengths: Array
     document_boundaries: Array
-    stated_offsets: Array | None = None
+    byte_offsets: Array
 
     @property
     def n_tokens(self) -> int:
         """Ids in the ``.bin``."""
         return int(self.lengths.sum(dtype=np.int64))
 
-    @property
-    def byte_offsets(self) -> Array:
-        """int64, first byte of each sequence in the ``.bin``."""
-        if self.stated_offsets is not None:
-            return self.stated_offsets
-        return np.concatenate(
-            [np.empty(0, "<i8"), *(block for _, block in _offset_blocks(self.lengths, self.dtype))]
-        )
-
-
-def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) -> bytes:
-    """Return the content of an ``.idx``.
-
-    Args:
-        lengths: integers, tokens of each sequence.
-        document_boundaries: integers, first sequence of each document, then the number of
-            sequences.
-        dtype: of the ids.
-
-    >>> len(idx_bytes(np.array([3, 5]), np.arange(3), np.dtype("u2")))
-    82
-
-    Raises:
-        BadInput: when the dtype has no code, or lengths or boundaries are invalid.
-    """
-    return b"".join(idx_blocks(lengths, document_boundaries, dtype))
-
 
 def idx_blocks(
     lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]
 ) -> Iterator[bytes]:
-    """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it is invalid.
+    """Yield the content of an ``.idx`` piece by piece; nothing is yielded if it is invalid.
 
     Args:
         lengths: integers, tokens of each sequence.
-        document_boundaries: as in `idx_bytes`; None when every sequence is a document.
-        dtype: of the ids.
+        document_boundaries: integers, first sequence of each document, then the number of
+            sequences; None if every sequence is a document.
+        dtype: dtype of the ids.
+
+    >>> len(b"".join(idx_blocks(np.array([3, 5]), None, np.dtype("u2"))))
+    82
 
     Raises:
-        BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
+        BadInput: if the dtype has no code, or lengths or boundaries are invalid.
     """
-    code, n_boundaries = (
-        code_of(dtype),
-        len(lengths) + 1 if document_boundaries is None else len(document_boundaries),
-    )
-    if complaint := _complaint(lengths, document_boundaries):
-        raise BadInput(f"not a Megatron index: {complaint}")
+    code = code_of(dtype)
+    if problem := _problem(lengths, document_boundaries):
+        raise BadInput(f"not a Megatron index: {problem}")
+    n_boundaries = len(lengths) + 1 if document_boundaries is None else len(document_boundaries)
     yield HEADER.pack(MAGIC, VERSION, code, len(lengths), n_boundaries)
     for start in range(0, len(lengths), BLOCK):
         yield lengths[start : start + BLOCK].astype("<i4", copy=False).tobytes()
     for _, offsets in _offset_blocks(lengths, dtype):
         yield offsets.tobytes()
     for start in range(0, n_boundaries, BLOCK):
-        stop = min(start + BLOCK, n_boundaries)
-        yield (
-            (
-                np.arange(start, stop)
-                if document_boundaries is None
-                else document_boundaries[start:stop]
-            )
-            .astype("<i8", copy=False)
-            .tobytes()
-        )
+        numbers = np.arange(start, min(start + BLOCK, n_boundaries))
+        block = numbers if document_boundaries is None else document_boundaries[numbers]
+        yield block.astype("<i8", copy=False).tobytes()
 
 
 def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
@@ -158,22 +124,36 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
         where: names the file in errors.
 
     Raises:
-        CorruptFile: when it is not a sound index; says what was found and what was expected.
+        CorruptFile: if it is not a sound index; states what was found and what was expected.
     """
-    dtype, n_sequences, n_boundaries = _parse_header(content, where)
-    start = HEADER.size
+    begin = bytes(content[: len(MAGIC)])
+    if len(content) < HEADER.size or begin != MAGIC:
+        raise CorruptFile(
+            f"{where}: not a Megatron index: starts with {begin!r}, expected {MAGIC!r} and a header"
+        )
+    _, version, code, n_sequences, n_boundaries = HEADER.unpack(content[: HEADER.size])
+    if version != VERSION:
+        raise CorruptFile(f"{where}: version {version:,}, expected {VERSION}")
+    if code not in DTYPES:
+        raise CorruptFile(
+            f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token "
+            "ids"
+        )
+    n_bytes = HEADER.size + 12 * n_sequences + 8 * n_boundaries
+    if len(content) != n_bytes:
+        multimodal = len(content) == n_bytes + n_sequences
+        raise CorruptFile(
+            f"{where}: header promises {n_bytes:,} bytes ({n_sequences:,} sequences, "
+            f"{n_boundaries:,} boundaries), file has {len(content):,}"
+            f"{'; this is a multimodal index, which is not read here' if multimodal else ''}"
+        )
+    dtype, start = DTYPES[code], HEADER.size
     lengths = np.frombuffer(content, "<i4", n_sequences, start)
     offsets = np.frombuffer(content, "<i8", n_sequences, start + 4 * n_sequences)
     boundaries = np.frombuffer(content, "<i8", n_boundaries, start + 12 * n_sequences)
-    if complaint := _complaint(lengths, boundaries):
-        raise CorruptFile(f"{where}: {complaint}")
-    for start, right in _offset_blocks(lengths, dtype):
-        found = offsets[start : start + len(right)]
-        if not np.array_equal(found, right):
-            at = start + int(np.argmax(found != right))
-            raise CorruptFile(
-                f"{where}: {_wrong_offset(at, int(offsets[at]), int(right[at - start]))}"
-            )
+    problem = _problem(lengths, boundaries) or _wrong_offset(lengths, offsets, dtype)
+    if problem:
+        raise CorruptFile(f"{where}: {problem}")
     return MegatronIndex(dtype, lengths, boundaries, offsets)
 
 
@@ -187,86 +167,56 @@ def is_plain(boundaries: Array) -> bool:
     return all(bool((block[1:] - block[:-1] == 1).all()) for block in blocks)
 
 
-def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
-    if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
-        raise CorruptFile(
-            f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, "
-            f"expected {MAGIC!r} and a header"
-        )
-    _, version, code, n_sequences, n_boundaries = HEADER.unpack(content[: HEADER.size])
-    if version != VERSION:
-        raise CorruptFile(f"{where}: version {version:,}, expected {VERSION}")
-    if code not in DTYPES:
-        raise CorruptFile(
-            f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token "
-            "ids"
-        )
-    n_bytes = HEADER.size + 12 * n_sequences + 8 * n_boundaries
-    if len(content) != n_bytes:
-        hint = (
-            "; this is a multimodal index, which is not read here"
-            if len(content) == n_bytes + n_sequences
-            else ""
-        )
-        promised = (
-            f"header promises {n_bytes:,} bytes ({n_sequences:,} sequences, "
-            f"{n_boundaries:,} boundaries)"
-        )
-        raise CorruptFile(f"{where}: {promised}, file has {len(content):,}{hint}")
-    return DTYPES[code], n_sequences, n_boundaries
-
-
-def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
-    """Say what is invalid, or None."""
+def _problem(lengths: Array, boundaries: Array | None) -> str:
+    """What is invalid; empty if nothing is."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
         return (
             f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
             f"{MOST_TOKENS:,}"
         )
     if boundaries is None:
-        return None
+        return ""
     if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
         ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
         return (
             f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of "
             "sequences"
         )
-    for start in range(0, len(boundaries), BLOCK):
-        block = boundaries[start : start + BLOCK + 1]
-        if (block[1:] < block[:-1]).any():
-            return "document boundaries fall, expected them in order"
-    return None
+    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
+    if any((block[1:] < block[:-1]).any() for block in blocks):
+        return "document boundaries fall, expected them in order"
+    return ""
 
 
-def _wrong_offset(sequence: int, found: int, right: int) -> str:
-    said = (
-        f"sequence {sequence:,} is said to begin at byte {found:,}, its predecessors end at "
-        f"{right:,}"
-    )
-    if found < 0:  # Megatron-LM #1672
-        return (
-            f"{said}: negative, as Megatron before core 0.15 merged with NumPy 2; merge the "
-            "sources again with `lc megatron merge`"
-        )
-    return said
+def _wrong_offset(lengths: Array, offsets: Array, dtype: np.dtype[Any]) -> str:
+    """Which byte offset is not the sum of the lengths before it; empty if none."""
+    for start, right in _offset_blocks(lengths, dtype):
+        wrong = np.flatnonzero(offsets[start : start + len(right)] != right)
+        if len(wrong):
+            at = start + int(wrong[0])
+            hint = ": negative, as Megatron before core 0.15 merged with NumPy 2; merge the sources"
+            hint += " again with `lc megatron merge`"  # Megatron-LM #1672
+            return (
+                f"sequence {at:,} is said to begin at byte {offsets[at]:,}, its predecessors end "
+                f"at {right[at - start]:,}{hint if offsets[at] < 0 else ''}"
+            )
+    return ""
 
 
 def _offset_blocks(lengths: Array, dtype: np.dtype[Any]) -> Iterator[tuple[int, Array]]:
     """First sequence of a block, int64 byte offsets of the block's sequences."""
     begin = 0
     for start in range(0, len(lengths), BLOCK):
-        ends = np.cumsum(lengths[start : start + BLOCK], dtype="<i8")
-        offsets = np.empty_like(ends)
-        offsets[0], offsets[1:] = 0, ends[:-1]
-        yield start, offsets * dtype.itemsize + begin
-        begin += int(ends[-1]) * dtype.itemsize
+        ends = begin + np.cumsum(lengths[start : start + BLOCK], dtype="<i8") * dtype.itemsize
+        yield start, np.concatenate([[begin], ends[:-1]])
+        begin = int(ends[-1])
 
 
 def code_of(dtype: np.dtype[Any]) -> int:
     """Code of ``dtype`` in the header.
 
     Raises:
-        BadInput: when there is none.
+        BadInput: if there is none.
     """
     if dtype not in CODES:
         raise BadInput(
@@ -280,7 +230,7 @@ def read_index(prefix: Path) -> MegatronIndex:
     """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
 
     Raises:
-        CorruptFile: when it is missing or not what its format promises.
+        CorruptFile: if it is missing or not what its format promises.
     """
     return parse_idx(map_bytes(idx_path(prefix)).data, str(idx_path(prefix)))
 
@@ -289,7 +239,7 @@ def map_bytes(path: Path) -> Array:
     """The bytes of a file, mapped into memory.
 
     Raises:
-        CorruptFile: when the file is missing or empty.
+        CorruptFile: if the file is missing or empty.
     """
     try:
         if not path.stat().st_size:

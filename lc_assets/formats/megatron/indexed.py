@@ -11,11 +11,10 @@ this package writes one sequence per document. Megatron itself checks neither th
 ``.bin`` nor the offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``;
 here the first three are checked, and the fourth is never written.
 
-Here: writing, reading and checking both files. Not here: the rules for dtypes
-    (`lc_assets.tokens.dtypes`), Megatron's sample order (`lc_assets.mixing.gpt_index`).
+Rules for dtypes: `lc_assets.tokens.dtypes`; Megatron's sample order: `lc_assets.mixing.gpt_index`.
+
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py``;
-    ``lc_assets_tests/golden/megatron`` holds files that
-megatron-core 0.16.1 wrote.
+    ``lc_assets_tests/golden/megatron`` has files that megatron-core 0.16.1 wrote.
 """
 
 import array
@@ -31,7 +30,6 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron.idx import (
     MOST_TOKENS,
     Array,
-    MegatronIndex,
     bin_path,
     code_of,
     idx_blocks,
@@ -59,9 +57,8 @@ class MegatronWriter:
         code_of(dtype)
         self._dtype, self._path = dtype, path
         self._lengths = array.array("i")
-        self._boundaries: array.array[int] | None = (
-            None  # None: so far every sequence is a document
-        )
+        # None: so far every sequence is a document.
+        self._boundaries: array.array[int] | None = None
         self._n_tokens = 0
         self._stream = path.open("wb")
 
@@ -74,8 +71,8 @@ class MegatronWriter:
         data set. When the block fails, nothing is left behind, and earlier files are untouched.
 
         Raises:
-            StorageFull: when the disk is full.
-            NotWritable: when nothing may be written there.
+            StorageFull: if the disk is full.
+            NotWritable: if nothing may be written there.
         """
         draft = staging_path(prefix)
         with os_errors_as_lc_errors(prefix):
@@ -105,8 +102,8 @@ class MegatronWriter:
         """Append one document.
 
         Raises:
-            BadInput: when it is empty, too long, or not a row of integers; nothing is written then.
-            Mismatch: when an id does not fit the dtype.
+            BadInput: if it is empty, too long, or not a row of integers; nothing is written then.
+            Mismatch: if an id does not fit the dtype.
         """
         if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
             raise BadInput(
@@ -123,9 +120,9 @@ class MegatronWriter:
             lengths: ids of each document, at least 1; their sum is that of the parts.
 
         Raises:
-            BadInput: when a document is empty or too long, or the sums differ; nothing is written
+            BadInput: if a document is empty or too long, or the sums differ; nothing is written
                 then.
-            Mismatch: when an id does not fit the dtype; nothing is written then.
+            Mismatch: if an id does not fit the dtype; nothing is written then.
         """
         n_ids = sum(map(len, parts))
         if (
@@ -152,45 +149,38 @@ class MegatronWriter:
         sequences, in blocks.
 
         Raises:
-            BadInput: when the other has no such documents, or another dtype.
+            BadInput: if the other has no such documents, or another dtype.
         """
         if data.dtype != self._dtype:
             raise BadInput(
                 f"{data.prefix}: its ids are {data.dtype.name}, those of {self._path} are "
                 f"{self._dtype.name}"
             )
-        boundaries = data.index.document_boundaries
+        boundaries = data.document_indices
         if not 0 <= start <= stop < len(boundaries):
             raise BadInput(
                 f"{data.prefix}: has {len(boundaries) - 1:,} documents; requested {start:,} to "
                 f"{stop:,}"
             )
-        first, last = int(boundaries[start]), int(boundaries[stop])
-        self._note_boundaries(boundaries[start : stop + 1])
-        self._lengths.frombytes(
-            np.ascontiguousarray(data.lengths[first:last], np.dtype("i4")).tobytes()
-        )
+        own = boundaries[start : stop + 1]
+        if self._boundaries is None and not is_plain(own):
+            self._boundaries = array.array("q", range(self.n_documents + 1))
+        if self._boundaries is not None:
+            ends = own[1:] - own[0] + self.n_documents
+            self._boundaries.frombytes(ends.astype("i8").tobytes())
+        first, last = int(own[0]), int(own[-1])
+        self._lengths.frombytes(data.lengths[first:last].astype("i4").tobytes())
         ids = data.ids[slice(*data.places(first, last))]
         step = COPIED_BYTES // self._dtype.itemsize
         for place in range(0, len(ids), step):
             self._stream.write(ids[place : place + step].data)
         self._n_tokens += len(ids)
 
-    def _note_boundaries(self, boundaries: Array) -> None:
-        """Record the ends of documents that are appended, before their lengths are."""
-        if self._boundaries is None and is_plain(boundaries):
-            return
-        if self._boundaries is None:
-            self._boundaries = array.array("q", range(self.n_documents + 1))
-        self._boundaries.frombytes(
-            (boundaries[1:] - boundaries[0] + self.n_documents).astype("i8").tobytes()
-        )
-
-    def finish(self, idx: Path) -> MegatronIndex:
+    def finish(self, idx: Path) -> None:
         """Close the ``.bin`` and write the ``.idx``.
 
         Raises:
-            BadInput: when no document was added: Megatron cannot open an empty data set.
+            BadInput: if no document was added: Megatron cannot open an empty data set.
         """
         self.close()
         if not self._n_tokens:
@@ -198,15 +188,11 @@ class MegatronWriter:
                 f"{self._path}: no document was added, and Megatron cannot map an empty file: "
                 "leave the data set out"
             )
-        lengths = np.frombuffer(self._lengths, "i4")
         boundaries = None if self._boundaries is None else np.frombuffer(self._boundaries, "i8")
         with idx.open("wb") as stream:
-            stream.writelines(idx_blocks(lengths, boundaries, self._dtype))
-        return MegatronIndex(
-            self._dtype,
-            lengths,
-            np.arange(len(lengths) + 1, dtype="<i8") if boundaries is None else boundaries,
-        )
+            stream.writelines(
+                idx_blocks(np.frombuffer(self._lengths, "i4"), boundaries, self._dtype)
+            )
 
     def close(self) -> None:
         """Close the ``.bin``; does nothing when it is closed."""
@@ -221,19 +207,27 @@ class MegatronReader:
     `sequence_lengths`, `document_indices`, and its length. Where Megatron would read into the next
     document, or crash, this raises.
 
-    Args:
+    Attributes:
         prefix: path of both files without ``.bin`` and ``.idx``.
+        index: content of the ``.idx``.
+        ids: ids of all documents, one after another: a read-only view of the mapped file.
 
     Raises:
-        CorruptFile: when a file is missing or the two do not fit; says what was found and what was
+        CorruptFile: if a file is missing or the two do not fit; says what was found and what was
             expected.
     """
 
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
         self.index = read_index(prefix)
-        self._ids = _mapped_ids(bin_path(prefix), self.index)
-        self._offsets = self.index.byte_offsets
+        path, n_bytes = bin_path(prefix), self.index.n_tokens * self.index.dtype.itemsize
+        content = map_bytes(path)
+        if len(content) != n_bytes:
+            raise CorruptFile(
+                f"{path}: {len(content):,} bytes, its .idx promises {n_bytes:,} "
+                f"({self.index.n_tokens:,} ids of {self.index.dtype.name})"
+            )
+        self.ids = content.view(self.index.dtype)
 
     def __len__(self) -> int:
         return len(self.index.lengths)
@@ -273,11 +267,6 @@ class MegatronReader:
         return self.index.dtype
 
     @property
-    def ids(self) -> Array:
-        """Ids of all documents, one after another: a read-only view of the mapped file."""
-        return self._ids
-
-    @property
     def n_tokens(self) -> int:
         """Ids of all documents together."""
         return len(self.ids)
@@ -293,7 +282,7 @@ class MegatronReader:
         """Ids ``start`` to ``stop`` (exclusive) of one document.
 
         Raises:
-            BadInput: when there is no such document, or it has no such ids.
+            BadInput: if there is no such document, or it has no such ids.
         """
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
@@ -301,13 +290,15 @@ class MegatronReader:
                 f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; requested "
                 f"{start:,} to {stop:,}"
             )
-        first = int(self._offsets[document]) // self.dtype.itemsize
+        first = int(self.index.byte_offsets[document]) // self.dtype.itemsize
         return self.ids[first + start : first + stop]
 
     def places(self, start: int, stop: int) -> tuple[int, int]:
         """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""
         first, end = (
-            int(self._offsets[at]) // self.dtype.itemsize if at < len(self) else self.n_tokens
+            int(self.index.byte_offsets[at]) // self.dtype.itemsize
+            if at < len(self)
+            else self.n_tokens
             for at in (start, stop)
         )
         return first, end
@@ -319,17 +310,6 @@ class MegatronReader:
                 "from 0"
             )
         return document
-
-
-def _mapped_ids(path: Path, index: MegatronIndex) -> Array:
-    promised = index.n_tokens * index.dtype.itemsize
-    ids = map_bytes(path)
-    if len(ids) != promised:
-        raise CorruptFile(
-            f"{path}: {len(ids):,} bytes, its .idx promises {promised:,} ({index.n_tokens:,} ids "
-            f"of {index.dtype.name})"
-        )
-    return ids.view(index.dtype)
 
 
 def put_in_place(draft: Path, prefix: Path) -> None:
