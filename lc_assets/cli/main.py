@@ -36,7 +36,6 @@ from lc_assets.cli.demo import demo, sample
 from lc_assets.cli.inspect import batch, diff, explain, show, trace
 from lc_assets.cli.lakes import build, plan, prune, rebuild, release, withdraw
 from lc_assets.cli.megatron import commands as megatron
-from lc_assets.cli.megatron import decompose as megatron_decompose
 from lc_assets.cli.megatron import merge as megatron_merge
 from lc_assets.cli.megatron import write as megatron_write
 from lc_assets.cli.printing import complain
@@ -104,7 +103,7 @@ for _command in COMMANDS:
 megatron.app.command()(megatron_write.write)
 megatron.app.command()(megatron_merge.merge)
 megatron.app.command()(megatron_merge.export)
-megatron.app.command()(megatron_decompose.decompose)
+megatron.app.command()(megatron_merge.decompose)
 
 for _group in (megatron.app,):
     app.add_typer(_group)

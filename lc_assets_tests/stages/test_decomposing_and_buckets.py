@@ -12,8 +12,8 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.stages.megatron import decomposing
-from lc_assets.stages.megatron.decomposing import decompose
+from lc_assets.stages.megatron import megatron_merging
+from lc_assets.stages.megatron.megatron_merging import decompose
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
 from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
@@ -36,7 +36,7 @@ def test_pieces_are_of_one_length_each_and_within_documents(
     data, tmp_path, monkeypatch, seed, block
 ):
     """Each token is in one piece or left over; pieces of a document follow one another."""
-    monkeypatch.setattr(decomposing, "BLOCK_IDS", block)
+    monkeypatch.setattr(megatron_merging, "BLOCK_IDS", block)
     counts = decompose(data, tmp_path / "out", shortest=4, longest=64, seed=seed)
     assert counts.seen == sum(LENGTHS)
     assert counts.dropped == {"left over": sum(length % 4 for length in LENGTHS)}
@@ -58,7 +58,7 @@ def test_pieces_are_of_one_length_each_and_within_documents(
 def test_blocks_do_not_matter(data, tmp_path, monkeypatch):
     """Nor, where the order is drawn, for which document is drawn what."""
     decompose(data, tmp_path / "one", shortest=1, longest=32, seed=5)
-    monkeypatch.setattr(decomposing, "BLOCK_IDS", 7)
+    monkeypatch.setattr(megatron_merging, "BLOCK_IDS", 7)
     decompose(data, tmp_path / "two", shortest=1, longest=32, seed=5)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert [(tmp_path / "one" / name).read_bytes() for name in names] == [

@@ -7,11 +7,10 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.stages.megatron import megatron_verifying
 from lc_assets.stages.megatron.megatron_receipts import Ids, receipt_path, write_receipt
-from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
+from lc_assets.stages.megatron.megatron_verifying import verify_data_set
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 KNOWN = Ids(tokenizer="x", tokenizer_sha256="x", n_ids=100, eod=9, dtype="uint16")
-NOTHING = Expected()
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def written(prefix, documents, dtype=UINT16, ids=None):
 
 
 def test_what_is_sound_passes(tmp_path):
-    found = verify_data_set(written(tmp_path / "a", [[1, 99, 3, 9], [5, 9]], ids=KNOWN), NOTHING)
+    found = verify_data_set(written(tmp_path / "a", [[1, 99, 3, 9], [5, 9]], ids=KNOWN))
     facts = dict(found.facts)
     assert (found.damage, found.warnings) == ([], [])
     assert facts["ids"] == "1 to 99, of a vocabulary of 100"
@@ -39,7 +38,7 @@ def test_what_is_sound_passes(tmp_path):
 
 
 def test_without_a_receipt_only_the_files_are_held_against_each_other(tmp_path):
-    found = verify_data_set(written(tmp_path / "a", [[65_535]]), NOTHING)
+    found = verify_data_set(written(tmp_path / "a", [[65_535]]))
     assert (found.damage, dict(found.facts)["receipt"]) == ([], "none beside it")
 
 
@@ -59,9 +58,7 @@ def test_without_a_receipt_only_the_files_are_held_against_each_other(tmp_path):
     ],
 )
 def test_ids_outside_the_vocabulary_are_named(tmp_path, documents, dtype, says):
-    (sentence,) = verify_data_set(
-        written(tmp_path / "a", documents, dtype), Expected(n_ids=100)
-    ).damage
+    (sentence,) = verify_data_set(written(tmp_path / "a", documents, dtype), n_ids=100).damage
     assert says in sentence
 
 
@@ -69,40 +66,38 @@ def test_ids_outside_the_vocabulary_are_named(tmp_path, documents, dtype, says):
     ("documents", "says"),
     [
         ([[1, 9], [2, 3]], ["end of document: 1 of 2 documents do not end with it"]),
-        ([[1, 9, 2, 9], [9, 9]], ["end of document: 2 stand inside documents"]),
-        ([[9, 1]], ["1 of 1 documents do not end with it", "1 stand inside documents"]),
+        ([[1, 9, 2, 9], [9, 9]], ["end of document: 2 are inside documents"]),
+        ([[9, 1]], ["1 of 1 documents do not end with it", "1 are inside documents"]),
     ],
 )
 def test_ends_of_documents_are_where_they_were_promised(tmp_path, documents, says):
-    for expected, ids in ((Expected(eod=9, appended=True), None), (NOTHING, KNOWN)):
-        found = verify_data_set(written(tmp_path / "a", documents, ids=ids), expected)
+    for expected, ids in (({"eod": 9, "appended": True}, None), ({}, KNOWN)):
+        found = verify_data_set(written(tmp_path / "a", documents, ids=ids), **expected)
         assert len(found.damage) == len(says)
         assert all(said in sentence for said, sentence in zip(says, found.damage, strict=True))
     receipt_path(tmp_path / "a").unlink()
-    assert (
-        verify_data_set(tmp_path / "a", Expected(eod=9)).damage == []
-    )  # a fact, unless it was promised
+    assert verify_data_set(tmp_path / "a", eod=9).damage == []  # a fact, unless it was promised
 
 
 def test_bytes_that_changed_since_are_named(tmp_path):
     """Even where both files are sound in themselves."""
     prefix = written(tmp_path / "a", [[1, 2, 9]], ids=KNOWN)
     written(prefix, [[1, 3, 9]])
-    (sentence,) = verify_data_set(prefix, NOTHING).damage
+    (sentence,) = verify_data_set(prefix).damage
     assert "a.bin: SHA-256 " in sentence
     assert "it changed since" in sentence
     written(prefix, [[1, 9], [3, 9]])
-    assert len(verify_data_set(prefix, NOTHING).damage) == 3
+    assert len(verify_data_set(prefix).damage) == 3
 
 
 def test_a_receipt_that_cannot_be_read_is_named(tmp_path):
     prefix = written(tmp_path / "a", [[1]])
     receipt_path(prefix).write_bytes(b"{")
     with pytest.raises(CorruptFile, match=r"a.receipt: not a readable"):
-        verify_data_set(prefix, NOTHING)
+        verify_data_set(prefix)
 
 
 def test_the_readers_trap_is_a_warning(tmp_path):
-    found = verify_data_set(written(tmp_path / "a", [[1]], INT32), Expected(n_ids=100))
+    found = verify_data_set(written(tmp_path / "a", [[1]], INT32), n_ids=100)
     assert found.damage == []
     assert "--per-dataset-sequences-path" in found.warnings[0]

@@ -77,7 +77,7 @@ def verify(
     from lc_assets.formats.megatron.idx import bin_path
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
     from lc_assets.stages.megatron.megatron_merging import prefix_of
-    from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
+    from lc_assets.stages.megatron.megatron_verifying import verify_data_set
 
     prefix = prefix_of(_on_this_machine(path))
     if not is_megatron(prefix) and not bin_path(prefix).is_file():
@@ -88,7 +88,7 @@ def verify(
     if append_eod and eod is None:
         raise BadInput("--append-eod needs a --tokenizer that has an end of text")
     n_ids = vocabulary.n_ids if vocabulary else vocab_size
-    found = verify_data_set(prefix, Expected(n_ids=n_ids, eod=eod, appended=append_eod))
+    found = verify_data_set(prefix, n_ids=n_ids, eod=eod, appended=append_eod)
     facts(found.facts)
     for warning in found.warnings:
         complain(f"warning: {warning}")

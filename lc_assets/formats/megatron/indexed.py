@@ -303,6 +303,19 @@ class MegatronReader:
         )
         return first, end
 
+    def blocks(
+        self, n_ids: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """First and last (exclusive) of consecutive sequences with about ``n_ids`` ids, at least
+        one sequence each.
+        """
+        end, starts = len(self) if stop is None else stop, self.index.byte_offsets
+        while start < end:
+            limit = int(starts[start]) + n_ids * self.dtype.itemsize
+            after = min(max(int(np.searchsorted(starts, limit, side="right")) - 1, start + 1), end)
+            yield start, after
+            start = after
+
     def _known(self, document: int) -> int:
         if not 0 <= document < len(self):
             raise BadInput(

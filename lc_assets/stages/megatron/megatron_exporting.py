@@ -1,23 +1,25 @@
 """A Megatron data set in the formats of other loaders: nanoGPT's ``.bin``, Parquet for Hugging Face
 ``datasets``, MosaicML's MDS.
 
-============  ==================================================================================================
+============  ==================================================================================
 kind          what is written
-============  ==================================================================================================
-nanogpt       one file of uint16 ids and nothing else, all documents one after another; on request with the end of
-              text over the last id of each document, as LongCrawl64's own script does with its rows
-datasets      a folder of ``{split}-00000-of-00003.parquet``, one column ``input_ids``, a list per document
-mds           a folder of shards, one column ``input_ids``, an array per document; written by MosaicML's own
-              package ``streaming``, an extra
-============  ==================================================================================================
+============  ==================================================================================
+nanogpt       one file of uint16 ids and nothing else, all documents one after another; on request
+              with the end of text over the last id of each document, as LongCrawl64's own script
+              does with its rows
+datasets      a folder of ``{split}-00000-of-00003.parquet``, one column ``input_ids``, a list per
+              document
+mds           a folder of shards, one column ``input_ids``, an array per document; written by
+              MosaicML's own package ``streaming``, an extra
+============  ==================================================================================
 
-A file or a folder is there whole or not at all. Memory is bounded by a block of ids, and the
+A file or a folder is published whole or not at all. Memory is bounded by a block of ids, and the
 longest document.
 """
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +32,7 @@ from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.publishing import flush, publish, staging_path
-from lc_assets.stages.megatron.megatron_merging import Stretch, cut
+from lc_assets.stages.megatron.megatron_merging import cut, whole_of
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
 KINDS: Final = ("nanogpt", "datasets", "mds")
@@ -52,16 +54,16 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
             they are.
 
     Raises:
-        BadInput: when ``over_last`` is no uint16.
-        Mismatch: when an id is: nanoGPT reads uint16 alone.
-        CorruptFile: when the data set is damaged.
-        NotWritable, StorageFull: when the place cannot be written to.
+        BadInput: if ``over_last`` is no uint16.
+        Mismatch: if an id is: nanoGPT reads uint16 alone.
+        CorruptFile: if the data set is damaged.
+        NotWritable, StorageFull: if the place cannot be written to.
     """
     if over_last is not None and not 0 <= over_last <= np.iinfo(UINT16).max:
         raise BadInput(f"nanoGPT's ids are uint16, 0 to 65,535; {over_last:,} is none")
     reader = MegatronReader(prefix)
     with publish(path) as draft, draft.open("wb") as out:
-        for start, stop in _blocks(reader):
+        for start, stop in reader.blocks(BLOCK_IDS):
             first, end = reader.places(start, stop)
             ids = as_dtype(reader.ids[first:end], UINT16)
             if over_last is not None:
@@ -79,20 +81,21 @@ def export_datasets(
     how many.
 
     Raises:
-        BadInput: when the folder holds something already, or the split's name is none.
-        CorruptFile: when the data set is damaged.
-        NotWritable, StorageFull: when the place cannot be written to.
+        BadInput: if the folder is not empty, or the split's name is none.
+        CorruptFile: if the data set is damaged.
+        NotWritable, StorageFull: if the place cannot be written to.
     """
     if not split.isidentifier():
         raise BadInput(f"{split!r} cannot be a split's name: letters, digits and _")
     reader = MegatronReader(prefix)
-    files = cut([Stretch(prefix, 0, len(reader.document_indices) - 1)], file_bytes)
+    files = cut([whole_of(prefix)], file_bytes)
+    schema = pa.schema([(COLUMN, pa.list_(pa.from_numpy_dtype(reader.dtype)))])
     with _new_folder(folder) as draft:
-        for number, (stretch,) in enumerate(files):
-            first, last = (int(reader.document_indices[at]) for at in (stretch.start, stretch.stop))
-            _write_parquet(
-                draft / f"{split}-{number:05}-of-{len(files):05}.parquet", reader, first, last
-            )
+        for number, ((_, *documents),) in enumerate(files):
+            path = draft / f"{split}-{number:05}-of-{len(files):05}.parquet"
+            with pq.ParquetWriter(path, schema, compression="zstd") as out:
+                for start, stop in reader.blocks(BLOCK_IDS, *reader.document_indices[documents]):
+                    out.write_table(pa.table([_lists(reader, start, stop)], schema=schema))
     return len(files)
 
 
@@ -100,9 +103,9 @@ def export_mds(prefix: Path, folder: Path) -> int:
     """Write MDS shards by MosaicML's own writer; return the number of documents.
 
     Raises:
-        BadInput: when the package is not installed, or the folder holds something already.
-        CorruptFile: when the data set is damaged.
-        NotWritable, StorageFull: when the place cannot be written to.
+        BadInput: if the package is not installed, or the folder is not empty.
+        CorruptFile: if the data set is damaged.
+        NotWritable, StorageFull: if the place cannot be written to.
     """
     try:
         from streaming import MDSWriter
@@ -123,26 +126,6 @@ def export_mds(prefix: Path, folder: Path) -> int:
     return len(reader)
 
 
-def _blocks(
-    reader: MegatronReader, start: int = 0, stop: int | None = None
-) -> Iterator[tuple[int, int]]:
-    """Stretches of sequences of about `BLOCK_IDS` ids, at least one sequence each."""
-    end = len(reader) if stop is None else stop
-    starts = reader.index.byte_offsets
-    while start < end:
-        limit = int(starts[start]) + BLOCK_IDS * reader.dtype.itemsize
-        after = min(max(int(np.searchsorted(starts, limit, side="right")) - 1, start + 1), end)
-        yield start, after
-        start = after
-
-
-def _write_parquet(path: Path, reader: MegatronReader, first: int, last: int) -> None:
-    schema = pa.schema([(COLUMN, pa.list_(pa.from_numpy_dtype(reader.dtype)))])
-    with pq.ParquetWriter(path, schema, compression="zstd") as out:
-        for start, stop in _blocks(reader, first, last):
-            out.write_table(pa.table([_lists(reader, start, stop)], schema=schema))
-
-
 def _lists(reader: MegatronReader, start: int, stop: int) -> pa.ListArray:
     lengths = reader.lengths[start:stop]
     ends: NDArray[Any] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -154,7 +137,7 @@ def _lists(reader: MegatronReader, start: int, stop: int) -> pa.ListArray:
 
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder that appears whole, when the block ends well."""
+    """A folder that is published when the block succeeds."""
     with os_errors_as_lc_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"{folder}: there is something already; name a new folder")
@@ -162,13 +145,9 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         draft.mkdir(parents=True)
         try:
             yield draft
-            _flush_all(sorted(draft.iterdir()))
+            for path in sorted(draft.iterdir()):
+                flush(path)
             draft.replace(folder)
             flush(folder.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-
-
-def _flush_all(paths: Sequence[Path]) -> None:
-    for path in paths:
-        flush(path)

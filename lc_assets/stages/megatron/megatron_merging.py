@@ -1,26 +1,32 @@
-"""Many Megatron data sets into one, or into several of a chosen size: a streaming copy, validated,
-published whole.
+"""Megatron data sets out of others: many into one, or into several of a chosen size; one into
+several, one for each length 2^k.
 
-What ``tools/merge_datasets.py`` and NeMo Curator's ``merge_file_prefixes.py`` do: lengths and ids
-one after the other, document boundaries moved. Every source is checked before the first byte is
-copied; a document is never cut. Memory is 4 bytes a document of the result, and where a size is
-chosen some 40 bytes a document of one source; ids pass through in blocks.
+``merge`` is a streaming copy, as ``tools/merge_datasets.py`` and NeMo Curator's
+``merge_file_prefixes.py``: lengths and ids one after the other, document boundaries moved. Every
+source is checked before the first byte is copied; a document is never cut. Memory is 4 bytes per
+document of the result, and, if a size is chosen, some 40 bytes per document of one source; ids pass
+through in blocks.
 
-Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs ask for files of 10 GB and
-    more: a thousand small
-ones take minutes to open.
+``decompose`` writes pieces that never cross a document: ``OUT/tokens-00256.bin``, ``.idx`` and
+``.receipt``, and so on up to the longest. A length without pieces has no files. Where the pieces
+are: `lc_assets.packing.decomposition`.
+
+Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs recommend files of 10 GB
+    and more: a thousand small ones take minutes to open.
 """
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.packing.decomposition import decomposed
 from lc_assets.stages.megatron.megatron_receipts import (
     DataSetReceipt,
     Ids,
@@ -28,30 +34,51 @@ from lc_assets.stages.megatron.megatron_receipts import (
     write_receipt,
 )
 
+BLOCK_IDS: Final = 1 << 22
+LEFT_OVER: Final = "left over"
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+
+class Stretch(NamedTuple):
     """Documents ``start`` to ``stop`` (exclusive) of one source."""
 
-    source: Path
+    source: MegatronReader
     start: int
     stop: int
 
 
-def data_sets_of(named: Sequence[Path]) -> list[Path]:
-    """The prefixes that were named, those of folders sorted by name; ``.bin`` and ``.idx`` may
-    stand behind them.
+def whole_of(prefix: Path) -> Stretch:
+    """All documents of a data set.
 
     Raises:
-        BadInput: when one is not there, a folder holds none, or one is named twice.
+        CorruptFile: if it is damaged.
     """
-    found = [prefix for path in named for prefix in _prefixes(path)]
-    if len(set(found)) < len(found):
-        twice = next(prefix for prefix in found if found.count(prefix) > 1)
-        raise BadInput(
-            f"{twice} is named twice: its documents would be there twice; name it once, or give "
-            "it a weight in a blend"
-        )
+    reader = MegatronReader(prefix)
+    return Stretch(reader, 0, len(reader.document_indices) - 1)
+
+
+def data_sets_of(named: Sequence[Path]) -> list[Path]:
+    """The prefixes that were named, those of folders sorted by name; ``.bin`` and ``.idx`` may
+    follow them.
+
+    Raises:
+        BadInput: if one does not exist, a folder has none, or one is named twice.
+    """
+    found: list[Path] = []
+    for path in named:
+        inside = [path]
+        if path.is_dir():
+            inside = [idx for idx in path.glob("*.idx") if not idx.name.startswith(".")]
+            if not inside:
+                raise BadInput(f"{path}: holds no .idx")
+        for prefix in sorted(map(prefix_of, inside)):
+            if not idx_path(prefix).is_file():
+                raise BadInput(f"{prefix}: there is no {idx_path(prefix).name}")
+            if prefix in found:
+                raise BadInput(
+                    f"{prefix} is named twice, so its documents would occur twice; name it once, "
+                    "or give it a weight in a blend"
+                )
+            found.append(prefix)
     return found
 
 
@@ -64,20 +91,6 @@ def prefix_of(path: Path) -> Path:
     return path.with_name(path.name[:-4]) if path.name.endswith((".bin", ".idx")) else path
 
 
-def _prefixes(path: Path) -> list[Path]:
-    if path.is_dir():
-        inside = sorted(
-            prefix_of(idx) for idx in path.glob("*.idx") if not idx.name.startswith(".")
-        )
-        if not inside:
-            raise BadInput(f"{path}: holds no .idx")
-        return inside
-    prefix = prefix_of(path)
-    if not idx_path(prefix).is_file():
-        raise BadInput(f"{prefix}: there is no {idx_path(prefix).name}")
-    return [prefix]
-
-
 def merge(
     sources: Sequence[Path], prefix: Path, *, max_bytes: int | None = None
 ) -> dict[Path, DataSetReceipt]:
@@ -87,109 +100,91 @@ def merge(
         sources: their prefixes (`data_sets_of`).
         prefix: of the result; with ``max_bytes`` the results are ``{prefix}-00000``,
             ``{prefix}-00001``, ...
-        max_bytes: most bytes of a ``.bin``; a longer document stands alone.
+        max_bytes: most bytes of a ``.bin``; a longer document has a result of its own.
 
     Returns:
         The receipt of each result, by its prefix.
 
     Raises:
-        BadInput: when there is no source, a result is a source, or the size cannot be meant.
-        CorruptFile: when a source is damaged.
-        Mismatch: when two sources have other dtypes or, by their receipts, other vocabularies.
-        NotWritable, StorageFull: when the place cannot be written to.
+        BadInput: if there is no source, a result is a source, or the size is out of range.
+        CorruptFile: if a source is damaged.
+        Mismatch: if two sources have different dtypes or, by their receipts, vocabularies.
+        NotWritable, StorageFull: if the results cannot be written.
     """
     if not sources:
         raise BadInput("nothing to merge: no data set is named")
     if max_bytes is not None and max_bytes < 1:
         raise BadInput(f"max_bytes is at least 1, got {max_bytes:,}")
-    ids = _common_ids(sources)
-    whole = [
-        Stretch(source, 0, len(MegatronReader(source).document_indices) - 1) for source in sources
-    ]
-    groups = {prefix: whole} if max_bytes is None else _numbered(prefix, cut(whole, max_bytes))
-    if taken := {path.absolute() for path in sources} & {path.absolute() for path in groups}:
+    whole = [whole_of(source) for source in sources]
+    ids = _common_ids([stretch.source for stretch in whole])
+    results = {prefix: whole}
+    if max_bytes is not None:
+        results = {
+            prefix.with_name(f"{prefix.name}-{number:05}"): stretches
+            for number, stretches in enumerate(cut(whole, max_bytes))
+        }
+    if taken := {path.absolute() for path in sources} & {path.absolute() for path in results}:
         raise BadInput(f"{taken.pop()} is both a source and a result; name another result")
-    for result, stretches in groups.items():
+    for result, stretches in results.items():
         _copy(stretches, result)
     return {
-        result: write_receipt(result, made_by="merge", ids=ids, dropped={}) for result in groups
+        result: write_receipt(result, made_by="merge", ids=ids, dropped={}) for result in results
     }
 
 
 def join(sources: Sequence[Path], prefix: Path) -> None:
     """Merge data sets of one dtype into one, without a receipt."""
-    _copy(
-        [
-            Stretch(source, 0, len(MegatronReader(source).document_indices) - 1)
-            for source in sources
-        ],
-        prefix,
-    )
+    _copy([whole_of(source) for source in sources], prefix)
 
 
 def _copy(stretches: Sequence[Stretch], prefix: Path) -> None:
-    with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(
-            MegatronWriter.publishing(prefix, MegatronReader(stretches[0].source).dtype)
-        )
+    with MegatronWriter.publishing(prefix, stretches[0].source.dtype) as writer:
         for stretch in stretches:
-            writer.copy(MegatronReader(stretch.source), stretch.start, stretch.stop)
-
-
-def _numbered(prefix: Path, groups: Sequence[list[Stretch]]) -> dict[Path, list[Stretch]]:
-    return {
-        prefix.with_name(f"{prefix.name}-{number:05}"): group for number, group in enumerate(groups)
-    }
+            writer.copy(*stretch)
 
 
 def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
     """Stretches by result: each as full as whole documents allow."""
     groups, room = list[list[Stretch]](), 0
-    for stretch in whole:
-        reader = MegatronReader(stretch.source)
-        ends = _document_ends(reader)
-        at = 0
-        while at < stretch.stop:
+    for reader, start, stop in whole:
+        ends, at = _document_ends(reader), start
+        while at < stop:
             begin = int(ends[at - 1]) if at else 0
             fits = int(np.searchsorted(ends, begin + room, side="right"))
             if fits <= at or not groups:
                 groups.append([])
                 room = max_bytes
                 fits = max(at + 1, int(np.searchsorted(ends, begin + room, side="right")))
-            groups[-1].append(Stretch(stretch.source, at, fits))
+            groups[-1].append(Stretch(reader, at, fits))
             room -= int(ends[fits - 1]) - begin
             at = fits
     return groups
 
 
 def _document_ends(reader: MegatronReader) -> np.ndarray:
-    """Byte behind each document's last one."""
-    ends = reader.index.byte_offsets + reader.lengths.astype(np.int64) * reader.dtype.itemsize
-    last = reader.document_indices[1:] - 1
-    return np.where(last >= 0, ends[np.maximum(last, 0)], 0)
+    """Byte after each document's last one."""
+    edges = np.append(reader.index.byte_offsets, reader.n_tokens * reader.dtype.itemsize)
+    return np.asarray(edges[reader.document_indices[1:]])
 
 
-def _common_ids(sources: Sequence[Path]) -> Ids | None:
-    """What the ids of all sources mean, as far as all their receipts say it."""
-    first, receipts = MegatronReader(sources[0]), [read_receipt(source) for source in sources]
-    for source in sources[1:]:
-        if (dtype := MegatronReader(source).dtype) != first.dtype:
+def _common_ids(readers: Sequence[MegatronReader]) -> Ids | None:
+    """What the ids of all sources mean, if all their receipts state it."""
+    first, *others = readers
+    for reader in others:
+        if reader.dtype != first.dtype:
             raise Mismatch(
-                f"{source} holds ids of {dtype.name}, {sources[0]} of {first.dtype.name}: write "
-                "one of them again by the other's rule"
+                f"{reader.prefix} holds ids of {reader.dtype.name}, {first.prefix} of "
+                f"{first.dtype.name}: write one of them again by the other's rule"
             )
-    known = [
-        (source, receipt.ids)
-        for source, receipt in zip(sources, receipts, strict=True)
-        if receipt and receipt.ids
-    ]
-    for source, ids in known[1:]:
+    receipts = ((reader.prefix, read_receipt(reader.prefix)) for reader in readers)
+    known = [(prefix, receipt.ids) for prefix, receipt in receipts if receipt and receipt.ids]
+    for prefix, ids in known[1:]:
         if ids != known[0][1]:
             raise Mismatch(
-                f"{source} is of {_shown(ids)}, {known[0][0]} of {_shown(known[0][1])}: ids of "
+                f"{prefix} is of {_shown(ids)}, {known[0][0]} of {_shown(known[0][1])}: ids of "
                 "two kinds make no data set"
             )
-    return known[0][1] if len(known) == len(sources) else None
+    return known[0][1] if len(known) == len(readers) else None
 
 
 def _shown(ids: Ids) -> str:
@@ -197,3 +192,70 @@ def _shown(ids: Ids) -> str:
         f"{ids.tokenizer} with "
         f"{'no end of document' if ids.eod is None else f'end of document {ids.eod:,}'}"
     )
+
+
+def decompose(
+    prefix: Path, folder: Path, *, shortest: int, longest: int, seed: int | None = None
+) -> Counts:
+    """Cut the documents of a data set into pieces, and write those of each length as a data set of
+    its own.
+
+    Args:
+        prefix: of the data set.
+        folder: of the results.
+        shortest: tokens of the shortest pieces, a power of two; what is left of a document is
+            shorter, and is counted.
+        longest: tokens of the longest.
+        seed: draws the order of a document's pieces by its number; None: longest first.
+
+    Returns:
+        Tokens seen, kept and left over; ``extra`` has the pieces of each length.
+
+    Raises:
+        BadInput: if a length is no power of two, or the folder holds such a data set.
+        CorruptFile: if the data set is damaged.
+        NotWritable, StorageFull: if the results cannot be written.
+    """
+    low, high = _exponent_of(shortest), _exponent_of(longest)
+    # Refuses exponents out of range before anything is written.
+    decomposed(np.zeros(0, np.int64), shortest=low, longest=high)
+    results = {exponent: folder / f"tokens-{1 << exponent:05}" for exponent in range(low, high + 1)}
+    if existing := [result for result in results.values() if idx_path(result).exists()]:
+        raise BadInput(f"{existing[0]}: there is a data set already; name a new folder")
+    reader, n_kept = MegatronReader(prefix), 0
+    with contextlib.ExitStack() as stack:
+        writers = {
+            exponent: stack.enter_context(MegatronWriter.publishing(result, reader.dtype))
+            for exponent, result in results.items()
+        }
+        for start, stop in reader.blocks(BLOCK_IDS):
+            keys = None if seed is None else [str(document) for document in range(start, stop)]
+            lengths = reader.lengths[start:stop].astype(np.int64)
+            pieces = decomposed(lengths, shortest=low, longest=high, keys=keys, seed=seed or 0)
+            firsts = reader.index.byte_offsets[start:stop] // reader.dtype.itemsize
+            for exponent, writer in writers.items():
+                documents, starts = pieces.of(exponent)
+                places = (firsts[documents] + starts).tolist()
+                parts = [reader.ids[at : at + (1 << exponent)] for at in places]
+                writer.add_documents(parts, [1 << exponent] * len(parts))
+                n_kept += len(parts) << exponent
+    receipt = read_receipt(prefix)
+    # Pieces do not end with an end of document, except at the end of one.
+    ids = receipt.ids if receipt and receipt.ids and receipt.ids.eod is None else None
+    for result in results.values():
+        if idx_path(result).exists():
+            write_receipt(result, made_by="decompose", ids=ids, dropped={})
+    return Counts(
+        seen=reader.n_tokens,
+        kept=n_kept,
+        dropped={LEFT_OVER: reader.n_tokens - n_kept} if reader.n_tokens > n_kept else {},
+        extra={f"pieces of {1 << n}": writer.n_documents for n, writer in writers.items()},
+    )
+
+
+def _exponent_of(n_tokens: int) -> int:
+    if n_tokens < 1 or n_tokens & (n_tokens - 1):
+        raise BadInput(
+            f"pieces have a power of two of tokens, such as 256 or 8192; got {n_tokens:,}"
+        )
+    return n_tokens.bit_length() - 1

@@ -1,7 +1,7 @@
-"""Verifying a Megatron data set: header, sizes, offsets and boundaries by its reader; here the ids,
-their ends, and the digests.
+"""Verifying a Megatron data set: its reader checks header, sizes, offsets and boundaries; here ids,
+document ends and digests are checked.
 
-Ids are looked at in blocks, so memory does not grow with the file.
+Ids are read in blocks, so memory does not grow with the file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -20,22 +19,7 @@ from lc_assets.stages.megatron.megatron_receipts import DataSetReceipt, read_rec
 from lc_assets.tokens.dtypes import header_warning
 
 BLOCK: Final = 1 << 22
-"""Ids, or sequences, that are looked at at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What is known of the ids beside what a receipt says.
-
-    Attributes:
-        n_ids: every id is smaller; None when that is not known.
-        eod: id of end of document; None when that is not known.
-        appended: whether every document must end with it.
-    """
-
-    n_ids: int | None = None
-    eod: int | None = None
-    appended: bool = False
+"""Ids, or sequences, that are checked at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +28,7 @@ class Verified:
 
     Attributes:
         facts: names with values.
-        damage: one sentence for each thing that is not as promised; empty when whole.
+        damage: one sentence for each contradiction; empty if there is none.
         warnings: what is not damage but may surprise.
     """
 
@@ -53,28 +37,40 @@ class Verified:
     warnings: Sequence[str]
 
 
-def verify_data_set(prefix: Path, expected: Expected) -> Verified:
-    """Read every byte of a data set and hold it against its own promises, its receipt's, and those
-    of whoever asks.
+@dataclass(slots=True)
+class _Ids:
+    """What one pass over the ids finds."""
+
+    lowest: int = np.iinfo(np.int64).max
+    highest: int = np.iinfo(np.int64).min
+    n_outside: int = 0
+    first_outside: int = -1
+    n_eod: int = 0
+
+
+def verify_data_set(
+    prefix: Path, *, n_ids: int | None = None, eod: int | None = None, appended: bool = False
+) -> Verified:
+    """Read every byte of a data set and compare it with its header, its receipt and what is known.
+
+    Args:
+        prefix: of the data set.
+        n_ids: every id is smaller; by default as the receipt states.
+        eod: id of end of document; the receipt's comes first.
+        appended: whether every document must end with it, as it must if the receipt states it.
 
     Raises:
-        CorruptFile: when a file is missing or broken, or the two do not fit: nothing more can be
-            said then.
+        CorruptFile: if a file is missing or broken, or the two do not match.
     """
     reader, receipt = MegatronReader(prefix), read_receipt(prefix)
-    ids = receipt.ids if receipt else None
-    n_ids = expected.n_ids if expected.n_ids is not None else (ids.n_ids if ids else None)
-    eod = ids.eod if ids and ids.eod is not None else expected.eod
-    appended = expected.appended or bool(ids and ids.eod is not None)
-    lowest, highest = _range(reader)
-    digests = {
-        "SHA-256 of the .bin": sha256_of_file(bin_path(prefix)),
-        "SHA-256 of the .idx": sha256_of_file(idx_path(prefix)),
-    }
-    damage = [
-        *_outside(reader, lowest, highest, n_ids),
-        *_contradicted(prefix, reader, receipt, digests),
-    ]
+    stated = receipt.ids if receipt else None
+    if stated is not None:
+        n_ids = stated.n_ids if n_ids is None else n_ids
+        eod, appended = (eod, appended) if stated.eod is None else (stated.eod, True)
+    most = np.iinfo(reader.dtype).max if n_ids is None else n_ids - 1
+    found = _scan(reader, most, eod)
+    digests = {path(prefix): sha256_of_file(path(prefix)) for path in (bin_path, idx_path)}
+    damage = [*_outside(reader, found, most), *_contradicted(reader, receipt, digests)]
     facts: list[tuple[str, Any]] = [
         ("documents", len(reader.document_indices) - 1),
         ("sequences", len(reader)),
@@ -83,117 +79,100 @@ def verify_data_set(prefix: Path, expected: Expected) -> Verified:
         ("dtype", reader.dtype.name),
         (
             "ids",
-            f"{lowest:,} to {highest:,}"
+            f"{found.lowest:,} to {found.highest:,}"
             + ("" if n_ids is None else f", of a vocabulary of {n_ids:,}"),
         ),
-        *digests.items(),
-        (
-            "receipt",
-            "none beside it"
-            if receipt is None
-            else f"by {receipt.made_by}" + (f", {ids.tokenizer}" if ids else ""),
-        ),
+        *((f"SHA-256 of the {path.suffix}", digest) for path, digest in digests.items()),
+        ("receipt", "none beside it" if receipt is None else f"by {receipt.made_by}"),
     ]
+    if receipt and stated:
+        facts[-1] = "receipt", f"by {receipt.made_by}, {stated.tokenizer}"
     if eod is not None:
-        n_ending, n_inside = _ends(reader, eod)
+        n_ending = _n_ending(reader, eod)
+        n_inside = found.n_eod - n_ending
         facts.append(
             (
                 f"end of document {eod:,}",
                 f"behind {n_ending:,} of {len(reader):,} sequences, {n_inside:,} times inside",
             )
         )
-        damage += _misplaced(prefix, len(reader), n_ending, n_inside) if appended else []
-    trap = header_warning(n_ids, reader.dtype) if n_ids is not None else None
-    return Verified(facts=facts, damage=damage, warnings=[trap] if trap else [])
+        damage += _misplaced(reader, n_ending, n_inside) if appended else []
+    warning = header_warning(n_ids, reader.dtype) if n_ids is not None else None
+    return Verified(facts=facts, damage=damage, warnings=[warning] if warning else [])
 
 
-def _blocks(reader: MegatronReader) -> Iterator[NDArray[Any]]:
-    return (reader.ids[start : start + BLOCK] for start in range(0, reader.n_tokens, BLOCK))
+def _scan(reader: MegatronReader, most: int, eod: int | None) -> _Ids:
+    found = _Ids()
+    for start in range(0, reader.n_tokens, BLOCK):
+        block = reader.ids[start : start + BLOCK]
+        lowest, highest = int(block.min()), int(block.max())
+        found.lowest, found.highest = min(found.lowest, lowest), max(found.highest, highest)
+        if lowest < 0 or highest > most:
+            outside = np.flatnonzero((block < 0) | (block > most))
+            if not found.n_outside:
+                found.first_outside = start + int(outside[0])
+            found.n_outside += len(outside)
+        found.n_eod += 0 if eod is None else int(np.count_nonzero(block == eod))
+    return found
 
 
-def _range(reader: MegatronReader) -> tuple[int, int]:
-    found = [(int(block.min()), int(block.max())) for block in _blocks(reader)]
-    return min(lowest for lowest, _ in found), max(highest for _, highest in found)
-
-
-def _outside(reader: MegatronReader, lowest: int, highest: int, n_ids: int | None) -> Iterator[str]:
-    """Ids that no vocabulary, or not this one, has."""
-    most = np.iinfo(reader.dtype).max if n_ids is None else n_ids - 1
-    if lowest >= 0 and highest <= most:
-        return
-    n_wrong, first = 0, -1
-    for number, block in enumerate(_blocks(reader)):
-        wrong = np.flatnonzero((block < 0) | (block > most))
-        if len(wrong) and first < 0:
-            first = number * BLOCK + int(wrong[0])
-        n_wrong += len(wrong)
-    sequence = (
-        int(np.searchsorted(reader.index.byte_offsets, first * reader.dtype.itemsize, side="right"))
-        - 1
-    )
-    where = (
-        f"{bin_path(reader.prefix)}: {n_wrong:,} ids are outside the vocabulary, the first "
-        f"{reader.ids[first]:,} in sequence {sequence:,}"
-    )
-    yield (
-        f"{where}; expected 0 to {most:,}: written with another tokenizer than you name, or with "
-        "another dtype than the header says"
-    )
-
-
-def _ends(reader: MegatronReader, eod: int) -> tuple[int, int]:
-    """How many sequences end with ``eod``, and how often it stands elsewhere."""
-    n_all = sum(int(np.count_nonzero(block == eod)) for block in _blocks(reader))
-    n_ending = 0
-    for start in range(0, len(reader), BLOCK):
-        offsets, lengths = (
-            reader.index.byte_offsets[start : start + BLOCK],
-            reader.lengths[start : start + BLOCK],
+def _outside(reader: MegatronReader, found: _Ids, most: int) -> Iterator[str]:
+    if found.n_outside:
+        first = found.first_outside
+        starts = reader.index.byte_offsets // reader.dtype.itemsize
+        yield (
+            f"{bin_path(reader.prefix)}: {found.n_outside:,} ids are outside the vocabulary, the "
+            f"first {reader.ids[first]:,} in sequence "
+            f"{int(np.searchsorted(starts, first, side='right')) - 1:,}; expected 0 to {most:,}: "
+            "written with another tokenizer than you name, or with another dtype than the header "
+            "states"
         )
-        filled = lengths > 0
-        last = offsets[filled] // reader.dtype.itemsize + lengths[filled] - 1
-        n_ending += int(np.count_nonzero(reader.ids[last] == eod))
-    return n_ending, n_all - n_ending
 
 
-def _misplaced(prefix: Path, n_sequences: int, n_ending: int, n_inside: int) -> Iterator[str]:
-    where = f"{bin_path(prefix)}: end of document"
+def _misplaced(reader: MegatronReader, n_ending: int, n_inside: int) -> Iterator[str]:
+    where, n_sequences = f"{bin_path(reader.prefix)}: end of document", len(reader)
     if n_ending < n_sequences:
         yield (
-            f"{where}: {n_sequences - n_ending:,} of {n_sequences:,} documents do not end with "
-            "it; write it again"
+            f"{where}: {n_sequences - n_ending:,} of {n_sequences:,} documents do not end with it; "
+            "write it again"
         )
     if n_inside:
         yield (
-            f"{where}: {n_inside:,} stand inside documents, where masks and positions would be "
+            f"{where}: {n_inside:,} are inside documents, where masks and positions would be "
             "reset; write it again"
         )
 
 
+def _n_ending(reader: MegatronReader, eod: int) -> int:
+    """How many sequences end with ``eod``."""
+    n_ending = 0
+    for start in range(0, len(reader), BLOCK):
+        lengths = reader.lengths[start : start + BLOCK]
+        firsts = reader.index.byte_offsets[start : start + BLOCK] // reader.dtype.itemsize
+        last = (firsts + lengths - 1)[lengths > 0]
+        n_ending += int(np.count_nonzero(reader.ids[last] == eod))
+    return n_ending
+
+
 def _contradicted(
-    prefix: Path, reader: MegatronReader, receipt: DataSetReceipt | None, digests: dict[str, str]
+    reader: MegatronReader, receipt: DataSetReceipt | None, digests: dict[Path, str]
 ) -> Iterator[str]:
-    """What the receipt says otherwise."""
+    """Where the receipt states something else."""
     if receipt is None:
         return
-    n_documents = len(reader.document_indices) - 1
-    said = {
-        bin_path(prefix): (receipt.bin_sha256, digests["SHA-256 of the .bin"]),
-        idx_path(prefix): (receipt.idx_sha256, digests["SHA-256 of the .idx"]),
-    }
-    for path, (promised, found) in said.items():
-        if promised != found:
+    path = receipt_path(reader.prefix)
+    promised = receipt.bin_sha256, receipt.idx_sha256
+    for (file, digest), expected in zip(digests.items(), promised, strict=True):
+        if digest != expected:
             yield (
-                f"{path}: SHA-256 {found}, {receipt_path(prefix).name} says {promised}: it "
-                "changed since; write it again"
+                f"{file}: SHA-256 {digest}, {path.name} states {expected}: it changed since; write "
+                "it again"
             )
+    n_documents = len(reader.document_indices) - 1
     if (receipt.documents, receipt.tokens) != (n_documents, reader.n_tokens):
         yield (
-            f"{prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt says "
-            f"{receipt.documents:,}, {receipt.tokens:,}"
+            f"{reader.prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt "
+            f"states {receipt.documents:,}, {receipt.tokens:,}"
         )
-    if not has_valid_checksum(receipt_path(prefix).read_bytes(), receipt):
-        yield (
-            f"{receipt_path(prefix)}: its content does not match its checksum: it changed since; "
-            "write it again"
-        )
+    if not has_valid_checksum(path.read_bytes(), receipt):
+        yield f"{path}: its content does not match its checksum: it changed since; write it again"
