@@ -1,18 +1,15 @@
-"""Rows of arrays, read through a cache: one array, or several in a global order.
+"""Rows of an array, read through a cache.
 
 What is decoded at once is a *band*: adjacent chunks that together contain the requested tokens of
 some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch is one copy per
 band, for any number of chunks in its context: a row of 65,536 tokens would otherwise be 64 look-ups
 and 64 copies.
-
-This is the only module of loaders that uses the readers of array formats.
 """
 
 import hashlib
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -20,27 +17,35 @@ from lc_assets.formats.arrays.chunks import ALL, ChunkedArray, TokenArray, copy_
 from lc_assets.formats.arrays.files import Files
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.arrays.order import GlobalOrder
-from lc_assets.formats.arrays.riffled import RiffledReader, Rows
 from lc_assets.loaders.cache import ChunkCache
 
-__all__ = [
-    "ALL",
-    "METADATA_FILES",
-    "InterleavedRows",
-    "RowSource",
-    "TokenArray",
-    "ZarrRows",
-    "array_reader",
-    "span",
-]
-
-METADATA_FILES = (GridReader.METADATA, FlatReader.METADATA)
+METADATA_FILES: Final = (GridReader.METADATA, FlatReader.METADATA)
 """Names of the metadata file of a token grid and of the flat layout."""
 
 
-class RowSource(Rows, Protocol):
-    """What a loader needs of a data set: rows, and a name by which a saved position finds them."""
+class RowSource(Protocol):
+    """What a loader needs of a data set: rows of one length, numbered from 0, and a name by which a
+    saved position finds them.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def row_tokens(self) -> int:
+        """Tokens of a row."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Every id is below it."""
+        ...
+
+    def read(self, rows: slice, tokens: slice) -> TokenArray:
+        """Read a rectangle as a new (row, token) array."""
+        ...
 
     @property
     def identity(self) -> str:
@@ -61,14 +66,9 @@ def array_reader(path: Path, kind: str | None = None, files: Files | None = None
         CorruptFile: if its metadata is invalid.
     """
     if kind is None:
-        kind = (
-            FlatReader.METADATA if (path / FlatReader.METADATA).is_file() else GridReader.METADATA
-        )
-    return (
-        FlatReader(path, files=files)
-        if kind == FlatReader.METADATA
-        else GridReader(path, files=files)
-    )
+        kind = next((name for name in METADATA_FILES if (path / name).is_file()), METADATA_FILES[0])
+    reader = FlatReader if kind == FlatReader.METADATA else GridReader
+    return reader(path, files=files)
 
 
 class ZarrRows:
@@ -131,11 +131,7 @@ class ZarrRows:
             CorruptFile: if a chunk is missing or damaged.
             NotPublished: if the array was withdrawn.
         """
-        down, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
-        rectangle = np.empty((len(down), len(across)), self.dtype)
-        if rectangle.size:
-            self.read_into(rectangle, down.start, across.start)
-        return rectangle
+        return rectangle_of(self, rows, tokens)
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
         """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
@@ -225,60 +221,10 @@ class ZarrRows:
         return band
 
 
-class InterleavedRows(RiffledReader):
-    """Rows of several arrays in the global order, all read through one cache."""
-
-    sources: tuple[ZarrRows, ...]
-
-    def __init__(self, order: GlobalOrder, sources: Sequence[ZarrRows]) -> None:
-        """Combine an order with its arrays.
-
-        Raises:
-            Mismatch: if the arrays are not those of the order.
-        """
-        super().__init__(order, sources)
-        self.dtype = self._dtype
-        self._across = sources[0].band_tokens if sources else self.row_tokens
-        self._caches = {id(rows.cache): rows.cache for rows in sources}
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, if the arrays state it; all arrays of an order have one tokenizer."""
-        return self.sources[0].eot if self.sources else None
-
-    def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """See `ZarrRows.read_into`. Row by row, because nearly always each has another source."""
-        n_rows, n_tokens = out.shape
-        source, row = self._looked_up(range(top, top + n_rows))
-        sources, across = self.sources, self._across
-        first, inside = divmod(left, across)
-        stop = inside + n_tokens
-        within_chunk = stop <= across
-        for at, (number, below) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
-            rows = sources[number]
-            if within_chunk:
-                band, begin = divmod(below, rows.band_rows)
-                out[at] = rows.band(band, first, first + 1)[0, begin, inside:stop]
-            else:
-                rows.read_into(out[at : at + 1], below, left)
-
-    def place(self, position: int) -> tuple[ZarrRows, int]:
-        """The array and the row in it at a position.
-
-        Raises:
-            BadInput: if there is no such position.
-            CorruptFile: if the order names a row that its source does not have.
-        """
-        origin = self.origin(position)
-        return self.sources[int(self.order.source[position])], origin.row
-
-    def make_room(
-        self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
-    ) -> None:
-        """See `ZarrRows.make_room`: a band of every source, and a few that are being replaced."""
-        bands = [rows.band_bytes(context_tokens) for rows in self.sources if rows.n_rows]
-        spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(
-            bands, default=0
-        )
-        for cache in self._caches.values():
-            cache.fit(n_places * sum(bands) + spare)
+def rectangle_of(source: Any, rows: slice, tokens: slice) -> TokenArray:
+    """A new (row, token) array that the source's ``read_into`` filled."""
+    down, across = span(rows, source.n_rows, "rows"), span(tokens, source.row_tokens, "tokens")
+    rectangle: TokenArray = np.empty((len(down), len(across)), source.dtype)
+    if rectangle.size:
+        source.read_into(rectangle, down.start, across.start)
+    return rectangle

@@ -15,7 +15,8 @@ from numpy.testing import assert_array_equal, assert_equal
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.arrays import RowSource, span
+from lc_assets.formats.arrays.chunks import span
+from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.stepping import SteppedLoader
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 

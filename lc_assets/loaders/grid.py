@@ -26,7 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.arrays import InterleavedRows, RowSource, TokenArray, ZarrRows
+from lc_assets.formats.arrays.chunks import TokenArray
+from lc_assets.loaders.arrays import RowSource, ZarrRows
+from lc_assets.loaders.interleaved import InterleavedRows
 from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors, steps_of
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 

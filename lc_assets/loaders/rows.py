@@ -23,8 +23,9 @@ import numpy as np
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.arrays.files import Files, LocalFiles, Piece, coalesced, cut_out
 from lc_assets.formats.arrays.order import SOURCES, GlobalOrder, order_files, require_split
-from lc_assets.loaders.arrays import METADATA_FILES, InterleavedRows, ZarrRows, array_reader
+from lc_assets.loaders.arrays import METADATA_FILES, ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
+from lc_assets.loaders.interleaved import InterleavedRows
 
 if TYPE_CHECKING:
     from lc_assets.lake.upstream import Upstream

@@ -66,15 +66,13 @@ def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]
     if len(wrong):
         raise BadInput(
             f"weight {wrong[0]} is {found[wrong[0]]}: expected a positive number; to give a data "
-            "set "
-            "no weight, leave it out"
+            "set no weight, leave it out"
         )
     shares = found / np.sum(found)
     if not (shares > 0).all():
         raise BadInput(
             f"weights range from {found.min():g} to {found.max():g}: some shares are zero in "
-            "double "
-            "precision"
+            "double precision"
         )
     return shares
 
@@ -206,8 +204,8 @@ def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
 
     1 is in proportion to size; a higher temperature favours small sources, up to equal weights.
 
-    >>> [round(weight, 3) for weight in tempered([900, 100], 1.0)], [round(weight, 3) for weight in tempered([900, 100], 2.0)]
-    ([0.9, 0.1], [0.75, 0.25])
+    >>> [round(weight, 3) for weight in tempered([900, 100], 2.0)]
+    [0.75, 0.25]
 
     Raises:
         BadInput: if the temperature is not a positive number.
@@ -218,24 +216,6 @@ def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
         return [float(weight) for weight in normalise(sizes).tolist()]
     powers = np.exp(np.log(np.array(sizes, np.float64) / max(sizes)) / temperature)
     return [float(weight) for weight in normalise(powers.tolist()).tolist()]
-
-
-def samples_for_tokens(tokens: Sequence[int], sequence_length: int) -> list[int]:
-    """Number of samples closest to each number of tokens, at least 1.
-
-    >>> samples_for_tokens([10_000, 100], 4096)
-    [2, 1]
-    """
-    return [max(1, round(n / sequence_length)) for n in tokens]
-
-
-def samples_for_epochs(epochs: Sequence[float], available: Sequence[int]) -> list[int]:
-    """Number of samples closest to each number of epochs, at least 1.
-
-    >>> samples_for_epochs([1, 2.5], [10, 4])
-    [10, 10]
-    """
-    return [max(1, round(n * one)) for n, one in zip(epochs, available, strict=True)]
 
 
 def largest_without_repeats(
@@ -252,15 +232,6 @@ def largest_without_repeats(
     datasets, samples = blend(weights, size)
     exceeded = np.flatnonzero(samples >= limits[datasets])
     return int(exceeded[0]) if len(exceeded) else size
-
-
-def whole_epoch_at(weight: float, available: int) -> int | None:
-    """Size of a mix at which a source has been used once; None if it never is.
-
-    >>> whole_epoch_at(0.25, 10), whole_epoch_at(0.0, 10)
-    (40, None)
-    """
-    return round(available / weight) if weight > 0 else None
 
 
 def _check_count(n_datasets: int) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
-from lc_assets.formats.arrays.riffled import RiffledReader, RowOrigin
+from lc_assets.loaders.arrays import ZarrRows
+from lc_assets.loaders.cache import ChunkCache
+from lc_assets.loaders.interleaved import InterleavedRows
 from lc_assets_tests.grid_builders import ids, riffle, write_grid
 
 
@@ -81,7 +83,7 @@ def test_an_empty_order_is_an_order(tmp_path):
     write_order(tmp_path, "train", *riffle([]))
     order = GlobalOrder.open(tmp_path, "train")
     order.require_riffle()
-    assert RiffledReader(order, []).read().shape == (0, 6)
+    assert InterleavedRows(order, []).read().shape == (0, 6)
 
 
 @pytest.mark.parametrize("name", ["sources.json", "train_source.npy", "train_row.npy"])
@@ -158,26 +160,19 @@ def test_an_order_that_loses_or_repeats_a_row_is_no_riffle(folder):
         GlobalOrder.open(folder, "train").require_riffle()
 
 
-class ArrayRows:
-    """Rows of an array in memory."""
-
-    vocab_size = 50_257
-
-    def __init__(self, rows):
-        self.rows, (self.n_rows, self.row_tokens) = rows, rows.shape
-        self.reads = 0
-
-    def read(self, rows, tokens):
-        self.reads += 1
-        return self.rows[rows, tokens].astype(np.uint16)
-
-
-def riffled_over(folder, arrays, source, row):
-    """A riffled reader over arrays, by an order written to files."""
+def interleaved(folder, arrays, source, row):
+    """Rows of grids that hold some arrays, by an order written to files."""
     sources = [source_of(f"s{number}", len(array)) for number, array in enumerate(arrays)]
     write_sources(folder, sources, row_tokens=arrays[0].shape[1], vocab_size=50_257)
     write_order(folder, "train", source, row)
-    return RiffledReader(GlobalOrder.open(folder, "train"), [ArrayRows(array) for array in arrays])
+    cache = ChunkCache()
+    return InterleavedRows(
+        GlobalOrder.open(folder, "train"),
+        [
+            ZarrRows(GridReader(write_grid(folder / f"{number}.zarr", array)), cache)
+            for number, array in enumerate(arrays)
+        ],
+    )
 
 
 @given(
@@ -189,7 +184,7 @@ def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
     """Any sources, any order, any rectangle: row by row, each row is the one its position names."""
     arrays = [ids(count, 6, seed=number) for number, count in enumerate(counts)]
     source, row = riffle(counts, seed=seed)
-    reader = riffled_over(tmp_path_factory.mktemp("order"), arrays, source, row)
+    reader = interleaved(tmp_path_factory.mktemp("order"), arrays, source, row)
     top, bottom = sorted(data.draw(st.tuples(*[st.integers(0, len(source))] * 2)))
     slow = np.array(
         [
@@ -205,7 +200,7 @@ def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
 def test_an_order_that_is_no_riffle_is_read_too(tmp_path_factory, shuffled):
     """Rows of a source in any sequence: slower, and right."""
     rows = ids(7, 6)
-    reader = riffled_over(
+    reader = interleaved(
         tmp_path_factory.mktemp("order"),
         [rows],
         np.zeros(7, np.uint16),
@@ -214,27 +209,25 @@ def test_an_order_that_is_no_riffle_is_read_too(tmp_path_factory, shuffled):
     np.testing.assert_array_equal(reader.read(), rows[list(shuffled)])
 
 
-def test_each_source_is_read_once_per_rectangle(tmp_path):
-    """In a riffle a source's rows are consecutive: 30 positions over 3 sources cost 3 reads, not
-    30.
-    """
-    reader = riffled_over(tmp_path, [ids(10, 6), ids(10, 6), ids(10, 6)], *riffle([10, 10, 10]))
+def test_each_chunk_is_decoded_once_per_rectangle(tmp_path):
+    """30 positions over 3 sources of one chunk each cost 3 reads, not 30."""
+    reader = interleaved(tmp_path, [ids(10, 6), ids(10, 6), ids(10, 6)], *riffle([10, 10, 10]))
     reader.read(slice(3, 29))
-    assert [source.reads for source in reader.sources] == [1, 1, 1]
+    assert reader.sources[0].cache.misses == 3
 
 
 def test_a_position_tells_where_its_row_came_from(tmp_path):
     source, row = riffle([4, 5])
-    reader = riffled_over(tmp_path, [ids(4, 6), ids(5, 6)], source, row)
+    reader = interleaved(tmp_path, [ids(4, 6), ids(5, 6)], source, row)
     for position in range(9):
-        assert reader.origin(position) == RowOrigin(f"s{source[position]}", "abc123", row[position])
+        assert reader.place(position) == (reader.sources[source[position]], row[position])
     for position in (-1, 9):
         with pytest.raises(BadInput, match=f"no position {position}: the train order has 9"):
-            reader.origin(position)
+            reader.place(position)
 
 
 def test_a_row_that_no_grid_has_is_damage(tmp_path):
-    reader = riffled_over(
+    reader = interleaved(
         tmp_path, [ids(4, 6)], np.zeros(4, np.uint16), np.array([0, 1, 4, 2], np.uint32)
     )
     assert reader.read(slice(0, 2)).shape == (2, 6)
@@ -245,20 +238,24 @@ def test_a_row_that_no_grid_has_is_damage(tmp_path):
 @pytest.mark.parametrize("shape", [(5, 6), (4, 7)])
 def test_another_grid_than_the_orders_is_refused(tmp_path, shape):
     """A grid with other rows or another width than the order was made for."""
-    order = riffled_over(tmp_path, [ids(4, 6)], *riffle([4])).order
+    order = interleaved(tmp_path / "order", [ids(4, 6)], *riffle([4])).order
     with pytest.raises(
         Mismatch,
         match=r"s0: train rows, row_tokens and vocab_size are .*, the order was made for \(4, 6, 50257\)",
     ):
-        RiffledReader(order, [GridReader(write_grid(tmp_path / "a.zarr", ids(*shape)))])
+        InterleavedRows(
+            order,
+            [ZarrRows(GridReader(write_grid(tmp_path / "a.zarr", ids(*shape))), ChunkCache())],
+        )
     with pytest.raises(Mismatch, match="the order is over 1 sources, got 0"):
-        RiffledReader(order, [])
+        InterleavedRows(order, [])
 
 
 def test_another_order_is_another_identity(tmp_path):
     """So a saved position is not resumed in a reshuffled data set."""
     arrays = [ids(4, 6), ids(5, 6)]
     identities = {
-        riffled_over(tmp_path, arrays, *riffle([4, 5], seed=seed)).identity for seed in (1, 2, 1)
+        interleaved(tmp_path / str(number), arrays, *riffle([4, 5], seed=seed)).identity
+        for number, seed in enumerate((1, 2, 1))
     }
     assert len(identities) == 2

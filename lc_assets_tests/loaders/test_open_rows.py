@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.arrays.riffled import RiffledReader
 from lc_assets.loaders.arrays import ZarrRows, array_reader
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.interleaved import InterleavedRows
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, publish, riffle, write_flat, write_grid, write_lake
 
@@ -104,15 +104,15 @@ def test_a_batchs_rows_are_traced_to_their_grids(lake):
     batch's.
     """
     rows = open_rows(lake)
-    assert isinstance(rows, RiffledReader)
+    assert isinstance(rows, InterleavedRows)
     loader = GridLoader(rows, batch_rows=10, context_tokens=16)
     for step in (0, 6, 8):
         left = loader.walk.rectangle(step).tokens
         for position, found in zip(loader.rows_of(step), loader[step].targets, strict=True):
-            origin = rows.origin(position)
-            assert origin.version == "v1"
+            array, row = rows.place(position)
+            assert array.path.parent.name == "v1"
             np.testing.assert_array_equal(
-                found, TRAIN[origin.snapshot][origin.row, left.start : left.stop]
+                found, TRAIN[array.path.parts[-3]][row, left.start : left.stop]
             )
 
 

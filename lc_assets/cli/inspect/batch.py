@@ -8,8 +8,8 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import say, shortened, table, visible
 
 if TYPE_CHECKING:
-    from lc_assets.formats.arrays.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
+    from lc_assets.loaders.interleaved import InterleavedRows
     from lc_assets.stages.lineage.spans import Span
 
 SHOWN_TOKENS = 8
@@ -44,6 +44,7 @@ def batch(
     """
     from lc_assets.errors import BadInput
     from lc_assets.loaders.grid import GridLoader
+    from lc_assets.loaders.interleaved import InterleavedRows
     from lc_assets.loaders.rows import open_rows
 
     source = open_rows(path, split)
@@ -57,7 +58,8 @@ def batch(
         f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} "
         f"{text.dtype}; targets are one token further"
     )
-    tokenizer = tokenizer_of_rows(source)
+    array = source.sources[0] if isinstance(source, InterleavedRows) else source
+    tokenizer = array.tokenizer or "gpt2"
     lines = [
         _line(ids, position, origin_of(source, position), tokenizer)
         for ids, position in zip(text, loader.rows_of(step), strict=True)
@@ -73,14 +75,6 @@ def _line(ids: Any, position: int, origin: "Span | None", tokenizer: str) -> tup
         read_summary(ids, tokenizer=tokenizer),
         *where,
     )
-
-
-def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
-    """Name of the rows' tokenizer; GPT-2's if they do not state one."""
-    from lc_assets.formats.arrays.riffled import RiffledReader
-
-    array = source.sources[0] if isinstance(source, RiffledReader) else source
-    return getattr(array, "tokenizer", "") or "gpt2"
 
 
 def read_summary(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
@@ -103,20 +97,10 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
         return ""
 
 
-def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Span | None":
+def origin_of(source: "ZarrRows | InterleavedRows", position: int) -> "Span | None":
     """The document of a row that a loader reads; None if the array's origin is unknown."""
-    from lc_assets.formats.arrays.riffled import RiffledReader
-    from lc_assets.loaders.arrays import ZarrRows
+    from lc_assets.loaders.interleaved import InterleavedRows
     from lc_assets.stages.lineage.tracing import row_of_array
 
-    if isinstance(source, RiffledReader):
-        origin = source.origin(position)
-        number = next(
-            number
-            for number, named in enumerate(source.order.sources)
-            if named.snapshot == origin.snapshot
-        )
-        array, row = source.sources[number], origin.row
-    else:
-        array, row = source, position
-    return row_of_array(array.where, row) if isinstance(array, ZarrRows) else None
+    place = source.place(position) if isinstance(source, InterleavedRows) else (source, position)
+    return row_of_array(place[0].where, place[1])

@@ -6,7 +6,7 @@ counts, and a GPT index per source over as many epochs as the mix needs, built a
 it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.idx import idx_path, read_index
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
-from lc_assets.mixing.blending import whole_epoch_at
 from lc_assets.mixing.continuing import lengthened
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index
 from lc_assets.publishing import publish_bytes
@@ -129,7 +128,7 @@ def write_blended_mix(context: BuildContext, mix: str) -> Built:
             sequence_length=megatron.sequence_length,
             seed=plan.seed,
             after=plan.after,
-            sources=_described(context, plan, published, available),
+            sources=list(_described(context, plan, published, available)),
         )
         publish_bytes(staging.folder / MIX_FILE, encode_json(described))
         n_samples = described.n_samples
@@ -177,23 +176,18 @@ def _described(
     plan: PlannedMix,
     published: Mapping[str, Published],
     available: Mapping[str, int],
-) -> list[MixSource]:
-    return [
-        MixSource(
-            snapshot=part_and_snapshot(name)[1],
-            part=msgspec.UNSET
-            if part_and_snapshot(name)[0] == PLAIN
-            else part_and_snapshot(name)[0],
+) -> Iterator[MixSource]:
+    for number, name in enumerate(plan.names):
+        part, snapshot = part_and_snapshot(name)
+        yield MixSource(
+            snapshot=snapshot,
+            part=msgspec.UNSET if part == PLAIN else part,
             prefix=(published[name].home / "train").relative_to(context.lake.root).as_posix(),
-            weight=weight,
+            weight=plan.weights[number],
             available=available[name],
-            used=used,
-            kept=kept,
+            used=plan.used[number],
+            kept=plan.kept[number],
         )
-        for name, weight, used, kept in zip(
-            plan.names, plan.weights, plan.used, plan.kept, strict=True
-        )
-    ]
 
 
 def read_mix(folder: Path) -> Mix:
@@ -211,7 +205,9 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
             "samples taken": source.used,
             "epochs": round(source.used / source.available, 4),
             "a sample is seen at most": -(-source.used // source.available),
-            "gone through once at": whole_epoch_at(source.weight, source.available),
+            "gone through once at": round(source.available / source.weight)
+            if source.weight > 0
+            else None,
         }
         for source in mix.sources
     ]

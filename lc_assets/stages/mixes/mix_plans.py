@@ -1,5 +1,5 @@
 """From a mix's settings to its arrays: which sources, how many samples of each, in which order,
-going on from what.
+after which samples of another mix.
 
 A plan is a function of the recipe and of how many samples the published sources have; it reads and
 writes nothing.
@@ -21,8 +21,6 @@ from lc_assets.mixing.blending import (
     counts,
     largest_without_repeats,
     normalise,
-    samples_for_epochs,
-    samples_for_tokens,
     tempered,
 )
 from lc_assets.mixing.continuing import continued_blend
@@ -71,7 +69,7 @@ def settings_of(recipe: Recipe, mix: str) -> MixSettings:
     """Settings of one mix.
 
     Raises:
-        BadInput: when the recipe has no such mix; lists those it has.
+        BadInput: if the recipe has no such mix; lists the others.
     """
     if mix not in recipe.blended_mix:
         raise BadInput(
@@ -85,7 +83,7 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
     """A mix, the mix it continues, the one that continues, and so on.
 
     Raises:
-        BadInput: when one is not there, does not name its sources, or they go round in a circle.
+        BadInput: if one is not there, does not name its sources, or they go round in a circle.
     """
     found = [mix]
     while (before := settings_of(recipe, found[-1]).continues) is not None:
@@ -121,13 +119,11 @@ def part_and_snapshot(source: str) -> tuple[str, str]:
 
 def params_of(recipe: Recipe, mix: str) -> dict[str, Any]:
     """All settings that shape a mix: its own, and those of the mixes it continues."""
-    own, *before = (_plain(settings_of(recipe, name)) for name in lineage(recipe, mix))
-    return own | {"before": before}
-
-
-def _plain(settings: MixSettings) -> dict[str, Any]:
-    """Omit parts if there are none, so that mixes without parts keep their versions."""
-    return {name: value for name, value in plain(settings).items() if name != "parts" or value}
+    found = [plain(settings_of(recipe, name)) for name in lineage(recipe, mix)]
+    for settings in found:
+        if not settings["parts"]:  # so that mixes without parts keep their versions
+            del settings["parts"]
+    return found[0] | {"before": found[1:]}
 
 
 def reads(recipe: Recipe, mix: str, part: str, snapshot: str) -> bool:
@@ -148,81 +144,67 @@ def plan_mix(recipe: Recipe, mix: str, available: Mapping[str, int]) -> PlannedM
         available: samples of one epoch of every published source, by `source_name`.
 
     Raises:
-        BadInput: when a source is missing or empty, or the settings cannot be meant.
+        BadInput: if a source is missing or empty, or a setting is out of range.
     """
-    plan: PlannedMix | None = None
-    after = 0
-    for name in reversed(lineage(recipe, mix)):
-        settings = settings_of(recipe, name)
-        if settings.continues is not None:
-            after = settings.continues.after
-        plan = _continued(plan, after, recipe, name, available)
-    if plan is None:
-        raise BadInput(f"the mix {mix!r} cannot be planned")
+    *newer, oldest = lineage(recipe, mix)
+    plan = _planned(None, recipe, oldest, available)
+    for name in reversed(newer):
+        plan = _planned(plan, recipe, name, available)
     return plan
 
 
-def _continued(
-    before: PlannedMix | None, after: int, recipe: Recipe, mix: str, available: Mapping[str, int]
+def _planned(
+    before: PlannedMix | None, recipe: Recipe, mix: str, available: Mapping[str, int]
 ) -> PlannedMix:
     settings = settings_of(recipe, mix)
-    by_part = chosen(settings, available)
+    after = settings.continues.after if settings.continues else 0
+    by_part = {part: _chosen(settings, part, available) for part in settings.kinds}
     named = [source for sources in by_part.values() for source in sources]
-    names = tuple(dict.fromkeys([*(before.names if before else ()), *named]))
+    earlier = before.names if before else ()
+    names = tuple(dict.fromkeys([*earlier, *named]))
     kept = counts(before.drawn[0][:after], len(names)) if before else [0] * len(names)
     left = [available[name] - kept[names.index(name)] for name in named]
     sizes = {part: [available[name] for name in sources] for part, sources in by_part.items()}
     weights, rest = _drawn(settings, sizes, left, recipe.megatron_rows.sequence_length, after)
     numbers = np.array([names.index(name) for name in named], np.int16)
     drawn = (numbers[rest[0]], rest[1])
+    seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
     if before:
         if after > len(before.drawn[0]):
             raise BadInput(
                 f"the mix {mix!r} keeps {after:,} samples of a mix that has "
                 f"{len(before.drawn[0]):,}"
             )
+        if seed != before.seed:
+            raise BadInput(
+                f"the mix {mix!r} has another seed than the mix it continues: what was consumed "
+                "would change"
+            )
         drawn = continued_blend(before.drawn, after, drawn)
     used = counts(drawn[0], len(names))
-    asked = [
-        (*(before.asked[n] if before and n < len(before.names) else ()), one)
-        for n, one in enumerate(used)
-    ]
+    asked = [[*one] for one in before.asked] if before else []
+    asked += [[] for _ in names[len(earlier) :]]
     shares = dict(zip(named, weights, strict=True))
-    seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
-    if before and seed != before.seed:
-        raise BadInput(
-            f"the mix {mix!r} has another seed than the mix it continues: what was consumed would "
-            "change"
-        )
     return PlannedMix(
         names=names,
         weights=tuple(shares.get(name, 0.0) for name in names),
         drawn=drawn,
-        after=after if before else 0,
+        after=after,
         kept=tuple(kept),
         used=tuple(used),
-        asked=tuple(tuple(n for n in one if n) for one in asked),
+        asked=tuple(
+            tuple(n for n in (*one, n_used) if n) for one, n_used in zip(asked, used, strict=True)
+        ),
         seed=seed,
     )
 
 
-def chosen(settings: MixSettings, available: Mapping[str, int]) -> dict[Part, list[str]]:
-    """The sources of a mix by their kind, sorted: of the snapshots that it names, or of all that
-    have training samples.
-
-    Raises:
-        BadInput: when a named source is not published or has no sample, or nothing is left to mix.
-    """
-    return {part: _chosen(settings, part, available) for part in settings.kinds}
-
-
 def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> list[str]:
-    there = {
-        source: n_samples
-        for source, n_samples in available.items()
-        if part_and_snapshot(source)[0] == part
-    }
-    sampled = {source for source, n_samples in there.items() if n_samples}
+    """The sources of one kind, sorted: of the snapshots that a mix names, or of all that have
+    training samples.
+    """
+    there = {name: n for name, n in available.items() if part_and_snapshot(name)[0] == part}
+    sampled = {name for name, n_samples in there.items() if n_samples}
     named = (
         sampled
         if settings.named is None
@@ -240,15 +222,13 @@ def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> 
     if not named:
         if settings.parts:
             raise BadInput(
-                f"the mix has a share of {part}, and no published `{part}` has samples: "
-                "build it, or take it out of the parts"
+                f"the mix has a share of {part}, and no published `{part}` has samples: build it, "
+                "or take it out of the parts"
             )
-        nothing = (
-            "no snapshot is named"
-            if settings.weights == {}
-            else f"every published snapshot is one {NO_SAMPLES}"
-        )
-        raise BadInput(f"nothing to mix: {nothing}")
+        none = "no snapshot is named"
+        if settings.weights != {}:
+            none = f"every published snapshot is one {NO_SAMPLES}"
+        raise BadInput(f"nothing to mix: {none}")
     if TAKEN in named:
         raise BadInput(
             f"a snapshot called {TAKEN!r} cannot be mixed: its index would take the names of the "
@@ -264,20 +244,21 @@ def _drawn(
     sequence_length: int,
     after: int,
 ) -> tuple[list[float], Blend]:
+    """Shares, and the blend after the kept part."""
     available = [n_samples for sizes in by_part.values() for n_samples in sizes]
     if settings.tokens or settings.epochs:
-        wanted = _wanted(settings, available, sequence_length)
+        tokens = [n / sequence_length for _, n in sorted(settings.tokens.items())]
+        epochs = [n for _, n in sorted(settings.epochs.items())]
+        exact = tokens or [n * one for n, one in zip(epochs, available, strict=True)]
+        wanted = [max(1, round(n)) for n in exact]
+        for n_wanted, n_available in zip(wanted, available, strict=True):
+            require_sensible(n_wanted, n_available, whose="the mix")
         return normalise(wanted).tolist(), blend_all(wanted)
     # Twice, as Megatron does: its builder and its blend normalise one after the other.
-    weights = normalise(normalise(_asked(settings, by_part)).tolist())
+    weights = normalise(normalise(_weights(settings, by_part)).tolist())
     if settings.samples is None:
-        everything = (
-            not settings.parts
-            and settings.weights == "tokens"
-            and settings.temperature == 1
-            and list(left) == available
-        )
-        if everything:
+        by_size = settings.weights == "tokens" and settings.temperature == 1
+        if by_size and not settings.parts and list(left) == available:
             return weights.tolist(), blend_all(available)
         return weights.tolist(), blend(weights, largest_without_repeats(weights, left))
     if settings.samples < after:
@@ -291,39 +272,21 @@ def _drawn(
     return weights.tolist(), blend(weights, size)
 
 
-def _wanted(settings: MixSettings, available: Sequence[int], sequence_length: int) -> list[int]:
-    if settings.epochs:
-        return samples_for_epochs(
-            [settings.epochs[name] for name in sorted(settings.epochs)], available
-        )
-    wanted = samples_for_tokens(
-        [settings.tokens[name] for name in sorted(settings.tokens)], sequence_length
-    )
-    for n_wanted, n_available in zip(wanted, available, strict=True):
-        require_sensible(n_wanted, n_available, whose="the mix")
-    return wanted
-
-
-def _asked(settings: MixSettings, by_part: Mapping[Part, Sequence[int]]) -> list[float]:
+def _weights(settings: MixSettings, by_part: Mapping[Part, Sequence[int]]) -> list[float]:
     if not settings.parts:
-        return _asked_of(settings, by_part[PLAIN])
-    shares = dict(
-        zip(by_part, normalise([settings.parts[part] for part in by_part]).tolist(), strict=True)
-    )
+        return _weights_of(settings, by_part[PLAIN])
+    shares = normalise([settings.parts[part] for part in by_part]).tolist()
     return [
-        shares[part] * weight
-        for part, sizes in by_part.items()
-        for weight in normalise(_asked_of(settings, sizes)).tolist()
+        share * weight
+        for share, sizes in zip(shares, by_part.values(), strict=True)
+        for weight in normalise(_weights_of(settings, sizes)).tolist()
     ]
 
 
-def _asked_of(settings: MixSettings, available: Sequence[int]) -> list[float]:
-    if settings.weights == "tokens":
-        return (
-            tempered(available, settings.temperature)
-            if settings.temperature != 1
-            else [float(one) for one in available]
-        )
+def _weights_of(settings: MixSettings, sizes: Sequence[int]) -> list[float]:
     if isinstance(settings.weights, dict):
-        return [settings.weights[name] for name in sorted(settings.weights)]
-    return [1.0] * len(available)
+        return [weight for _, weight in sorted(settings.weights.items())]
+    if settings.weights == "tokens":
+        own = [float(n) for n in sizes]
+        return own if settings.temperature == 1 else tempered(sizes, settings.temperature)
+    return [1.0] * len(sizes)

@@ -8,8 +8,10 @@ rows for the size of an index (`lc_assets.stages.rows.longcrawl`).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.build.building import (
     build,
@@ -40,8 +42,8 @@ from lc_assets.formats.arrays.flat import (
     write_flat_band,
 )
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
-from lc_assets.formats.arrays.riffled import RiffledReader
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
@@ -114,9 +116,9 @@ def write_band(task: FlatTask) -> Counts:
     """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
     MiB in memory, not 512.
     """
-    rows = ordered_rows(task.root, task.order, task.split)
-    for tokens in _columns(rows.row_tokens):
-        ids = rows.read(slice(task.block.start, task.block.stop), tokens)
+    rows = OrderedRows(task.root, task.order, task.split)
+    for tokens in _columns(rows.order.row_tokens):
+        ids = rows.read(task.block, tokens)
         write_flat_band(task.folder / f"{task.split}.zarr", task.block, ids, tokens=tokens)
     n_rows = len(task.block)
     return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
@@ -141,11 +143,27 @@ def bring_grids(lake: Lake, order: Path) -> None:
         lake.partition("token_grid", source.snapshot).at(source.version).only("*.zarr/*")
 
 
-def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
-    """Open the rows of one split in the global order."""
-    opened = GlobalOrder.open(order, split)
-    folders = (root / "token_grid" / source.snapshot / source.version for source in opened.sources)
-    return RiffledReader(opened, [GridReader(folder / f"{split}.zarr") for folder in folders])
+class OrderedRows:
+    """The rows of one split in the global order, without a cache."""
+
+    def __init__(self, root: Path, order: Path, split: str) -> None:
+        self.order = GlobalOrder.open(order, split)
+        self.grids = [
+            GridReader(root / "token_grid" / source.snapshot / source.version / f"{split}.zarr")
+            for source in self.order.sources
+        ]
+
+    def read(self, positions: range, tokens: slice) -> NDArray[Any]:
+        """Tokens of some rows: one read per grid, whose rows are consecutive in an order."""
+        own = slice(positions.start, positions.stop)
+        source, row = self.order.source[own], self.order.row[own].astype(np.int64)
+        columns = range(self.order.row_tokens)[tokens]
+        ids = np.empty((len(positions), len(columns)), grid_dtype(self.order.vocab_size))
+        for number in np.unique(source):
+            mine = source == number
+            first, last = int(row[mine].min()), int(row[mine].max())
+            ids[mine] = self.grids[number].read(slice(first, last + 1), tokens)[row[mine] - first]
+        return ids
 
 
 def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
@@ -158,11 +176,11 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     n_checked = 0
     for split in SPLITS:
         rows, flat = (
-            ordered_rows(check_input.lake.root, order, split),
+            OrderedRows(check_input.lake.root, order, split),
             FlatReader(check_input.folder / f"{split}.zarr"),
         )
-        if flat.n_rows != rows.n_rows:
-            wrong.append(f"{split}: {flat.n_rows:,} rows of {rows.n_rows:,}")
+        if flat.n_rows != len(rows.order):
+            wrong.append(f"{split}: {flat.n_rows:,} rows of {len(rows.order):,}")
             continue
         chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
         for close in by_chunk(chosen, flat.chunk_shape[0]):
@@ -176,14 +194,14 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list[int]:
+def _wrong_rows(rows: OrderedRows, flat: FlatReader, close: list[int]) -> list[int]:
     """Those of some rows within the same chunks that differ from the ordered rows; one column of
     chunks at a time.
     """
     same = np.ones(len(close), np.bool_)
     for tokens in _columns(flat.row_tokens):
         found = flat.read(slice(close[0], close[-1] + 1), tokens)[np.subtract(close, close[0])]
-        wanted = np.concatenate([rows.read(slice(row, row + 1), tokens) for row in close])
+        wanted = np.concatenate([rows.read(range(row, row + 1), tokens) for row in close])
         same &= (found == wanted).all(axis=1)
     return [row for row, is_same in zip(close, same.tolist(), strict=True) if not is_same]
 
