@@ -41,8 +41,8 @@ def without_secrets(words: str) -> str:
     """A text without users and passwords in URLs, and without tokens, keys, signatures and
     passwords in their queries.
 
-    >>> without_secrets("cannot reach https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
-    'cannot reach https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
+    >>> without_secrets("no https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
+    'no https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
     """
     return _SECRET.sub(r"\1=…", _USERINFO.sub("…@", words))
 

@@ -3,13 +3,13 @@
 Names that come from outside are parsed once, by the function that makes them, and trusted
 afterwards. A parsed snapshot or shard name is safe as part of a path.
 
-==========================================  ==========================================================
-document id                                 document
-==========================================  ==========================================================
-``2023-06/0000/en_head.json.gz/17``         0-based line 17 of a RedPajama-V2 shard
-``books/part-0001/moby-dick``               the record with the id ``moby-dick`` in a file of a source
-``books/part-0001/line-17``                 0-based line, row or record 17, which has no id of its own
-==========================================  ==========================================================
+===================================  ==========================================================
+document id                          document
+===================================  ==========================================================
+``2023-06/0000/en_head.json.gz/17``  0-based line 17 of a RedPajama-V2 shard
+``books/part-0001/moby-dick``        the record with the id ``moby-dick`` in a file of a source
+``books/part-0001/line-17``          0-based line, row or record 17, which has no id of its own
+===================================  ==========================================================
 
 Source of RedPajama-V2's grammar: its listings and signal files (``app/src/core/worker.py``).
 """

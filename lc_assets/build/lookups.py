@@ -58,7 +58,8 @@ def write_parts_in_groups(path: Path, parts: Iterable[pa.Table], schema: pa.Sche
 def regrouped(parts: Iterable[pa.Table], n_lines: int) -> Iterator[pa.Table]:
     """The same lines in tables of ``n_lines`` each, but for the last.
 
-    >>> [table["a"].to_pylist() for table in regrouped([pa.table({"a": [1, 2, 3]}), pa.table({"a": [4, 5]})], 2)]
+    >>> parts = [pa.table({"a": [1, 2, 3]}), pa.table({"a": [4, 5]})]
+    >>> [table["a"].to_pylist() for table in regrouped(parts, 2)]
     [[1, 2], [3, 4], [5]]
     """
     waiting, n_waiting = list[pa.Table](), 0

@@ -203,7 +203,8 @@ def parse_recipe(content: str | bytes, *, where: str, folder: Path | None = None
     r"""Read a recipe from TOML; ``where`` names it in errors, and relative paths in it are below
     ``folder``.
 
-    >>> parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml").filtered_documents.min_words
+    >>> recipe = parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml")
+    >>> recipe.filtered_documents.min_words
     12000
 
     Raises:

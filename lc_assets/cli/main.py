@@ -3,15 +3,16 @@
 Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while
 PyArrow would still be loading. docs/command-line.md shows each command.
 
-=====  ==================================================================================
+=====  =========================================================================================
 exit   meaning
-=====  ==================================================================================
+=====  =========================================================================================
 0      done
-1      something is wrong with the data or the machine
+1      an error in the data or of the machine
 2      invalid arguments, or not found
-3      `lc plan` and `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: something still holds withdrawn documents
+3      `lc plan`, `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: a version
+       still holds withdrawn documents
 130    stopped by Ctrl-C
-=====  ==================================================================================
+=====  =========================================================================================
 """
 
 from typing import Any

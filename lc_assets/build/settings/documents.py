@@ -58,8 +58,8 @@ class Bounds(Settings, frozen=True, kw_only=True):
 
 
 class ListSettings(Settings, frozen=True, kw_only=True):
-    """Files or folders of the lists that some signals need, see `lc_assets.formats.lists.word_lists`;
-    nothing: there is none.
+    """Files or folders of lists that some signals need, see `lc_assets.formats.lists.word_lists`;
+    empty for none.
     """
 
     stop_words: str = ""
