@@ -40,15 +40,26 @@ from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.lake.bucket import SCHEME
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.orchestration.assets import asset_of, jobs_of
+from lc_assets.orchestration.assets import asset_of, checks_of, jobs_of
 from lc_assets.orchestration.automation import DagsterPlanner, OutOfDate, nightly_schedules
-from lc_assets.orchestration.checks import checks_of
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.orchestration.sensors import Watched, sensors_of
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import STAGES
 
 LOOK_EVERY_SECONDS = 300
+
+VARIABLES = {
+    "LC_ROOT": "lake",
+    "LC_UPSTREAM": "upstream",
+    "LC_CRAWL": "crawl",
+    "LC_RECIPE": "recipe",
+    "LC_WITHDRAWN": "withdrawn",
+    "LC_WORKERS": "workers",
+    "LC_EXECUTOR": "executor",
+    "LC_TASK_SECONDS": "task_seconds",
+}
+"""Variable → field of `BuildContextResource`."""
 
 ASSET_OF: Mapping[str, dg.AssetKey] = {stage.name: dg.AssetKey(stage.name) for stage in STAGES}
 """Stage → the key of its asset."""
@@ -67,11 +78,9 @@ def build_defs(
     Args:
         snapshots: path of a text file with further snapshots.
         look_every: seconds between two ticks of the sensor that watches the upstream.
-        automation: whether sensors and schedules run from the start; the UI can switch them at any
-            time.
+        automation: whether sensors and schedules run from the start.
         stages: declarations from which assets, checks and jobs are made.
-        settings: fields of `lc_assets.orchestration.resources.BuildContextResource`; without a
-            recipe, the one that the lake was last built by.
+        settings: fields of `BuildContextResource`; without a recipe, the one of the lake.
 
     Raises:
         BadInput: when the recipe or the snapshots cannot be read.
@@ -115,8 +124,7 @@ def build_defs(
         ),
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
-        # One process per run: a stage brings its own workers, and a further step costs 0.02 s
-        # instead of 2 s.
+        # One process per run: a stage has its own workers, and a further step costs 0.02 s.
         executor=dg.in_process_executor,
     )
 
@@ -143,18 +151,13 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
     automation = environment.get("LC_AUTOMATION", "off")
     if automation not in {"on", "off"}:
         raise BadInput(f"LC_AUTOMATION is {automation!r}; wanted on or off")
+    settings: dict[str, Any] = {"workers": os.cpu_count() or 1}
+    settings |= {name: environment[key] for key, name in VARIABLES.items() if key in environment}
     return build_defs(
-        lake=environment.get("LC_ROOT"),
-        upstream=environment.get("LC_UPSTREAM"),
-        crawl=environment.get("LC_CRAWL"),
-        recipe=environment.get("LC_RECIPE"),
-        withdrawn=environment.get("LC_WITHDRAWN"),
         snapshots=environment.get("LC_SNAPSHOTS"),
-        workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
-        executor=environment.get("LC_EXECUTOR"),
-        task_seconds=float(environment.get("LC_TASK_SECONDS", 0)),
         look_every=int(environment.get("LC_LOOK_EVERY", LOOK_EVERY_SECONDS)),
         automation=automation == "on",
+        **settings,
     )
 
 

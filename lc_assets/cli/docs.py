@@ -73,8 +73,8 @@ def graph_page(stages: Sequence[Stage]) -> str:
     return f"""\
 # The graph of stages
 
-Made from the stages' declarations by `python -m lc_assets.cli.docs`. An edge without a label reads \
-the partition of the same snapshot.
+Made from the stages' declarations by `python -m lc_assets.cli.docs`. An edge without a label \
+reads the partition of the same snapshot.
 
 ```mermaid
 {graph}

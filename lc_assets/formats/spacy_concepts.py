@@ -1,20 +1,21 @@
 """Concepts of a text as a spaCy pipeline finds them: a plug-in in place of
 `lc_assets.text.referrals.concepts.LexicalConcepts`.
 
-==================  ====================================================================================================
+==================  ================================================================================
 from the pipeline   is
-==================  ====================================================================================================
-noun chunks         phrases, when it parses; the best `lc_assets.text.referrals.concepts.TOP` by the mean rank of their words are concepts
+==================  ================================================================================
+noun chunks         phrases, if it parses; the best `lc_assets.text.referrals.concepts.TOP` by the
+                    mean rank of their words are concepts
 entities            names; all are concepts
-coreference chains  mentions of their most specific phrase, when `coreferee` is part of it; else
-"he", "she", "him", "her" and "his"
-                    mention the entity nearest before them, as they do without a pipeline
-sentences           sentences; where the pipeline marks none, after full stops
-==================  ====================================================================================================
+coreference chains  mentions of their most specific phrase, if `coreferee` is part of it; otherwise
+                    "he", "she", "him", "her" and "his" mention the nearest entity before them, as
+                    without a pipeline
+sentences           sentences; if the pipeline marks none, they end after full stops
+==================  ================================================================================
 
-A phrase is compared in lower case, without stop words and marks at its ends. Pipelines are given by
-name, as an installed package, or as a folder. spaCy reads 10 to 100 kB of text per CPU-second, a
-thousandth of the lexical way's speed. The extra ``spacy`` installs it, but no trained pipeline.
+A phrase is compared in lower case, without stop words and punctuation at its ends. Pipelines are
+given by name, as an installed package, or as a folder. spaCy is about a thousand times slower than
+the lexical extractor. The extra ``spacy`` installs it, but no trained pipeline.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ from lc_assets.text.referrals.referrals import Mentions
 from lc_assets.text.referrals.words import SpecialWords
 
 STRETCH: Final = 50_000
-"""Characters given to the pipeline at once: each takes about a kilobyte of memory."""
+"""Characters given to the pipeline at once; each takes about a kilobyte of memory."""
 
 
 def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "SpacyConcepts":

@@ -1,4 +1,4 @@
-"""Pages of a sample: an address, a title, lines of text; and a folder of texts as pages.
+"""Pages of a sample: an address, a title, lines of text; folders of texts; and the plan of shards.
 
 As in CCNet, the first line of a page is its title and not part of its content, and the numbers of
 the lines that were kept are known (cc_net, ``process_wet_file`` and ``dedup``).
@@ -7,8 +7,9 @@ the lines that were kept are known (cc_net, ``process_wet_file`` and ``dedup``).
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import corpus_files, read_plain_text
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.randomness import keyed_u64
+from lc_assets.vocabulary import Shard, SnapshotId
 
 MIN_CHARS: Final = 300
 """CCNet drops pages with fewer characters, so no crawl in RedPajama-V2's layout has any."""
@@ -28,6 +30,23 @@ MAX_TEXT_BYTES: Final = 64 << 20
 
 HOST: Final = "folder.invalid"
 """Host of the pages of a folder; ``.invalid`` belongs to nobody (RFC 2606)."""
+
+
+SHARDS_PER_BUCKET: Final = 2
+
+PERPLEXITIES: Final = {"head": (160.0, 340.0), "middle": (340.0, 520.0)}
+"""Percentiles 1, 30 and 60 of English in cc_net's ``cutoff.csv``: head ends at the 30th, middle at
+the 60th. RedPajama-V2 has no signals for the tail.
+"""
+
+PAGES_PER_PLANT: Final = 10
+"""One exact copy and one excerpt are added for every ten pages, rounded up."""
+MIRROR: Final = "mirror.invalid"
+EXCERPTS: Final = "excerpt.invalid"
+LONG_CHARS: Final = 20_000
+"""Excerpts are taken from pages of at least so many characters."""
+EXCERPT_CHARS: Final = (400, 12_000)
+"""Bounds of the drawn length at which an excerpt ends."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,3 +178,61 @@ def drawn_order(purpose: str, seed: int, keys: Sequence[str]) -> list[int]:
     """Numbers of the keys in an order in which each key draws its own rank."""
     draws = keyed_u64(purpose, seed=seed, keys=keys).tolist()
     return sorted(range(len(keys)), key=lambda number: (draws[number], number))
+
+
+def plan_sample(
+    pages: Sequence[Page], *, snapshots: Sequence[SnapshotId], seed: int
+) -> dict[Shard, list[Page]]:
+    """Assign pages, copies and excerpts to shards.
+
+    Documents, in an order drawn by their addresses, go to the shards in turn, with the snapshot
+    changing fastest, so that no snapshot stays empty while there are enough documents.
+
+    Returns:
+        Documents by shard, in the order of their lines; shards without documents are left out.
+
+    Raises:
+        BadInput: without a snapshot, or with one named twice.
+    """
+    if not snapshots or len(set(snapshots)) != len(snapshots):
+        raise BadInput(
+            f"snapshots {', '.join(snapshots) or 'none'}: wanted at least one, and each once"
+        )
+    n_planted = -(-len(pages) // PAGES_PER_PLANT)
+    documents = [
+        *pages,
+        *_planted("duplicate", MIRROR, list(enumerate(pages)), n_planted, seed),
+        *_planted(
+            "excerpt",
+            EXCERPTS,
+            [(n, page) for n, page in enumerate(pages) if len(page.content) >= LONG_CHARS],
+            n_planted,
+            seed,
+        ),
+    ]
+    shards = [
+        Shard(snapshot, f"{number:04d}-en_{bucket}")
+        for number, bucket, snapshot in product(range(SHARDS_PER_BUCKET), PERPLEXITIES, snapshots)
+    ]
+    plan: dict[Shard, list[Page]] = {}
+    order = drawn_order("place", seed, [page.url for page in documents])
+    for turn, number in enumerate(order):
+        plan.setdefault(shards[turn % len(shards)], []).append(documents[number])
+    return plan
+
+
+def _planted(
+    purpose: str, host: str, pages: Sequence[tuple[int, Page]], n_planted: int, seed: int
+) -> Iterator[Page]:
+    """Copies or excerpts of drawn pages, given with their numbers; none when there are no pages."""
+    order = drawn_order(purpose, seed, [page.url for _, page in pages])
+    for number in range(n_planted if pages else 0):
+        place, page = pages[order[number % len(order)]]
+        url = f"https://{host}/{number}/{place}"
+        if host == MIRROR:
+            yield page.copy_at(url)
+            continue
+        least, most = EXCERPT_CHARS
+        n_chars = least + int((most - least) * fraction("excerpt length", seed=seed, key=url))
+        start = fraction("excerpt start", seed=seed, key=url)
+        yield page.excerpt(url, start=start, n_chars=n_chars)

@@ -1,10 +1,9 @@
-"""Real English prose that every installation has, as pages of a crawl: docstrings and comments of
+"""Real English prose of every installation as pages of a crawl: docstrings and comments of
 installed packages, their descriptions and licences.
 
 Nothing is imported, run or downloaded, and the same installed versions give the same pages. Long
-pages are those of `SUBJECTS`, cut where a page fills a row of 65,536 tokens. Short ones are what
-packages say of themselves, and their licences; many of these are word for word the same, so they
-are true duplicates.
+pages are those of `SUBJECTS`; each ends where it fills a row of 65,536 tokens. Short ones are
+descriptions and licences; many of these are equal word for word, so they are true duplicates.
 """
 
 import ast
@@ -12,7 +11,7 @@ import inspect
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
 from platform import python_version
@@ -24,7 +23,7 @@ from lc_assets.sample.pages import MIN_CHARS, Page, Texts
 
 STANDARD_LIBRARY: Final = "python"
 OWN_NAME: Final = "lc-assets"
-"""This package stays out: its sample must not change whenever its code does."""
+"""This package is left out: its sample must not change whenever its code does."""
 
 SUBJECTS: Final[Mapping[str, str]] = {
     "python": "python",
@@ -46,9 +45,6 @@ SUBJECTS: Final[Mapping[str, str]] = {
 }
 """Packages that this project depends on, by what they are about."""
 
-REPEATING: Final = ("matplotlib", "google-cloud-storage", "zarr")
-"""Packages that are on one page each once more, with all that they repeat: rules drop it."""
-
 PAGE_CHARS: Final = 310_000
 """A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
 characters a token in English documentation (measured over 37 packages).
@@ -61,8 +57,9 @@ MIN_LETTERS_SHARE: Final = 0.8
 """Of letters and blanks in a paragraph: sentences have 0.92 or more, lines of code 0.5 to 0.8."""
 SEQUENCE_WORDS: Final = 6
 MAX_SEEN_SHARE: Final = 1 / 3
-"""A line with more six-word sequences that were there before is a repeat."""
+"""A line with more six-word sequences that occurred before is a repeat."""
 
+DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _LEFT_OUT = {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages"}
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _NEW_PARAGRAPH = re.compile(
@@ -83,22 +80,15 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d")
 
 
-def installed_prose(
-    *,
-    executor: Executor,
-    subjects: Mapping[str, str] = SUBJECTS,
-    repeating: Sequence[str] = REPEATING,
-) -> Texts:
+def installed_prose(*, executor: Executor, subjects: Mapping[str, str] = SUBJECTS) -> Texts:
     """Read the documentation of what is installed: long pages by subject, then short ones by
     package.
 
     Args:
         executor: runs a task per subject.
         subjects: packages by subject, separated by spaces; those not installed are skipped.
-        repeating: packages that are on a page of their own, with their repeats.
     """
-    tasks = [(tuple(names.split()), False) for names in subjects.values()]
-    tasks += [((name,), True) for name in repeating]
+    tasks = list(subjects.values())
     found = dict(executor.run(_long_pages, tasks, what="read packages"))
     pages = [page for task in tasks for page in found[task]] + list(_short_pages())
     sources = {one.metadata["Name"]: one.version for one in _installed()}
@@ -108,26 +98,23 @@ def installed_prose(
     )
 
 
-def _long_pages(task: tuple[tuple[str, ...], bool]) -> list[Page]:
-    """The modules of some packages on pages; on one page, with repeats, when the task says so."""
-    names, repeats = task
-    chapters = [chapter for name in names for chapter in _chapters(name)]
+def _long_pages(names: str) -> list[Page]:
+    """The modules of some packages on pages, without repeats."""
+    chapters = [chapter for name in names.split() for chapter in _chapters(name)]
     fresh = is_new(line for _, lines in chapters for line in lines)
     pages: list[Page] = []
     url, kept, lines, n_chars = "", list[int](), list[str](), 0
     for address, found in chapters:
         url = url or address
         for line in found:
-            if repeats | next(fresh):
+            if next(fresh):
                 kept.append(len(lines))
                 n_chars += len(line) + 1
             lines.append(line)
-        if n_chars >= PAGE_CHARS and not repeats:
+        if n_chars >= PAGE_CHARS:
             pages.append(_page(url, lines, kept))
             url, kept, lines, n_chars = "", [], [], 0
-    if kept:
-        pages.append(_page(f"{url}-in-full" if repeats else url, lines, kept))
-    return pages
+    return [*pages, _page(url, lines, kept)] if kept else pages
 
 
 def _page(url: str, lines: list[str], kept: list[int]) -> Page:
@@ -204,23 +191,17 @@ def module_lines(source: bytes) -> list[str]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found = list(_docstrings(tree))
+    found = [
+        (node.body[0].lineno, docstring)
+        for node in ast.walk(tree)
+        if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node))
+    ]
     line, end = 1, 0
     for block in _COMMENT_BLOCK.finditer(text):
         line += text.count("\n", end, block.start())
         end = block.start()
         found.append((line, inspect.cleandoc(_COMMENT_SIGN.sub("", block.group()))))
     return [line for _, part in sorted(found) for line in prose_lines(part)]
-
-
-def _docstrings(
-    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-) -> Iterator[tuple[int, str]]:
-    if docstring := ast.get_docstring(node):
-        yield node.body[0].lineno, docstring
-    for child in node.body:
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _docstrings(child)
 
 
 def prose_lines(text: str) -> list[str]:

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -38,7 +37,16 @@ from lc_assets.formats.redpajama.listings import (
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
-from lc_assets.sample.pages import Page, Texts, drawn_order, fraction
+from lc_assets.sample.pages import (
+    EXCERPTS,
+    MIRROR,
+    PERPLEXITIES,
+    Page,
+    Texts,
+    drawn_order,
+    fraction,
+    plan_sample,
+)
 from lc_assets.sample.web import write_crawl
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
@@ -49,32 +57,8 @@ CRAWL: Final = "crawl"
 
 DEFAULT_SEED: Final = 7
 DEFAULT_SNAPSHOTS: Final = ("2023-06", "2022-49")
-SHARDS_PER_BUCKET: Final = 2
-
-PERPLEXITIES: Final = {"head": (160.0, 340.0), "middle": (340.0, 520.0)}
-"""Percentiles 1, 30 and 60 of English in cc_net's ``cutoff.csv``: head ends at the 30th, middle at
-the 60th. RedPajama-V2 has no signals for the tail.
-"""
-
-PAGES_PER_PLANT: Final = 10
-"""One exact copy and one excerpt are added for every ten pages, rounded up."""
-MIRROR: Final = "mirror.invalid"
-EXCERPTS: Final = "excerpt.invalid"
-LONG_CHARS: Final = 20_000
-"""Excerpts are taken from pages of at least so many characters."""
-EXCERPT_CHARS: Final = (400, 12_000)
-"""Bounds of the drawn length at which an excerpt ends."""
-
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 _UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-class SampleSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that determines a sample's bytes."""
-
-    texts_sha256: str
-    snapshots: list[str]
-    seed: int
 
 
 class ShardFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +81,9 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a sample is made of.
 
     Attributes:
-        settings: what determines its bytes.
+        texts_sha256: of all pages.
+        snapshots: names of the crawls.
+        seed: of all draws.
         documents: how many pages, duplicates and excerpts it has.
         sources: what the pages are made of: versions of packages, digests of files.
         skipped: what was not used, by reason.
@@ -106,7 +92,9 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
         crawled: number of pages in each snapshot's crawl.
     """
 
-    settings: SampleSettings
+    texts_sha256: str
+    snapshots: list[str]
+    seed: int
     documents: dict[str, int]
     sources: dict[str, str]
     skipped: dict[str, list[str]]
@@ -185,102 +173,43 @@ def write_sample(
     if not texts.pages:
         skipped = ", ".join(f"{len(found):,} {why}" for why, found in texts.skipped.items())
         raise BadInput(f"no pages to write into {target}: every text was skipped ({skipped})")
-    encoded = msgspec.json.Encoder().encode_lines(texts.pages)
-    settings = SampleSettings(
-        texts_sha256=hashlib.sha256(encoded).hexdigest(), snapshots=list(names), seed=seed
-    )
-    _require_own(target, settings)
-    remove_staging_files(target)
     plan = plan_sample(texts.pages, snapshots=names, seed=seed)
+    encoded = msgspec.json.Encoder().encode_lines(texts.pages)
     report = SampleReport(
-        settings=settings,
+        texts_sha256=hashlib.sha256(encoded).hexdigest(),
+        snapshots=list(names),
+        seed=seed,
         documents=_kinds(plan),
         sources=dict(texts.sources),
         skipped={reason: list(found) for reason, found in texts.skipped.items()},
     )
+    _require_own(target, report)
+    remove_staging_files(target)
     publish_bytes(target / REPORT, encode_json(report))
     tasks = _shard_tasks(target, plan, seed)
-    written = dict(executor.run(_write_shard, tasks, what="write a sample"))
+    shards = {
+        task.shard.tag: facts
+        for task, facts in executor.run(_write_shard, tasks, what="write a sample")
+    }
+    crawls = []
     for snapshot in names:
-        shards = sorted(shard for shard in plan if shard.snapshot == snapshot)
+        own = {shard: plan[shard] for shard in sorted(plan) if shard.snapshot == snapshot}
         with publish(target / listing_path(snapshot, "en")) as staging:
-            write_listing(staging, shards)
-    crawls = [
-        CrawlTask(
-            target / CRAWL / snapshot,
-            snapshot,
-            seed,
-            tuple(page for shard in plan if shard.snapshot == snapshot for page in plan[shard]),
-        )
-        for snapshot in names
-    ]
-    crawled = dict(executor.run(_write_crawl, crawls, what="write its crawl"))
+            write_listing(staging, list(own))
+        pages = tuple(page for pages in own.values() for page in pages)
+        crawls.append(CrawlTask(target / CRAWL / snapshot, snapshot, seed, pages))
+    crawled = {
+        task.snapshot: n_pages
+        for task, n_pages in executor.run(_write_crawl, crawls, what="write its crawl")
+    }
     report = msgspec.structs.replace(
         report,
         finished=True,
-        shards=dict(sorted((task.shard.tag, facts) for task, facts in written.items())),
-        crawled={task.snapshot: crawled[task] for task in crawls},
+        shards=dict(sorted(shards.items())),
+        crawled={str(name): crawled[name] for name in names},
     )
     publish_bytes(target / REPORT, encode_json(report))
     return report
-
-
-def plan_sample(
-    pages: Sequence[Page], *, snapshots: Sequence[SnapshotId], seed: int
-) -> dict[Shard, list[Page]]:
-    """Assign pages, copies and excerpts to shards.
-
-    Documents, in an order drawn by their addresses, go to the shards in turn, with the snapshot
-    changing fastest, so that no snapshot stays empty while there are enough documents.
-
-    Returns:
-        Documents by shard, in the order of their lines; shards without documents are left out.
-
-    Raises:
-        BadInput: without a snapshot, or with one named twice.
-    """
-    if not snapshots or len(set(snapshots)) != len(snapshots):
-        raise BadInput(
-            f"snapshots {', '.join(snapshots) or 'none'}: wanted at least one, and each once"
-        )
-    n_planted = -(-len(pages) // PAGES_PER_PLANT)
-    documents = [
-        *pages,
-        *_planted("duplicate", MIRROR, list(enumerate(pages)), n_planted, seed),
-        *_planted(
-            "excerpt",
-            EXCERPTS,
-            [(n, page) for n, page in enumerate(pages) if len(page.content) >= LONG_CHARS],
-            n_planted,
-            seed,
-        ),
-    ]
-    shards = [
-        Shard(snapshot, f"{number:04d}-en_{bucket}")
-        for number, bucket, snapshot in product(range(SHARDS_PER_BUCKET), PERPLEXITIES, snapshots)
-    ]
-    plan: dict[Shard, list[Page]] = {}
-    order = drawn_order("place", seed, [page.url for page in documents])
-    for turn, number in enumerate(order):
-        plan.setdefault(shards[turn % len(shards)], []).append(documents[number])
-    return plan
-
-
-def _planted(
-    purpose: str, host: str, pages: Sequence[tuple[int, Page]], n_planted: int, seed: int
-) -> Iterator[Page]:
-    """Copies or excerpts of drawn pages, given with their numbers; none when there are no pages."""
-    order = drawn_order(purpose, seed, [page.url for _, page in pages])
-    for number in range(n_planted if pages else 0):
-        place, page = pages[order[number % len(order)]]
-        url = f"https://{host}/{number}/{place}"
-        if host == MIRROR:
-            yield page.copy_at(url)
-            continue
-        least, most = EXCERPT_CHARS
-        n_chars = least + int((most - least) * fraction("excerpt length", seed=seed, key=url))
-        start = fraction("excerpt start", seed=seed, key=url)
-        yield page.excerpt(url, start=start, n_chars=n_chars)
 
 
 def _kinds(plan: dict[Shard, list[Page]]) -> dict[str, int]:
@@ -305,25 +234,25 @@ def _shard_tasks(target: Path, plan: dict[Shard, list[Page]], seed: int) -> list
     return tasks
 
 
-def _require_own(target: Path, settings: SampleSettings) -> None:
+def _require_own(target: Path, report: SampleReport) -> None:
     """Make the folder; refuse one with anything but this very sample."""
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
     target.mkdir(parents=True, exist_ok=True)
     names = (path.name for path in target.iterdir())
     found = sorted(name for name in names if not name.startswith(STAGING_PREFIX))
-    if found and REPORT not in found:
+    if not found:
+        return
+    if REPORT not in found:
         raise BadInput(
             f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; "
             "choose a new or empty folder"
         )
-    if not found:
-        return
-    old = msgspec.structs.asdict(decode_json(target / REPORT, SampleReport).settings)
+    old = decode_json(target / REPORT, SampleReport)
     changes = [
-        f"{name} {old[name]} → {value}"
-        for name, value in msgspec.structs.asdict(settings).items()
-        if old[name] != value
+        f"{name} {getattr(old, name)} → {getattr(report, name)}"
+        for name in ("texts_sha256", "snapshots", "seed")
+        if getattr(old, name) != getattr(report, name)
     ]
     if changes:
         raise BadInput(

@@ -13,8 +13,8 @@ from lc_assets.build.building import (
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.orchestration.assets import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.orchestration.automation import DagsterPlanner
-from lc_assets.orchestration.checks import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.stages import costing, planning
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts

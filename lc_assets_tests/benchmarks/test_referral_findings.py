@@ -11,8 +11,14 @@ import pytest
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.stages.reports.document_sets import group_of
 from lc_assets.text.referrals.concepts import Background, LexicalConcepts
-from lc_assets.text.referrals.referrals import DISTANCES, bucket_names, count_referrals
-from lc_assets.text.referrals.tables import KINDS, Sums, paper_figures
+from lc_assets.text.referrals.referrals import (
+    DISTANCES,
+    KINDS,
+    Sums,
+    bucket_names,
+    count_referrals,
+    paper_figures,
+)
 from lc_assets_tests.benchmarks.referral_texts import (
     at_random,
     chunks,

@@ -12,8 +12,8 @@ from dagster_gcp.gcs.compute_log_manager import GCSComputeLogManager
 from lc_assets.definitions import build_defs
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.loaders.rows import open_rows
+from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.orchestration.bucket_resources import BucketBuildContextResource
-from lc_assets.orchestration.checks import every_file_is_as_published
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.bucket_server import bucket_server

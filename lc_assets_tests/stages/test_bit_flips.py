@@ -25,7 +25,7 @@ from lc_assets.lake.releases import Gone, note_damage, publish_gone, read_releas
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
-from lc_assets.orchestration.checks import every_file_is_as_published
+from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.megatron.megatron_settings import Writing, settle

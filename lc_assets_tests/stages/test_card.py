@@ -166,8 +166,8 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
 @pytest.mark.parametrize(
     ("name", "old", "new", "claim"),
     [
-        (card.SHEET, '"train_rows": ', '"train_rows": 1', "the_card_says_what_stands"),
-        (card.README, " tokens; ", " tokens, ", "the_card_says_what_stands"),
+        (card.SHEET, '"train_rows": ', '"train_rows": 1', "the_card_agrees_with_the_order"),
+        (card.README, " tokens; ", " tokens, ", "the_card_agrees_with_the_order"),
         (card.README, "\n## Taking a document out\n", "\n", "the_card_is_complete"),
         (card.README, "\nlicense:", "\nlicence:", "the_card_is_complete"),
         (

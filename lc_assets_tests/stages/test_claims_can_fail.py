@@ -648,7 +648,8 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         )
     }
     elsewhere |= {
-        ("data_set_card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")
+        ("data_set_card", claim)
+        for claim in ("the_card_agrees_with_the_order", "the_card_is_complete")
     }
     elsewhere |= {
         ("contaminated_documents", claim)

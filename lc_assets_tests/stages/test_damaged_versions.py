@@ -24,7 +24,7 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
-from lc_assets.orchestration.checks import every_file_is_as_published
+from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.vocabulary import SPLITS

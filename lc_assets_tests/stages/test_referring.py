@@ -16,14 +16,13 @@ from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.reports import document_sets, measuring
-from lc_assets.stages.reports.document_sets import group_of, parts_of, parts_of_spans
+from lc_assets.stages.reports.document_sets import REFERRALS, group_of, parts_of
 from lc_assets.stages.reports.measuring import (
     WITHOUT_SPANS,
     Measuring,
     is_chosen,
     measure_corpus,
 )
-from lc_assets.stages.reports.report_tables import REFERRALS
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import count_referrals
 
@@ -214,7 +213,9 @@ def test_which_document_a_span_is_of():
         {"start": 1, "stop": 2, "url": "b", "child_id": "a"},
         {"start": 3, "stop": 4},
     ]
-    assert parts_of_spans(spans, 4) == (Part(0, 0), Part(1, 0), Part(3, 1))
+    rest = msgspec.Raw(msgspec.json.encode({"spans": spans}))
+    document = CorpusDocument(id="x", text="abcd", rest=rest)
+    assert parts_of(document) == (Part(0, 0), Part(1, 0), Part(3, 1))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import length_report as lengths
 from lc_assets.stages.reports import referral_report as referrals
-from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
+from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard
@@ -364,7 +364,8 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
         f"length_report/{OLD}",
         f"filtered_documents/{OLD}",
     ]
-    assert lengths.sets_of(built["length_report"].published.folder) == ["natural"]
+    shares = lengths.shares_of(built["length_report"].published.folder)
+    assert {line["document_set"] for line in shares} == {"natural"}
     assert (
         pq.read_table(built["length_report"].published.folder / lengths.GROWTH_FILE).num_rows == 0
     )
@@ -482,34 +483,37 @@ SPOILS = [
     ("length_report", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
     (
         "length_report",
-        "the_shares_are_those_of_the_lengths",
-        "lengths.parquet",
-        first_changed(token_share=0.5),
-    ),
-    (
-        "length_report",
-        "the_shares_are_those_of_the_lengths",
-        "lengths.parquet",
-        lambda lines: lines[1:],
-    ),
-    (
-        "length_report",
-        "the_shares_are_those_of_the_lengths",
+        "every_document_has_a_length",
         "natural-*",
         first_changed(length_group="4K-8K"),
     ),
-    ("length_report", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
-    ("length_report", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
+    ("length_report", "lengths_are_counted_again", "natural-*", first_changed(n_tokens=more)),
+    ("length_report", "lengths_are_counted_again", "longpack-*", first_changed(n_chars=more)),
     (
         "length_report",
-        "lengths_are_counted_anew",
+        "lengths_are_counted_again",
         "natural-*",
         first_changed(id="2023-06/0000/en_head.json.gz/999"),
     ),
-    ("referral_report", "every_sample_is_as_asked", "natural-*", lambda lines: lines[1:]),
-    ("referral_report", "every_sample_is_as_asked", "longpack-*", lambda lines: [*lines, lines[0]]),
-    ("referral_report", "every_sample_is_as_asked", "packed-*", lambda lines: lines[1:]),
-    ("referral_report", "every_sample_is_as_asked", "longpack-*", first_changed(n_tokens=more)),
+    (
+        "referral_report",
+        "every_sample_has_the_requested_size",
+        "natural-*",
+        lambda lines: lines[1:],
+    ),
+    (
+        "referral_report",
+        "every_sample_has_the_requested_size",
+        "longpack-*",
+        lambda lines: [*lines, lines[0]],
+    ),
+    ("referral_report", "every_sample_has_the_requested_size", "packed-*", lambda lines: lines[1:]),
+    (
+        "referral_report",
+        "every_sample_has_the_requested_size",
+        "longpack-*",
+        first_changed(n_tokens=more),
+    ),
     (
         "referral_report",
         "the_identities_of_referrals_hold",
@@ -539,24 +543,6 @@ SPOILS = [
         "the_identities_of_referrals_hold",
         "natural-*",
         first_changed(pairs=lambda counts: counts[1:]),
-    ),
-    (
-        "referral_report",
-        "the_densities_are_the_documents_means",
-        "densities.parquet",
-        first_changed(figure=more),
-    ),
-    (
-        "referral_report",
-        "the_densities_are_the_documents_means",
-        "densities.parquet",
-        first_changed(paper=1.0),
-    ),
-    (
-        "referral_report",
-        "the_densities_are_the_documents_means",
-        "densities.parquet",
-        lambda lines: lines[1:],
     ),
 ]
 

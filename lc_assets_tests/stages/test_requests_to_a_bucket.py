@@ -11,7 +11,7 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.orchestration.checks import every_file_is_as_published
+from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import keys_of, plan
 from lc_assets_tests.bucket_server import bucket_server

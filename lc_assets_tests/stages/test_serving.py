@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.build.lookups import ScannedTable
-from lc_assets.orchestration.checks import findings_of
+from lc_assets.orchestration.assets import findings_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.withdrawal.contents import (
@@ -211,7 +211,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
         lake.lake, stage_named("blended_mix"), "by-tokens", {CHECK}, recipe=lake.context.recipe
     )
     assert not found.passed
-    assert "cannot be tested" in found.message
+    assert "cannot be checked" in found.message
 
 
 def test_another_policy_than_the_look_ups_fails(lake):

@@ -213,7 +213,7 @@ def test_a_sentence_lies_in_one_part():
 def test_compiled_reading_is_plain_reading(text, part_starts):
     """Every array, every type."""
     fast, plain = (
-        WordReader.of(SPECIAL).read(text, part_starts),
+        WordReader(SPECIAL).read(text, part_starts),
         read_words(text, SPECIAL, part_starts),
     )
     for name, ours, theirs in zip(plain._fields, fast, plain, strict=True):
@@ -224,7 +224,7 @@ def test_compiled_reading_is_plain_reading(text, part_starts):
 def test_more_different_words_than_were_expected():
     """The table of words is enlarged until they fit."""
     text = " ".join(f"w{number}x" for number in range(5000))
-    assert len(WordReader.of(SPECIAL).read(text).weights) == 5000
+    assert len(WordReader(SPECIAL).read(text).weights) == 5000
 
 
 def test_no_character_beyond_the_table_means_anything():

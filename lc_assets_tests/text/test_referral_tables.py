@@ -7,8 +7,16 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.packing.lengths import EDGES
 from lc_assets.stages.reports.document_sets import GROUPS, group_of
-from lc_assets.text.referrals.referrals import DISTANCES, Mentions, bucket_names, count_referrals
-from lc_assets.text.referrals.tables import KINDS, PAPER, Sums, paper_figures
+from lc_assets.text.referrals.referrals import (
+    DISTANCES,
+    KINDS,
+    PAPER,
+    Mentions,
+    Sums,
+    bucket_names,
+    count_referrals,
+    paper_figures,
+)
 
 
 def test_a_length_is_in_the_group_that_it_begins():

@@ -100,14 +100,8 @@ def referrals(
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 
-    try:
-        edges = tuple(int(edge) for edge in buckets.split(",") if edge.strip())
-    except ValueError as error:
-        raise BadInput(
-            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
-        ) from error
     settings = Measuring(
-        buckets=edges,
+        buckets=_edges(buckets),
         scope=options.one_of("--scope", concepts.scope, ("text", "document")),
         max_df=concepts.max_df,
         tokenizer=tokenizer,
@@ -120,49 +114,48 @@ def referrals(
     if out is not None:
         say(f"A line per document: {out}")
     if json is not None:
-        import msgspec
-
         from lc_assets.publishing import publish_bytes
 
-        encoded = msgspec.json.encode(summary(found, settings))
-        publish_bytes(json, msgspec.json.format(encoded) + b"\n")
+        publish_bytes(json, summary(found, settings))
 
 
-def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
-    """What is printed, as plain values."""
-    import dataclasses
+def _edges(buckets: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(edge) for edge in buckets.split(",") if edge.strip())
+    except ValueError as error:
+        raise BadInput(
+            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
+        ) from error
+
+
+def summary(found: "Measured", settings: "Measuring") -> bytes:
+    """What is printed, as JSON."""
+    import msgspec
 
     from lc_assets.text.referrals.referrals import bucket_names
 
-    names, counts = bucket_names(settings.buckets), found.counts
-    return {
-        "settings": {
-            name: str(value) if isinstance(value, Path) else value
-            for name, value in dataclasses.asdict(settings).items()
-        },
-        "documents": {
-            "seen": counts.seen,
-            "measured": counts.kept,
-            "unread": counts.dropped,
-            **counts.extra,
-        },
+    names, background = bucket_names(settings.buckets), found.background
+    groups = {
+        group: {"documents": sums.n_documents, "tokens": sums.n_tokens}
+        | {kind: dict(zip(names, means, strict=True)) for kind, means in sums.means().items()}
+        for group, sums in found.groups.items()
+    }
+    values = {
+        "settings": settings,
+        "documents": found.counts,
         "background": {
-            "documents": found.background.n_documents,
-            "pieces": found.background.n_pieces,
+            "documents": background.n_documents,
+            "pieces": background.n_pieces,
             "common_words": len(found.common),
         },
-        "groups": {
-            group: {"documents": sums.n_documents, "tokens": sums.n_tokens}
-            | {kind: dict(zip(names, means, strict=True)) for kind, means in sums.means().items()}
-            for group, sums in found.groups.items()
-        },
+        "groups": groups,
     }
+    return msgspec.json.format(msgspec.json.encode(values, enc_hook=str)) + b"\n"
 
 
 def _show(found: "Measured", settings: "Measuring") -> None:
     from lc_assets.text.referrals.concepts import LEAST_DOCUMENTS
-    from lc_assets.text.referrals.referrals import bucket_names
-    from lc_assets.text.referrals.tables import PAPER, paper_figures
+    from lc_assets.text.referrals.referrals import PAPER, bucket_names, paper_figures
 
     counts, background = found.counts, found.background
     say(

@@ -173,7 +173,7 @@ def demo(
     if source is None:
         place.set_up(recipe_text(row_tokens))
         sampled = write_or_find_sample(place, workers)
-        snapshots, n_documents = sampled.settings.snapshots, sampled.n_documents
+        snapshots, n_documents = sampled.snapshots, sampled.n_documents
     else:
         corpus = CorpusOptions(source=str(source), row_tokens=row_tokens)
         place.set_up(own_recipe_text(corpus, heldout_fraction=HELDOUT_FRACTION, packed=False))

@@ -46,7 +46,7 @@ def sample(
         f"Next:\nLC_UPSTREAM={shlex.quote(str(root))} "
         f"LC_ROOT={shlex.quote(str(root.with_name('lake')))} dagster asset materialize "
         "-m lc_assets.definitions --select '*megatron_rows' "
-        f"--partition {report.settings.snapshots[-1]}"
+        f"--partition {report.snapshots[-1]}"
     )
 
 

@@ -84,30 +84,22 @@ def write_data_set_card(context: BuildContext, _key: str = GLOBAL) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        mixes = [
-            version
-            for name, version in sorted(staging.inputs.items())
-            if name.startswith("blended_mix/")
-        ]
-        order = (
-            staging.inputs.get(f"longcrawl/{GLOBAL}")
-            or context.lake.partition("longcrawl").require()
+        names = sorted(name for name in staging.inputs if name.startswith("blended_mix/"))
+        mixes = [staging.inputs[name] for name in names]
+        order = staging.inputs.get(f"longcrawl/{GLOBAL}")
+        sheet = sheet_of(
+            context.lake, order or context.lake.partition("longcrawl").require(), mixes
         )
-        sheet = sheet_of(context.lake, order, mixes)
-        images = plots_of(sheet)
-        markdown = markdown_of(
-            sheet,
-            context.recipe.data_set_card,
-            replaced=context.recipe.token_documents.privacy.replace,
-        )
-        for name, png in images.items():
-            publish_bytes(staging.folder / name, png)
-        publish_bytes(staging.folder / SHEET, encode_json(sheet))
-        publish_bytes(staging.folder / README, markdown.encode())
-        publish_bytes(
-            staging.folder / PAGE,
-            page_of(markdown, context.recipe.data_set_card.title, images).encode(),
-        )
+        images, card = plots_of(sheet), context.recipe.data_set_card
+        replaced = context.recipe.token_documents.privacy.replace
+        markdown = markdown_of(sheet, card, replaced=replaced)
+        files = images | {
+            SHEET: encode_json(sheet),
+            README: markdown.encode(),
+            PAGE: page_of(markdown, card.title, images).encode(),
+        }
+        for name, content in files.items():
+            publish_bytes(staging.folder / name, content)
         n_rows = sheet.train_rows + sheet.heldout_rows
         return Counts(
             seen=n_rows,
@@ -120,7 +112,7 @@ def write_data_set_card(context: BuildContext, _key: str = GLOBAL) -> Built:
 
 def plots_of(sheet: Sheet) -> dict[str, bytes]:
     """The card's plots as PNG, by relative path."""
-    by_snapshot = {
+    tokens = {
         line.snapshot: float((line.train_rows + line.heldout_rows) * sheet.row_tokens)
         for line in sheet.snapshots
     }
@@ -135,25 +127,23 @@ def plots_of(sheet: Sheet) -> dict[str, bytes]:
         for start, count in zip(LENGTH_BINS, sheet.lengths, strict=True)
         if count
     }
-    return {
-        "plots/yield.png": drawing.timeline(
-            "Tokens in rows by snapshot", by_snapshot, unit="tokens"
-        ),
-        "plots/reasons.png": drawing.bars(
-            "Why documents were dropped, by the first reason", most, unit="documents"
-        ),
-        "plots/lengths.png": drawing.bars(
-            "Documents behind the rows by length in tokens", lengths, unit="documents"
-        ),
-    }
+    why, how_long = (
+        "Why documents were dropped, by the first reason",
+        "Documents behind the rows by length in tokens",
+    )
+    plots = (
+        drawing.timeline("Tokens in rows by snapshot", tokens, unit="tokens"),
+        drawing.bars(why, most, unit="documents"),
+        drawing.bars(how_long, lengths, unit="documents"),
+    )
+    return dict(zip(PLOTS, plots, strict=True))
 
 
 def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] = ()) -> str:
     """The card as Markdown with front matter."""
     from jinja2 import Environment, StrictUndefined
 
-    # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no
-    # HTML through.
+    # Not HTML: `cell` escapes cells, and the page is rendered without HTML in the Markdown.
     environment = Environment(
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701
@@ -162,24 +152,21 @@ def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] =
     environment.filters |= {
         "n": _number,
         "cell": cell,
-        "yaml": _yaml,
+        "yaml": lambda value: json.dumps(str(value), ensure_ascii=False),
+        "code": _code,
         "size": _size,
-        "bound": _bound,
+        "bound": lambda value: "" if value is None else f"{value:,.6g}",
         "size_category": _size_category,
     }
-    environment.filters["code"] = _code
-    rows = sheet.train_rows + sheet.heldout_rows
-    said = (
-        f"Replaced before tokenizing: {', '.join(replaced)}."
-        if replaced
-        else "Personal data were not looked for."
-    )
+    privacy = "Personal data were not looked for."
+    if replaced:
+        privacy = f"Replaced before tokenizing: {', '.join(replaced)}."
     return environment.from_string(_preset("card.md.j2")).render(
         sheet=sheet,
         card=card,
-        rows=rows,
+        rows=sheet.train_rows + sheet.heldout_rows,
         id_bytes=memory_dtype(sheet.vocab_size).itemsize,
-        privacy=said,
+        privacy=privacy,
         citation_key=re.sub(r"[^a-z0-9]+", "", card.title.lower()) or "dataset",
     )
 
@@ -209,18 +196,9 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def _bound(value: float | None) -> str:
-    return "" if value is None else f"{value:,.6g}"
-
-
 def _code(value: object) -> str:
     """A value as JSON between backticks; backticks inside are removed."""
     return json.dumps(value, ensure_ascii=True, sort_keys=True).replace("`", "\\u0060")
-
-
-def _yaml(value: object) -> str:
-    """A string as YAML and JSON both write it."""
-    return json.dumps(str(value), ensure_ascii=False)
 
 
 def _size(n_bytes: float) -> str:
@@ -249,7 +227,7 @@ def _text(path: Path) -> str:
         raise CorruptFile(f"{path}: is no text: {error}") from error
 
 
-def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
+def the_card_agrees_with_the_order(check_input: CheckInput) -> CheckResult:
     """Rows, tokens and digest in the card equal those of the global order it was made from."""
     sheet, order = (
         decode_json(check_input.folder / SHEET, Sheet),
@@ -267,7 +245,7 @@ def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
         if not right
     ]
     return CheckResult(
-        check="the_card_says_what_stands",
+        check="the_card_agrees_with_the_order",
         passed=not wrong,
         message=f"differs in {', '.join(wrong)}"
         if wrong
@@ -319,7 +297,7 @@ STAGE = Stage(
     code_version="2",
     reads={LONGCRAWL: UNPARTITIONED, BLENDED_MIX: ALL_SNAPSHOTS},
     params=_params,
-    checks=(the_card_says_what_stands, the_card_is_complete),
+    checks=(the_card_agrees_with_the_order, the_card_is_complete),
     partitioned_by="nothing",
     group="published",
     job="card",

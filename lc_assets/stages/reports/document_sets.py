@@ -1,4 +1,4 @@
-"""The document sets that reports measure: which exist, their texts with parts, groups of lengths.
+"""The document sets that reports measure, groups of lengths, and the columns of the reports.
 
 ===========  ===========================================  ====================================
 set          a document is                                its parts
@@ -12,7 +12,7 @@ files        a document of any file                       its ``spans``, where w
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.recipe import Recipe
@@ -53,6 +54,87 @@ GROUPS: Final = bucket_names()
 NAMES_OF_DOCUMENTS: Final = ("document", "child_id", "url", "id")
 """Fields of a span that identify its document; the first that is present and not empty counts;
 without any, each span is a document.
+"""
+
+
+LENGTHS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("length_group", pa.string()),
+        ("n_tokens", pa.int64()),
+        ("n_chars", pa.int64()),
+    ]
+)
+"""`length_report`: one line per document of a set; ``n_chars`` is null where only ids are known."""
+
+LENGTH_SHARES: Final = pa.schema(
+    [
+        ("document_set", pa.string()),
+        ("length_group", pa.string()),
+        ("lower", pa.int64()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("document_share", pa.float64()),
+        ("token_share", pa.float64()),
+        ("documents_from", pa.int64()),
+        ("document_share_from", pa.float64()),
+        ("token_share_from", pa.float64()),
+    ]
+)
+"""`length_report`: each set by length groups, and what is at least as long."""
+
+GROWTH: Final = pa.schema(
+    [
+        ("n_roots", pa.int64()),
+        ("n_packed", pa.int64()),
+        ("hit_rate", pa.float64()),
+        ("mean_of_ratios", pa.float64()),
+        ("ratio_of_sums", pa.float64()),
+        ("median_ratio", pa.float64()),
+    ]
+)
+"""`length_report`: how roots grew by packing; see `lc_assets.packing`."""
+
+REFERRALS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("length_group", pa.string()),
+        ("n_tokens", pa.int64()),
+        ("n_chars", pa.int64()),
+        ("n_parts", pa.int64()),
+        ("n_sentences", pa.int64()),
+        ("n_concepts", pa.int64()),
+        ("n_mentions", pa.int64()),
+        ("pairs", pa.list_(pa.int64())),
+        ("neighbours", pa.list_(pa.int64())),
+        ("concepts", pa.list_(pa.int64())),
+    ]
+)
+"""Referrals, one document per row. Lists hold the counts within one sentence, then of each bucket;
+``n_parts`` is 0 if a document's parts are not distinguished.
+"""
+
+DENSITIES: Final = pa.schema(
+    [
+        ("document_set", pa.string()),
+        ("length_group", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("counted", pa.string()),
+        ("distance", pa.string()),
+        ("figure", pa.float64()),
+        ("paper", pa.float64()),
+    ]
+)
+"""`referral_report`: means over the measured documents of a set and a group; ``paper`` is what the
+LongPack paper prints there, or null.
+"""
+
+COMMON_WORDS: Final = pa.schema(
+    [("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())]
+)
+"""`referral_report`: words that are no concepts because many pieces of the natural documents
+contain them.
 """
 
 
@@ -183,32 +265,22 @@ def parts_of(document: CorpusDocument) -> tuple[Part, ...]:
     Raises:
         BadInput: when they overlap, or are not ranges of the text.
     """
-    spans = msgspec.json.decode(document.rest).get("spans") or []
+    end, starts = 0, list[tuple[int, object]]()
     try:
-        return parts_of_spans(spans, len(document.text))
+        for place, span in enumerate(msgspec.json.decode(document.rest).get("spans") or []):
+            if not end <= span["start"] <= span["stop"] <= len(document.text):
+                raise BadInput(
+                    f"{document.id}: span {place} from {span['start']:,} to {span['stop']:,} is "
+                    f"not a range of {len(document.text):,} characters after {end:,}"
+                )
+            end = span["stop"]
+            names = (span.get(name) for name in NAMES_OF_DOCUMENTS)
+            name = next((str(name) for name in names if name not in (None, "")), ("span", place))
+            starts.append((span["start"], name))
     except (TypeError, KeyError, AttributeError) as error:
         raise BadInput(
             f"{document.id}: spans are not a list of objects with start and stop"
         ) from error
-
-
-def parts_of_spans(spans: Sequence[dict[str, Any]], n_chars: int) -> tuple[Part, ...]:
-    """Parts of a text by its spans, in characters.
-
-    Raises:
-        BadInput: when they overlap, or are not ranges of the text.
-    """
-    end, starts = 0, list[tuple[int, object]]()
-    for place, span in enumerate(spans):
-        if not end <= span["start"] <= span["stop"] <= n_chars:
-            raise BadInput(
-                f"span {place}: {span['start']:,} to {span['stop']:,} of {n_chars:,} characters, "
-                f"the one before ends at {end:,}"
-            )
-        end = span["stop"]
-        names = (span.get(name) for name in NAMES_OF_DOCUMENTS)
-        name = next((str(name) for name in names if name not in (None, "")), ("span", place))
-        starts.append((span["start"], name))
     return numbered(starts)
 
 

@@ -1,5 +1,4 @@
-"""Small plots as PNG: drawn by matplotlib, dark ink on a white background, legible in a light and in
-a dark theme.
+"""Small plots as PNG, drawn by matplotlib: dark on a white background, legible in both themes.
 
 About 15 kB each: they are stored in Dagster's event log and in data-set cards. The same numbers
 give the same bytes.

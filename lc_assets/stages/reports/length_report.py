@@ -1,7 +1,7 @@
 """`length_report`: lengths in tokens of the documents of a snapshot's sets.
 
 Publishes a table per set and shard, one of all sets by groups of lengths, and how roots grew by
-packing (`lc_assets.packing.lengths`). The sets are in `lc_assets.stages.reports.document_sets`.
+packing (`lc_assets.packing.lengths`).
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TableWriter, read_lines, read_table, write_table
+from lc_assets.build.tables import TableWriter, read_all, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, tokenizer_of
@@ -46,6 +46,9 @@ from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.reports.document_sets import (
     GROUPS,
+    GROWTH,
+    LENGTH_SHARES,
+    LENGTHS,
     LONGPACK,
     NATURAL,
     PACKED,
@@ -56,7 +59,6 @@ from lc_assets.stages.reports.document_sets import (
     shards_of_sets,
     texts_of,
 )
-from lc_assets.stages.reports.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
 from lc_assets.stages.tokens.token_documents import params_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 from lc_assets.vocabulary import SnapshotId
@@ -64,8 +66,6 @@ from lc_assets.vocabulary import SnapshotId
 SUFFIX: Final = ".lengths.parquet"
 SHARES_FILE: Final = "lengths.parquet"
 GROWTH_FILE: Final = "growth.parquet"
-GAVE_UP: Final = "the tokenizer gave up"
-NO_TOKENS: Final = "no tokens"
 COUNTED_AGAIN: Final = 6
 """Documents of each set that a check tokenizes again with the reference tokenizer."""
 
@@ -153,9 +153,9 @@ def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int
         if reason is None:
             try:
                 n_tokens = len(tokenizer.encode(escape(document.text, task.text_encoding)))
-                reason = None if n_tokens else NO_TOKENS
+                reason = None if n_tokens else "no tokens"
             except BadInput:
-                reason = GAVE_UP
+                reason = "the tokenizer gave up"
         if reason is None:
             yield document.id, n_tokens, len(document.text)
         else:
@@ -163,9 +163,7 @@ def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int
 
 
 def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """How roots grew: one line, or none when nothing was packed along links. Tokens of roots are
-    those of their spans.
-    """
+    """How roots grew: one line, or none when nothing was packed along links."""
     packed = staging.inputs.get(f"longpack_documents/{snapshot}")
     claims = staging.inputs.get(f"link_claims/{snapshot}")
     if packed is None or claims is None:
@@ -198,21 +196,14 @@ def _shard_of(path: Path, document_set: str) -> str:
 
 def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:
     """Tokens of each document of a set, shard by shard."""
-    tables = (read_table(path, ["n_tokens"]) for path in lengths_files(folder, document_set))
-    return np.concatenate(
-        [np.empty(0, np.int64), *(np.asarray(table["n_tokens"], np.int64) for table in tables)]
-    )
-
-
-def sets_of(folder: Path) -> list[str]:
-    """The sets that a version reports."""
-    return [document_set for document_set in SETS if lengths_files(folder, document_set)]
+    table = read_all(lengths_files(folder, document_set), LENGTHS, ["n_tokens"])
+    return np.asarray(table["n_tokens"], np.int64)
 
 
 def shares_of(folder: Path) -> list[dict[str, Any]]:
     """Lines of the table of all sets, from the tables of their documents."""
     lines = []
-    for document_set in sets_of(folder):
+    for document_set in (name for name in SETS if lengths_files(folder, name)):
         groups = bucket_counts(lengths_of(folder, document_set))
         documents, tokens = [one.n_docs for one in groups], [one.n_tokens for one in groups]
         n_docs, n_tokens = max(sum(documents), 1), max(sum(tokens), 1)
@@ -236,59 +227,40 @@ def shares_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
-    """The tables have as many rows and tokens as counted, and the sets' stages kept as many
-    documents.
+    """Tables and counts have the same rows and tokens, the sets have as many documents, and each
+    document is in the group of its length.
     """
-    found, came_in, counts = dict[str, int](), 0, check_input.counts
+    found, came_in, counts = Counter[str](), 0, check_input.counts
+    n_misplaced = 0
     for document_set, stage in STAGE_OF_SET.items():
-        lengths = lengths_of(check_input.folder, document_set)
-        found[f"{document_set} documents"] = len(lengths)
-        found[f"{document_set} tokens"] = int(lengths.sum())
+        for path in lengths_files(check_input.folder, document_set):
+            for line in read_lines(path, ["length_group", "n_tokens"], batch_lines=4096):
+                found[f"{document_set} documents"] += 1
+                found[f"{document_set} tokens"] += line["n_tokens"]
+                n_misplaced += group_of(line["n_tokens"]) != line["length_group"]
         published = check_input.inputs.get(f"{stage}/{check_input.fingerprint.key}")
         if published is not None:
             upstream = published.receipt.counts
             came_in += upstream.extra["pieces"] if document_set == PACKED else upstream.kept
     wrong = [
-        f"{what}: {count:,} in the tables, {counts.extra.get(what, 0):,} counted"
-        for what, count in found.items()
-        if count != counts.extra.get(what, 0)
+        f"{what}: {found[what]:,} in the tables, {count:,} counted"
+        for what, count in counts.extra.items()
+        if found[what] != count
     ]
     if came_in != counts.seen:
         wrong.append(f"{came_in:,} documents upstream, {counts.seen:,} seen")
+    if n_misplaced:
+        wrong.append(f"{n_misplaced:,} documents in the wrong group")
     return CheckResult(
         check="every_document_has_a_length",
         passed=not wrong,
         message="; ".join(wrong) or f"{counts.kept:,} lengths of {came_in:,} documents",
-        values={"lengths": counts.kept, "documents": came_in},
+        values={"lengths": counts.kept, "documents": came_in, "misplaced": n_misplaced},
     )
 
 
-def the_shares_are_those_of_the_lengths(check_input: CheckInput) -> CheckResult:
-    """The table of groups follows from the tables of documents, and each document is in the group
-    of its length.
-    """
-    folder = check_input.folder
-    lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
-    n_misplaced = sum(
-        group_of(line["n_tokens"]) != line["length_group"]
-        for document_set in SETS
-        for path in lengths_files(folder, document_set)
-        for line in read_lines(path, ["length_group", "n_tokens"], batch_lines=4096)
-    )
-    agree = lines == shares_of(folder)
-    return CheckResult(
-        check="the_shares_are_those_of_the_lengths",
-        passed=agree and not n_misplaced,
-        message=f"{len(lines):,} groups {'agree' if agree else 'do not agree'} with the lengths; "
-        f"{n_misplaced:,} documents misplaced",
-        values={"groups": len(lines), "misplaced": n_misplaced},
-    )
-
-
-def lengths_are_counted_anew(check_input: CheckInput) -> CheckResult:
-    """An even sample of natural and packed documents has the stated characters and, by the
-    reference tokenizer, the stated tokens.
-    """
+def lengths_are_counted_again(check_input: CheckInput) -> CheckResult:
+    """A sample has the stated characters and, by the reference tokenizer, the stated tokens."""
     params, n_counted, wrong = check_input.fingerprint.params, 0, list[str]()
     tokenizer = None
     if params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN):  # no receipt has the path of another's file
@@ -302,7 +274,7 @@ def lengths_are_counted_anew(check_input: CheckInput) -> CheckResult:
             if text is None or (len(text), n_tokens) != (line["n_chars"], line["n_tokens"]):
                 wrong.append(line["id"])
     return CheckResult(
-        check="lengths_are_counted_anew",
+        check="lengths_are_counted_again",
         passed=not wrong,
         message=f"{n_counted:,} documents counted again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
@@ -351,8 +323,7 @@ STAGE = Stage(
     params=_params,
     checks=(
         every_document_has_a_length,
-        the_shares_are_those_of_the_lengths,
-        lengths_are_counted_anew,
+        lengths_are_counted_again,
     ),
     wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
     group="reports",

@@ -12,8 +12,7 @@ SHOWN_CHARS = 160
 
 
 def cell(value: object) -> str:
-    r"""Text from anywhere as one cell of a table: no line ends, nothing that Markdown or HTML would
-    take for its own.
+    r"""Untrusted text as one cell of a table: no line ends, no Markdown, no HTML.
 
     >>> cell("a|b\n<img src=x> [c](d) `e`")
     'a\\|b \\<img src=x\\> \\[c\\](d) \\`e\\`'
@@ -23,8 +22,7 @@ def cell(value: object) -> str:
     words = " ".join(
         "".join(letter if letter.isprintable() else " " for letter in str(value)).split()
     )
-    # Readers that make links of bare addresses take the address as it is written, with its
-    # backslashes: it must not look like one.
+    # Renderers that link bare addresses would include the backslashes.
     return (
         re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
         .replace("://", "&#58;//")
@@ -84,8 +82,8 @@ def shown(value: Any) -> str:
     """A plain value for people: four digits of a fraction, thousands apart, the beginning of a long
     text, nothing for None.
 
-    >>> shown(12345), shown(1e5), shown(0.48888), shown(True), shown(None), len(shown("long " * 100))
-    ('12,345', '100,000', '0.4889', 'yes', '', 161)
+    >>> shown(12345), shown(0.48888), shown(True), shown(None), len(shown("long " * 100))
+    ('12,345', '0.4889', 'yes', '', 161)
     """
     if value is None:
         return ""

@@ -33,23 +33,25 @@ from lc_assets.lake.staging import once
 from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.document_sets import (
+    COMMON_WORDS,
     FILES,
     GROUPS,
+    REFERRALS,
     SetDocument,
     SetShard,
     group_of,
     texts_of,
     texts_of_file,
 )
-from lc_assets.stages.reports.report_tables import COMMON_WORDS, REFERRALS
 from lc_assets.text.referrals.concepts import Background, Concepts, LexicalConcepts
 from lc_assets.text.referrals.referrals import (
     DISTANCES,
+    KINDS,
     ReferralCounts,
+    Sums,
     count_referrals,
     require_edges,
 )
-from lc_assets.text.referrals.tables import KINDS, Sums
 
 TABLES: Final = (".parquet", ".jsonl", ".jsonl.gz")
 SUFFIX: Final = ".referrals.parquet"
@@ -92,67 +94,51 @@ class Measuring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundTask:
-    """Documents of one shard whose pieces are counted into a table in the scratch folder.
+class ReferralTask:
+    """Documents of one shard to be measured, or counted as background.
 
     Attributes:
         shard: where they are.
-        folder: of the version.
-        words: file of words that are no concepts.
-        chosen: their ids; None for a share.
-        share: of the documents, by the keyed hash of their ids.
-    """
-
-    shard: SetShard
-    folder: Path
-    words: Path | None
-    chosen: frozenset[str] | None = None
-    share: float = 1.0
-
-    @property
-    def name(self) -> str:
-        """A name that is unique among the tasks of a version."""
-        return f"{BACKGROUND}-{self.shard.name}"
-
-    @property
-    def table(self) -> Path:
-        """Where the counts go."""
-        return self.folder / SCRATCH / f"{self.name}.parquet"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferralTask:
-    """Documents of one shard to be measured into ``folder``: those in ``chosen``, with their
-    tokens; all, when it is None.
+        folder: where the table goes.
+        settings: what is measured.
+        chosen: ids of the documents, with their tokens; None for those of a file.
+        share: of the documents of a file, by the keyed hash of their ids.
+        prefix: of the name.
     """
 
     shard: SetShard
     folder: Path
     settings: Measuring
     chosen: Mapping[str, int] | None = None
+    share: float = 1.0
+    prefix: str = ""
 
     @property
     def name(self) -> str:
-        """The shard's name among those of all sets."""
-        return self.shard.name
+        """A name that is unique among the tasks of a version."""
+        return f"{self.prefix}{self.shard.name}"
 
     def __str__(self) -> str:
         return self.name
 
+    def documents(self) -> Iterator[SetDocument | Unread]:
+        """The documents in their order, or what replaces one that cannot be read."""
+        if self.chosen is None:
+            return texts_of_file(self.shard)
+        return iter(texts_of(self.shard, self.chosen))
+
 
 def find_common_words(
-    run: Run, folder: Path, tasks: Sequence[BackgroundTask], max_df: float
+    run: Run, folder: Path, tasks: Sequence[ReferralTask], max_df: float
 ) -> Background:
     """Count the background and write the table of common words, which `measure_shard` reads."""
+    tasks = [dataclasses.replace(task, prefix=f"{BACKGROUND}-") for task in tasks]
     found = Background()
     if tasks:
         counted = run(count_background, tasks, BACKGROUND).extra
         pieces, documents = Counter[str](), Counter[str]()
         for task in tasks:
-            for line in read_lines(task.table, batch_lines=4096):
+            for line in read_lines(_background_file(task), batch_lines=4096):
                 pieces[line["word"]] += line["n_pieces"]
                 documents[line["word"]] += line["n_documents"]
         found = Background(counted.get("documents", 0), counted.get("pieces", 0), pieces, documents)
@@ -170,17 +156,21 @@ def _write_words(path: Path, found: Background, words: frozenset[str]) -> None:
     write_table(path, pa.table(columns, schema=COMMON_WORDS))
 
 
+def _background_file(task: ReferralTask) -> Path:
+    return task.folder / SCRATCH / f"{task.name}.parquet"
+
+
 @once
-def count_background(task: BackgroundTask) -> Counts:
-    """Count the pieces of the chosen documents of one shard."""
+def count_background(task: ReferralTask) -> Counts:
+    """Count the pieces of one shard's documents."""
     texts = (
         document.text
-        for document in _documents(task)
-        if isinstance(document, SetDocument)
-        and (task.chosen is not None or is_chosen(document.id, task.share))
+        for document in task.documents()
+        if isinstance(document, SetDocument) and is_chosen(document.id, task.share)
     )
-    found = Background.of(texts, LexicalConcepts(read_special_words(task.words)).words_in)
-    _write_words(task.table, found, frozenset(found.pieces))
+    words_in = LexicalConcepts(read_special_words(task.settings.words)).words_in
+    found = Background.of(texts, words_in)
+    _write_words(_background_file(task), found, frozenset(found.pieces))
     return Counts(extra={"documents": found.n_documents, "pieces": found.n_pieces})
 
 
@@ -197,7 +187,7 @@ def measure_shard(task: ReferralTask) -> Counts:
     finder = finder_of(settings, common)
     with publish(task.folder / f"{task.name}{SUFFIX}") as staging:
         writer = TableWriter(staging, REFERRALS)
-        for document in _documents(task):
+        for document in task.documents():
             n_tokens = _tokens_of(document, task, dropped)
             if n_tokens is None or isinstance(document, Unread):
                 continue
@@ -218,12 +208,6 @@ def measure_shard(task: ReferralTask) -> Counts:
         failed_rules=dict(dropped),
         extra={f"{shard.document_set} documents": n_measured},
     )
-
-
-def _documents(task: BackgroundTask | ReferralTask) -> Iterator[SetDocument | Unread]:
-    if task.chosen is None:
-        return texts_of_file(task.shard)
-    return texts_of(task.shard, task.chosen)
 
 
 def _tokens_of(
@@ -330,12 +314,12 @@ def measure_corpus(
     with tempfile.TemporaryDirectory(prefix="lc-referrals-") as name:
         folder = Path(name)
         share = BACKGROUND_BYTES / max(sum(shard.path.stat().st_size for shard in shards), 1)
-        background = [
-            BackgroundTask(shard=shard, folder=folder, words=settings.words, share=share)
-            for shard in (shards if settings.max_df < 1 and not settings.pipeline else ())
+        tasks = [
+            ReferralTask(shard=shard, folder=folder, settings=settings, share=share)
+            for shard in shards
         ]
-        found = find_common_words(run, folder, background, settings.max_df)
-        tasks = [ReferralTask(shard=shard, folder=folder, settings=settings) for shard in shards]
+        has_common = settings.max_df < 1 and not settings.pipeline
+        found = find_common_words(run, folder, tasks if has_common else [], settings.max_df)
         counts = run(measure_shard, tasks, "referrals")
         extra = {}
         if by_parts:

@@ -108,7 +108,7 @@ MEANINGS: Final = {
     "row": "row of the split's array",
     "stretch": "which part of the document the row is, from 0; each is as long as a row",
     "shift": "how far the row is rotated to the right, as by numpy.roll",
-    "priority": "keyed hash of the id, and of the stretch from the second on; rows are sorted by it",
+    "priority": "keyed hash of the id (and the stretch, from the second on); rows are sorted by it",
     "rule": "name of a rule",
     "bound": "at_least or at_most",
     "threshold": "what the bound would be",

@@ -203,7 +203,7 @@ def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
         values=_withdrawals(lines)
         | {
             "taken_out": Table(found.by_reason),
-            "stands_until_rebuilt": Table(served),
+            "served_until_rebuilt": Table(served),
         },
     )
 

@@ -14,9 +14,9 @@ from lc_assets.stages.longpack import link_claims as claiming
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.longpack.growing import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports import data_set_card as card
+from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.reports.length_report import GROWTH_FILE, SHARES_FILE
 from lc_assets.stages.reports.referral_report import DENSITIES_FILE
-from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.shown.documents import SHOWN_LINES, passage
 
 SHOWN_DOCUMENTS = 4
@@ -43,7 +43,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
         columns=PAGE_LINKS,
         values={
             "fates": showing.bars("Where links lead", targets, unit="links"),
-            "most_pointed_at": Table(linking.most_pointed_at(built.published, index, SHOWN_LINES)),
+            "most_linked": Table(linking.most_pointed_at(built.published, index, SHOWN_LINES)),
         },
     )
 

@@ -102,8 +102,8 @@ class Background:
 def pieces_of(text: str) -> list[str]:
     """A document's pieces; of a short one the whole.
 
-    >>> [len(piece) for piece in pieces_of("a" * 9000)], len(pieces_of("a" * 10**6)), pieces_of("ab")
-    ([4000, 4000], 8, ['ab'])
+    >>> [len(piece) for piece in pieces_of("a" * 9000)], len(pieces_of("a" * 10**6))
+    ([4000, 4000], 8)
     """
     n_pieces = min(PIECES, max(len(text) // PIECE_CHARACTERS, 1))
     room = len(text) - PIECE_CHARACTERS
@@ -227,7 +227,7 @@ class LexicalConcepts:
     @property
     def _reader(self) -> WordReader:
         if self._known_reader is None:
-            self._known_reader = WordReader.of(self._special)
+            self._known_reader = WordReader(self._special)
         return self._known_reader
 
 

@@ -52,17 +52,6 @@ _KEPT, _OUT_OF = DAMPING
 _BASE: Final = ONE * (_OUT_OF - _KEPT) // _OUT_OF
 
 
-@compiled
-def _count_grams(flags: NDArray[np.uint8]) -> int:
-    """Occurrences of phrases of two and of three words."""
-    n_grams = 0
-    for place in range(1, len(flags)):
-        joined = flags[place] & JOINED
-        n_grams += joined
-        n_grams += joined & (flags[place - 1] & JOINED) if place > 1 else 0
-    return n_grams
-
-
 @inlined
 def _number(
     one: int, other: int, seed: np.uint64, n_bits: int, n_found: int,
@@ -95,7 +84,7 @@ def _number_grams(words: Words, seed: np.uint64, slots: NDArray[np.uint64], gram
     Args:
         words: of the text.
         seed: of hashes.
-        slots: zeros, at least twice as many as `_count_grams`, a power of two.
+        slots: zeros, at least twice as many as phrases, a power of two.
         grams: filled; ``uses`` and ``capitals`` must be zeros.
 
     Returns:
@@ -244,7 +233,9 @@ def _list_mentions(
 
 def number_grams(words: Words) -> Grams:
     """Number the phrases of a text."""
-    most, n_words, n_kinds = _count_grams(words.flags), len(words.words), len(words.weights)
+    joined = words.flags[1:] & JOINED
+    most = int(joined.sum()) + int((joined[1:] & joined[:-1]).sum())
+    n_words, n_kinds = len(words.words), len(words.weights)
     grams = Grams(
         np.empty(most, np.int32),
         np.empty(most, np.int32),

@@ -1,9 +1,8 @@
 """Reading the sentences and words of a text in one pass over its characters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +59,8 @@ def class_table() -> NDArray[np.uint8]:
 def fold_table() -> NDArray[np.uint32]:
     """uint32[LIMIT + 1]: what a character of a word is compared as."""
     table = np.arange(LIMIT + 1, dtype=np.uint32)
-    for code in np.flatnonzero(
-        np.isin(class_table(), (_U, _A, _Y))
-    ).tolist():  # nothing else changes in a word
+    changed = np.isin(class_table(), (_U, _A, _Y))
+    for code in np.flatnonzero(changed).tolist():
         table[code] = ord(folded(chr(code)))
     return table
 
@@ -193,9 +191,8 @@ def _read(
     n_bits = bits_of(slots.size)
     mask = slots.size - 1
     at = line_start = part = 0
-    # What the gap before the next word holds: anything but white space, a quotation mark, the end
-    # of
-    # a line or of a sentence.
+    # The gap before the next word: other than white space, a quotation mark, the end of a line or
+    # of a sentence.
     breaks = quoted = lines_end = full_end = ended = open_end = False
     abbreviated = joined = False
     n_gap = 0
@@ -300,23 +297,17 @@ def _read(
     return n_words, n_pronouns, n_sentences, n_kinds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WordReader:
-    """Reads words of texts.
+    """Reads the words of texts.
 
-    Attributes:
+    Args:
         special: words with a special role.
-        bits: uint8, of each of them.
     """
 
-    special: WordSet
-    bits: NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, special: SpecialWords) -> Self:
-        """Make a reader that knows some special words."""
+    def __init__(self, special: SpecialWords) -> None:
         bits = special.kinds()
-        return cls(word_set(list(bits)), np.array(list(bits.values()), np.uint8))
+        self._special = word_set(list(bits))
+        self._bits = np.array(list(bits.values()), np.uint8)
 
     def read(self, text: str, part_starts: Sequence[int] = ()) -> Words:
         """Read the words of a text, in some forty bytes of memory per character.
@@ -328,11 +319,8 @@ class WordReader:
         codes = code_points(text)
         kinds, spelt = np.empty(len(codes), np.uint8), np.empty(len(codes), np.uint32)
         most = _classify(codes, class_table(), fold_table(), kinds, spelt)
-        words, sentences, pronouns, pronoun_sentences, parts = (
-            np.empty(most, np.int32) for _ in range(5)
-        )
-        flags = np.empty(most, np.uint8)
-        out = _Out(words, sentences, flags, pronouns, pronoun_sentences, parts)
+        numbers = (np.empty(most, np.int32) for _ in range(5))
+        out = _Out(next(numbers), next(numbers), np.empty(most, np.uint8), *numbers)
         starts = np.array(part_starts, np.int64)
         n_bits = max(8, (most // 4).bit_length())  # most texts have a kind per four words
         while True:
@@ -344,7 +332,7 @@ class WordReader:
                 np.empty(room, np.uint8),
             )
             n_words, n_pronouns, n_sentences, n_kinds = _read(
-                kinds, spelt, hash_seed(), self.special, self.bits, starts, out, found
+                kinds, spelt, hash_seed(), self._special, self._bits, starts, out, found
             )
             if n_words >= 0:
                 break
@@ -353,10 +341,10 @@ class WordReader:
             n_sentences=n_sentences,
             spellings=found.spellings[:n_kinds],
             weights=found.weights[:n_kinds],
-            words=words[:n_words],
-            sentences=sentences[:n_words],
-            flags=flags[:n_words],
-            pronouns=pronouns[:n_pronouns],
-            pronoun_sentences=pronoun_sentences[:n_pronouns],
-            parts=parts[:n_sentences],
+            words=out.words[:n_words],
+            sentences=out.sentences[:n_words],
+            flags=out.flags[:n_words],
+            pronouns=out.pronouns[:n_pronouns],
+            pronoun_sentences=out.pronoun_sentences[:n_pronouns],
+            parts=out.parts[:n_sentences],
         )

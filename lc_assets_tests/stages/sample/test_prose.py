@@ -62,9 +62,7 @@ def test_a_line_that_says_nothing_new_is_a_repeat():
 
 
 def test_the_documentation_of_one_small_package_is_real_prose():
-    prose = installed_prose(
-        executor=LocalExecutor(), subjects={"one": "msgspec no-such-package"}, repeating=()
-    )
+    prose = installed_prose(executor=LocalExecutor(), subjects={"one": "msgspec no-such-package"})
     page = prose.pages[0]
     assert page.url.startswith("https://packages.invalid/msgspec/msgspec")
     assert "Generate a JSON Schema for a given type." in page.lines

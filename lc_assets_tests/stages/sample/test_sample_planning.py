@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.sample.pages import Page
-from lc_assets.sample.writing import EXCERPTS, LONG_CHARS, MIRROR, plan_sample
+from lc_assets.sample.pages import EXCERPTS, LONG_CHARS, MIRROR, Page, plan_sample
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 SNAPSHOTS = [parse_snapshot("2022-49"), parse_snapshot("2023-06")]
