@@ -18,7 +18,7 @@ the same order of roots, within what is left of each root's room.
 
 Roots, pages and clusters are numbers; a root's number is its position among the roots by (rank,
 id), and its number as a page. This module is the definition: `lc_assets.stages.longpack.dealing`
-gives the same result for tables larger than memory, and calls it for small remainders.
+applies it to tables larger than memory.
 Source: LongPack (ICLR 2025), section 4: it samples roots without saying how, and "we only keep the
     hyper-link and its content in the first one".
 """
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Bool, UInt64
 
 from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
@@ -171,33 +171,3 @@ def _hold(offer: Offer, rules: Rules, state: TurnState) -> None:
     state.taken[offer.cluster] += 1
     if rules.consume:
         state.gone.add(offer.page)
-
-
-def first_fit(
-    roots: Int64[np.ndarray, " offer"],
-    costs: Int64[np.ndarray, " offer"],
-    rooms: Int64[np.ndarray, " offer"],
-) -> Bool[np.ndarray, " offer"]:
-    """Which offers fit, in their order, within the room of their root.
-
-    Args:
-        roots: root of each offer; those of one root are adjacent, in the order of its turn.
-        costs: tokens of each offer.
-        rooms: room of each offer's root.
-
-    >>> first_fit(np.array([3, 3, 3, 4]), np.array([5, 9, 2, 9]), np.array([8, 8, 8, 9]))
-    array([ True, False,  True,  True])
-    """
-    if not len(roots):
-        return np.zeros(0, np.bool_)
-    starts = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1]]))
-    stops = np.append(starts[1:], len(roots))
-    all_fit = np.add.reduceat(costs, starts) <= rooms[starts]
-    fits = np.repeat(all_fit, stops - starts)
-    for start, stop in zip(starts[~all_fit].tolist(), stops[~all_fit].tolist(), strict=True):
-        room = int(rooms[start])
-        for place, cost in enumerate(costs[start:stop].tolist(), start=start):
-            if cost <= room:
-                room -= cost
-                fits[place] = True
-    return fits

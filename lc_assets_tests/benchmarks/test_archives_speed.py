@@ -15,12 +15,13 @@ from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.formats.archives.captures import Capture, capture_of, captures_in, matches
 from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.upstream import Upstream
 from lc_assets.text.links.page_keys import surt
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.reference.pages import html_pages
 
 N_CHARS = 10_000_000
 N_LINES, EVERY = 150_000, 250

@@ -53,7 +53,7 @@ def test_links_per_second(tmp_path, mode):
     """Tables, with passes over the open offers, against lists in memory: identical claims."""
     n_links = made.write(tmp_path / "in", N_LINKS)
     begun = time.process_time()
-    path, counts = made.claim(tmp_path / "in", tmp_path / "work", mode, 1, tail=2_000)
+    path, counts = made.claim(tmp_path / "in", tmp_path / "work", mode, 1, at_once=2_000)
     seconds, begun = time.process_time() - begun, time.process_time()
     wanted = plainly(mode == "consume")
     plain_seconds = time.process_time() - begun

@@ -90,8 +90,7 @@ SIGNALS = """
     return read_signals(path.open("rb"), shard=shard, where="x", wanted=["rps_doc_word_count"], max_line_bytes=1 << 20).n_oversize
 """
 PAGES = """
-    from lc_assets.formats.archives.pages import html_pages
-    return [getattr(one, "why", "read") for one in html_pages(path, max_page_bytes=1 << 20)]
+        return [getattr(one, "why", "read") for one in html_pages(path, max_page_bytes=1 << 20)]
 """
 WAT = """
     from lc_assets.formats.archives.wat import wat_pages

@@ -11,7 +11,7 @@ import pytest
 from lc_assets.build.recipe import parse_recipe
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.errors import BadInput, CorruptFile, LcError
-from lc_assets.formats.archives.fetching import Spot, page_at
+from lc_assets.formats.archives.fetching import Spot
 from lc_assets.formats.arrays.flat import ZSTD, FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
@@ -34,6 +34,7 @@ from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar
 from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader
+from lc_assets_tests.reference.pages import page_at
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 

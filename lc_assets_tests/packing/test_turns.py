@@ -18,7 +18,6 @@ from lc_assets.packing.turns import (
     Rules,
     TurnState,
     are_roots,
-    first_fit,
     root_ranks,
     take_turns,
 )
@@ -151,20 +150,6 @@ def test_a_root_that_was_taken_has_no_turn():
         4,
         5,
     ]
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=40),
-    st.lists(st.integers(0, 90), min_size=6, max_size=6),
-)
-def test_first_fit_is_the_obvious_loop(offers, room_of):
-    offers = sorted(offers, key=lambda offer: offer[0])
-    left, wanted = list(room_of), []
-    for root, cost in offers:
-        wanted.append(cost <= left[root])
-        left[root] -= cost if wanted[-1] else 0
-    roots, costs = (np.array([offer[column] for offer in offers], np.int64) for column in (0, 1))
-    assert first_fit(roots, costs, np.array(room_of, np.int64)[roots]).tolist() == wanted
 
 
 def test_ranks_belong_to_pages_and_a_larger_share_has_all_roots_of_a_smaller():

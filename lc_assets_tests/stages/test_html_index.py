@@ -29,7 +29,6 @@ from lc_assets.build.tables import read_all, read_table
 from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import Capture
-from lc_assets.formats.archives.fetching import page_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.archives.writing import index_lines
@@ -53,6 +52,7 @@ from lc_assets_tests.faults import cut_short, flipped
 from lc_assets_tests.formats.archives.warc_bytes import http, record
 from lc_assets_tests.killing import Killer
 from lc_assets_tests.loaders.range_server import RangeHandler, served
+from lc_assets_tests.reference.pages import page_at
 
 SNAPSHOT = parse_snapshot(SNAPSHOTS[0])
 WANTED = LongPackSettings(wanted=True)

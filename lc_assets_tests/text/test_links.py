@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.text.links.links import Link, extract_links, page_links, scanned
+from lc_assets.text.links.links import Link, page_links, scanned
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import made_up_pages
 from lc_assets_tests.reference.links import by_html_parser
+from lc_assets_tests.reference.pages import extract_links
 from lc_assets_tests.reference.paper_links import paper_links
 
 MANUALS = ("sqlitedoc", "gitdoc", "apachedoc")

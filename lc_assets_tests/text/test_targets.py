@@ -19,9 +19,9 @@ from lc_assets.text.links.targets import (
     REASONS,
     RELATIVE,
     SCHEME,
-    targets,
     targets_of,
 )
+from lc_assets_tests.reference.pages import targets
 
 PAGE = "http://www.example.org/a/b.html"
 HREFS = (

@@ -1,26 +1,18 @@
 """``lc links``: which pages the pages in WARC files link to."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, table
-from lc_assets.errors import BadInput
 
 SHOWN_PAGES = 10
 SHOWN_CHARS = 40
 
 
 def links(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="WARC files, or folders of them; and a folder for the lake to write.",
-        ),
-    ],
+    sources: options.Sources,
     extractor: Annotated[
         str,
         typer.Option(
@@ -52,9 +44,7 @@ def links(
     from lc_assets.stages.links.page_linking import LINKS, TARGETS
     from lc_assets.stages.links.page_links import links_by_fate, most_pointed_at
 
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput("name what to read and where to write: lc links IN... OUT")
+    inputs, out = options.inputs_and_out(sources, "links")
     settings = {
         "page_links": PageLinkSettings(
             extractor=options.one_of("--extractor", extractor, ("html5", "paper")),

@@ -1,5 +1,6 @@
 """``lc longpack``: long documents from hyperlinks, and how much they grew."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -7,26 +8,79 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
-from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lc_assets.build.stage import Built
 
+CHOICES: Final = {
+    "mode": ("allow", "consume"),
+    "portals": ("drop", "keep"),
+    "nofollow": ("drop", "keep"),
+}
 
-DROP_OR_KEEP: Final = ("drop", "keep")
 
+@dataclass(kw_only=True)
+class PackingOptions:
+    """Settings of `longpack_documents`, under their names there."""
 
-def longpack(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Pages: files and folders of documents with their url, or lakes; and a folder for "
-            "the lake to write.",
+    roots: Annotated[
+        float, typer.Option("--roots", help="Share of pages that are roots; the paper took 0.005.")
+    ] = 1.0
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of the hash that draws and orders roots.")
+    ] = 64
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            help="consume: each page once; allow: a root may be a child too, as in the paper.",
         ),
-    ],
+    ] = "consume"
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", min=1, help="Roots that may hold the same text.")
+    ] = 1
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens", min=1, help="Of a document; children are taken whole, roots never cut."
+        ),
+    ] = 131_072
+    depth: Annotated[
+        int,
+        typer.Option(
+            "--depth", min=1, max=16, help="Rounds: 2 packs what children link to as well."
+        ),
+    ] = 1
+    paper_exact: Annotated[
+        bool,
+        typer.Option("--paper-exact", help="Parts as in the paper's pseudo-code, byte for byte."),
+    ] = False
+    portals: Annotated[
+        str,
+        typer.Option(
+            "--portals", help="drop home pages, menus and hubs; or keep them, as the paper."
+        ),
+    ] = "drop"
+    hub_share: Annotated[
+        float,
+        typer.Option("--hub-share", help="A page that more of its host's pages link to is a hub."),
+    ] = 0.05
+    nofollow: Annotated[
+        str,
+        typer.Option("--nofollow", help="keep or drop links that their authors do not vouch for."),
+    ] = "keep"
+    rest: Annotated[
+        bool,
+        typer.Option("--rest", help="Also write the documents that are in no packed one."),
+    ] = False
+
+
+@options.with_options
+def longpack(
+    sources: options.Sources,
+    packing: PackingOptions,
     warc: Annotated[
         list[Path] | None,
         typer.Option(
@@ -35,52 +89,6 @@ def longpack(
             "repeatable.",
         ),
     ] = None,
-    roots: Annotated[
-        float, typer.Option("--roots", help="Share of pages that are roots; the paper took 0.005.")
-    ] = 1.0,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Of the hash that draws and orders roots.")
-    ] = 64,
-    mode: Annotated[
-        str,
-        typer.Option(
-            "--mode",
-            help="consume: each page once; allow: a root may be a child too, as in the paper.",
-        ),
-    ] = "consume",
-    repetitions: Annotated[
-        int, typer.Option("--repetitions", min=1, help="Roots that may hold the same text.")
-    ] = 1,
-    max_tokens: Annotated[
-        int,
-        typer.Option(
-            "--max-tokens", min=1, help="Of a document; children are taken whole, roots never cut."
-        ),
-    ] = 131_072,
-    depth: Annotated[
-        int,
-        typer.Option(
-            "--depth", min=1, max=16, help="Rounds: 2 packs what children point at as well."
-        ),
-    ] = 1,
-    paper_exact: Annotated[
-        bool,
-        typer.Option("--paper-exact", help="Parts as in the paper's pseudo-code, byte for byte."),
-    ] = False,
-    portals: Annotated[
-        str,
-        typer.Option(
-            "--portals", help="drop home pages, menus and hubs; or keep them, as the paper."
-        ),
-    ] = "drop",
-    hub_share: Annotated[
-        float,
-        typer.Option("--hub-share", help="A page that more of its host's pages point at is a hub."),
-    ] = 0.05,
-    nofollow: Annotated[
-        str,
-        typer.Option("--nofollow", help="keep or drop links that their authors do not vouch for."),
-    ] = "keep",
     any_language: Annotated[
         bool,
         typer.Option("--any-language", help="Children may be in another language than their root."),
@@ -98,16 +106,10 @@ def longpack(
         str,
         typer.Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file."),
     ] = "gpt2",
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a page's text is.")
-    ] = None,
-    rest: Annotated[
-        bool,
-        typer.Option("--rest", help="Write the pages that are in no packed document too."),
-    ] = False,
+    text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
-    """Pack pages along their links: what a page points at stands before it, each below its anchor
+    """Pack pages along their links: what a page links to comes before it, each below its anchor
     text, the page itself last.
 
     OUT is a lake: `longpack_documents` holds the packed documents, with a span for every part, and
@@ -130,26 +132,10 @@ def longpack(
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
     begun = time.perf_counter()
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput("name what to read and where to write: lc longpack IN... OUT")
-    packing = replaced(
-        LongPackSettings(),
-        wanted=True,
-        roots=roots,
-        seed=seed,
-        mode=options.one_of("--mode", mode, ("allow", "consume")),
-        repetitions=repetitions,
-        max_tokens=max_tokens,
-        depth=depth,
-        paper_exact=paper_exact,
-        portals=options.one_of("--portals", portals, DROP_OR_KEEP),
-        hub_share=hub_share,
-        nofollow=options.one_of("--nofollow", nofollow, DROP_OR_KEEP),
-        same_language=not any_language,
-        untitled="first_line",
-        rest=rest,
-    )
+    inputs, out = options.inputs_and_out(sources, "longpack")
+    given = asdict(packing) | {"same_language": not any_language, "untitled": "first_line"}
+    for name, known in CHOICES.items():
+        options.one_of(f"--{name}", given[name], known)
     settings = {
         "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=1),
         "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
@@ -157,7 +143,7 @@ def longpack(
             extractor=options.one_of("--extractor", extractor, ("html5", "paper")), all_pages=True
         ),
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
-        "longpack_documents": packing,
+        "longpack_documents": replaced(LongPackSettings(), wanted=True, **given),
         "token_documents": TokenizingSettings(tokenizer=tokenizer),
         "packed_rows": PackingSettings(heldout_fraction=0),
     }

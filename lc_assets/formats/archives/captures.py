@@ -268,47 +268,6 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
                 yield lines
 
 
-def look_up(path: Path, key: bytes) -> list[bytes]:
-    """All lines of a key in a plain index of this machine, by halving.
-
-    Raises:
-        CorruptFile: when it has a line longer than any.
-    """
-    with path.open("rb") as file:
-        low, high = 0, path.stat().st_size
-        while low < high:
-            middle = (low + high) // 2
-            line = _line_from(file, middle)
-            low, high = (middle + 1, high) if line and _key(line) < key else (low, middle)
-        found = []
-        line = _line_from(file, low)
-        while line and _key(line) == key:
-            found.append(line.rstrip(b"\r\n"))
-            line = _whole_line(file)
-        return found
-
-
-def _key(line: bytes) -> bytes:
-    return line.partition(b" ")[0].rstrip(b"\r\n")
-
-
-def _line_from(file: BinaryIO, place: int) -> bytes:
-    """The first line that begins at ``place`` or behind it; none at the end."""
-    file.seek(max(place - 1, 0))
-    if place:
-        _whole_line(file)
-    return _whole_line(file)
-
-
-def _whole_line(file: BinaryIO) -> bytes:
-    line = file.readline(MAX_LINE_BYTES + 1)
-    if len(line) > MAX_LINE_BYTES:
-        raise CorruptFile(
-            f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
-        )
-    return line
-
-
 def _number(said: int | str) -> int:
     """A number that may be written as text; -1 for what is none."""
     if isinstance(said, int):

@@ -65,19 +65,6 @@ class Ranges(Protocol):
         ...
 
 
-def page_at(
-    upstream: Ranges,
-    filename: str,
-    offset: int,
-    length: int,
-    *,
-    max_page_bytes: int = MAX_PAGE_BYTES,
-) -> HtmlPage | Unread:
-    """The page in one record; see `pages_at`."""
-    (page,) = pages_at(upstream, [Spot(filename, offset, length)], max_page_bytes=max_page_bytes)
-    return page
-
-
 def pages_at(
     upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = MAX_PAGE_BYTES
 ) -> Iterator[HtmlPage | Unread]:

@@ -18,14 +18,12 @@ reason                   when
 HTTP's Content-Length is ignored: crawlers decode bodies and leave that header as it was.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 from fastwarc.warc import WarcRecordType
 
-from lc_assets.formats.archives.records import Block, opened, placed_blocks
+from lc_assets.formats.archives.records import Block
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.records import Unread
 
@@ -60,29 +58,6 @@ class HtmlPage(msgspec.Struct, frozen=True):
     offset: int
     length: int
     digest: str = ""
-
-
-def html_pages(
-    source: Path | BinaryIO, *, filename: str | None = None, max_page_bytes: int = MAX_PAGE_BYTES
-) -> Iterator[HtmlPage | Unread]:
-    """Yield the pages of a WARC file in its order, and an `Unread` for each other record.
-
-    Args:
-        source: the file's path, or the file, open at its beginning.
-        filename: its name in pages and messages; required for an open file, which is gzipped when
-            the name ends in ``.gz``.
-        max_page_bytes: longest page that is read, in bytes, as sent and as decoded.
-
-    Raises:
-        CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
-    """
-    where = filename or str(source)
-    name = filename or (source.name if isinstance(source, Path) else where)
-    with opened(source, where=where) as stream:
-        for number, block in enumerate(
-            placed_blocks(stream, where=where, most_bytes=max_page_bytes, kinds=RESPONSES)
-        ):
-            yield page_of(block, name, f"{where}, record {number}", max_page_bytes)
 
 
 def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> HtmlPage | Unread:

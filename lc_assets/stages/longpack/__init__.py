@@ -1,14 +1,12 @@
-"""LongPack over tables: which pages there are, what points at what, who holds what, and the texts
-put together last.
+"""LongPack over tables: which pages there are, what links to what, who holds what, and the texts put
+together last.
 
 ============  =========================================================================================
 `pages`       a line per document: its key, rank, side; then, of those needed, content and tokens
 `resolving`   links become pages, or a reason why not
-`dealing`     roots take their turns: `lc_assets.packing.turns` for tables larger than memory
+`dealing`     roots take their turns: `lc_assets.packing.turns` over tables larger than memory
 `claiming`    round after round, from links to the table of claims
+`placing`     which text goes where
 `gathering`   texts to documents, in buckets
 ============  =========================================================================================
-
-Ids and numbers are joined first, texts are read once for what must be known of them and gathered
-last.
 """

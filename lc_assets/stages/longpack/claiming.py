@@ -2,17 +2,21 @@
 by which words.
 
 Everything that was looked at is counted: every link of a document, and of every further round every
-link of a page that was held in the round before. What goes on goes on as numbers; ids, addresses
-and words come back when the table is written.
+link of a page that was held in the round before. Links and pages are numbers; ids, addresses and
+words come back when the table is written, some roots at a time: strings of all claims at once would
+be the most that memory has to hold.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import write_table
@@ -20,19 +24,21 @@ from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.turns import NO_ROOM, Rules
+from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack.dealing import HELD_TABLE, TAIL_OFFERS, Deal, deal
+from lc_assets.stages.longpack.dealing import AT_ONCE, HELD_TABLE, Deal, deal
 from lc_assets.stages.longpack.pages import (
     UNTOKENIZABLE,
     Draws,
     FactsTask,
     PagesTask,
+    Run,
     know_texts,
     list_pages,
+    numbered_rows,
 )
 from lc_assets.stages.longpack.resolving import number_pages, publish_needed, resolve
-from lc_assets.stages.longpack.writing import publish_claims
 from lc_assets.tokens.tokenizers import TextEncoding
 
 OTHER_SIDE: Final = "on the other side of the held-out split"
@@ -40,14 +46,10 @@ OTHER_LANGUAGE: Final = "in another language"
 IN_DOCUMENT: Final = "its text is in the document"
 
 
-class Run(Protocol):
-    """Runs a shard function over tasks and adds up what it counted."""
-
-    def __call__(
-        self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str
-    ) -> Counts:
-        """Run it; ``what`` says what is done, for people."""
-        ...
+BYTES_PER_CLAIM: Final = 4096
+"""Memory set aside for a claim while its block is joined and sorted; some 300 are its own."""
+LAST: Final = 2**63 - 1
+"""Behind every place of appearance: a page stands behind what it points at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class Claims:
         text_encoding: how a text is written before.
         run: runs what is done per file.
         memory: bytes that tables may take; more goes to disk.
-        tail: see `lc_assets.stages.longpack.dealing.Deal`.
+        at_once: see `lc_assets.stages.longpack.dealing.Deal`.
     """
 
     documents: Sequence[Path]
@@ -80,7 +82,7 @@ class Claims:
     text_encoding: TextEncoding
     run: Run
     memory: int = MEMORY
-    tail: int = TAIL_OFFERS
+    at_once: int = AT_ONCE
 
     @property
     def work(self) -> Path:
@@ -116,7 +118,7 @@ def claim_links(claims: Claims) -> Counts:
             n_seen += n_candidates if number > 1 else 0
             counts.update(_offers(claims, asked, number))
             counts.update(
-                deal(Deal(asked=asked, rules=claims.rules, round=number, tail=claims.tail))
+                deal(Deal(asked=asked, rules=claims.rules, round=number, at_once=claims.at_once))
             )
             _grow(asked, number)
             if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
@@ -241,3 +243,63 @@ def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
             "SELECT sum(n_tokens) FROM tree JOIN known ON known.number = page"
         ),
     }
+
+
+def publish_claims(
+    asked: Queries, links: Sequence[Path], out: Path, *, paper_exact: bool, memory: int
+) -> int:
+    """Publish the table of claims, by the turns of roots and by place; returns how many there are.
+
+    Args:
+        asked: holds ``tree``, ``pages``, ``facts`` and ``known``, see
+            `lc_assets.stages.longpack.claiming`.
+        links: the tables of links that the tree's ``row_of_all`` counts.
+        out: the table.
+        paper_exact: whether words are the links' own even where they say nothing.
+        memory: bytes that a block may take.
+    """
+    asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,
+        (row_number() OVER (PARTITION BY root ORDER BY list_append(path, {LAST})) - 1)::INTEGER AS place FROM tree""")
+    asked.do(f"""CREATE OR REPLACE TABLE words AS SELECT row_of_all, keys, target_url, {"false" if paper_exact else "generic OR keys = ''"}
+        AS says_nothing FROM {numbered_rows(asked, links)} SEMI JOIN placed USING (row_of_all)""")
+    asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens FROM pages JOIN facts USING (number)
+        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM placed) USING (number)""")
+    n_claims = 0
+    with publish(out) as draft, pq.ParquetWriter(draft, LINK_CLAIMS, compression="zstd") as writer:
+        for low, high in _blocks(asked, max(1, memory // BYTES_PER_CLAIM)):
+            for batch in _block(asked, low, high):
+                writer.write_batch(batch.cast(LINK_CLAIMS))
+                n_claims += batch.num_rows
+    return n_claims
+
+
+def _blocks(asked: Queries, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of roots of about ``most`` claims each."""
+    low, n_claims = 0, 0
+    for line in asked.lines("SELECT root, count(*) AS n FROM placed GROUP BY root ORDER BY root"):
+        if n_claims and n_claims + line["n"] > most:
+            yield low, line["root"]
+            low, n_claims = line["root"], 0
+        n_claims += line["n"]
+    if n_claims:
+        yield low, LAST
+
+
+def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
+    asked.do(
+        f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND "
+        f"root < {high}"
+    )
+    asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
+        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims) USING (number)""")
+    asked.do(
+        "CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING "
+        "(row_of_all)"
+    )
+    return asked.batches("""
+        SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
+            CASE WHEN says_nothing THEN child.title ELSE keys END AS keys, target_url, child.content AS cluster, child.n_tokens,
+            top.n_tokens AS root_tokens
+        FROM block_claims JOIN block_names AS top ON top.number = root JOIN block_names AS above ON above.number = parent
+        JOIN block_names AS child ON child.number = page JOIN block_words USING (row_of_all)
+        ORDER BY root, place""")

@@ -12,65 +12,42 @@ its children and once for its roots; a group reads of every file only what was s
 import contextlib
 import itertools
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.tables import FILTERED, TableWriter, read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
+from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.formats.arrays.npy import read_npy
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
-from lc_assets.stages.deduplication.queries import MEMORY, queries
+from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.stages.longpack.claiming import Run
-from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpack.pages import stem_of
-from lc_assets.stages.longpack.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
+from lc_assets.stages.longpack.placing import Packing, plan_parts
 
 SPANS_SUFFIX: Final = ".spans.parquet"
 REST_SUFFIX: Final = ".rest.parquet"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
-    """Documents to be packed.
-
-    Attributes:
-        claims: table of `lc_assets.stages.links.link_tables.LINK_CLAIMS`.
-        documents: the tables of documents that the claims were made of.
-        folder: where packed documents and spans go, a file each per file of roots; its workings
-            hold the rest.
-        paper_exact: see `lc_assets.packing.longpack.pack`.
-        run: runs what is done per file.
-        removed: ids of documents that take no part, by shard; when given, the documents that are in
-            no packed one are written too.
-        group_tokens: see `lc_assets.stages.longpack.placing`; as well the next.
-        slice_tokens: of a slice.
-        memory: bytes that tables may take; more goes to disk.
-    """
-
-    claims: Path
-    documents: Sequence[Path]
-    folder: Path
-    paper_exact: bool
-    run: Run
-    removed: Mapping[str, Collection[str]] | None = None
-    group_tokens: int = GROUP_TOKENS
-    slice_tokens: int = SLICE_TOKENS
-    memory: int = MEMORY
+TEXTS: Final = pa.schema([("part", pa.int64()), ("url", pa.string()), ("text", pa.string())])
+"""Texts on their way, by group of the roots that want them."""
+SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
+SENT_CHARS: Final = 1 << 20
+LINES_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTask:
-    """One file of documents whose texts are sent where they are ``wanted`` (`Plan.wanted`)."""
+    """One file of documents whose texts are sent where they are ``wanted`` (`Packing.wanted`)."""
 
     documents: Path
     folder: Path
@@ -98,7 +75,7 @@ class GatherTask:
         parts: its parts.
         texts: what was sent, of every file.
         paper_exact: how documents are written.
-        wanted: of each file, `Plan.wanted`.
+        wanted: of each file, `Packing.wanted`.
         removed: of each file, ids of documents that take no part; none when those that are in no
             packed document are not wanted.
     """
@@ -131,23 +108,15 @@ def pack_documents(packing: Packing) -> Counts:
     """
     if not packing.documents:
         return Counts()
-    work = packing.folder / SCRATCH
-    plan = Plan(
-        claims=packing.claims,
-        documents=packing.documents,
-        work=work,
-        group_tokens=packing.group_tokens,
-        slice_tokens=packing.slice_tokens,
-    )
-    shutil.rmtree(work / "duckdb", ignore_errors=True)
-    with queries(work / "duckdb", packing.memory) as asked:
-        groups = plan_parts(plan, asked)
+    shutil.rmtree(packing.work / "duckdb", ignore_errors=True)
+    with queries(packing.work / "duckdb", packing.memory) as asked:
+        groups = plan_parts(packing, asked)
     send = [
         SendTask(
             documents=path,
             folder=packing.folder,
-            wanted=plan.wanted(n),
-            path=work / "texts" / f"{n:06d}.parquet",
+            wanted=packing.wanted(n),
+            path=packing.work / "texts" / f"{n:06d}.parquet",
         )
         for n, path in enumerate(packing.documents)
     ]
@@ -158,10 +127,10 @@ def pack_documents(packing: Packing) -> Counts:
             files=tuple(files),
             folder=packing.folder,
             group=group,
-            parts=plan.parts(group),
+            parts=packing.parts(group),
             texts=tuple(task.path for task in send),
             paper_exact=packing.paper_exact,
-            wanted=tuple(plan.wanted(n) for n in files),
+            wanted=tuple(packing.wanted(n) for n in files),
             removed=()
             if packing.removed is None
             else tuple(
@@ -179,15 +148,30 @@ def send_texts(task: SendTask) -> Counts:
     wanted: dict[int, list[tuple[int, int]]] = {}
     for line, group, part in read_npy(task.wanted).T.tolist():
         wanted.setdefault(line, []).append((group, part))
-    n_texts = n_chars = 0
-    with publish(task.path) as draft, TextWriter(draft) as writer:
-        for line, document in enumerate(
-            read_lines(task.documents, ["url", "raw_content"], batch_lines=16) if wanted else ()
-        ):
+    counts: Counter[str] = Counter()
+    with publish(task.path) as draft, BucketWriter(draft, TEXTS) as writer:
+        lines: list[dict[str, Any]] = []
+        groups: list[int] = []
+        n_waiting = 0
+
+        def send() -> None:
+            writer.send(pa.Table.from_pylist(lines, TEXTS), np.array(groups, np.int32))
+            lines.clear()
+            groups.clear()
+
+        documents = read_lines(task.documents, ["url", "raw_content"], batch_lines=16)
+        for line, document in enumerate(documents if wanted else ()):
+            text = document["raw_content"]
             for group, part in wanted.get(line, ()):
-                writer.send(Sent(group, part, document["url"] or "", document["raw_content"]))
-                n_texts, n_chars = n_texts + 1, n_chars + len(document["raw_content"])
-    return Counts(extra={"texts sent": n_texts, "characters sent": n_chars})
+                lines.append({"part": part, "url": document["url"] or "", "text": text})
+                groups.append(group)
+                n_waiting += len(text)
+                counts.update({"texts sent": 1, "characters sent": len(text)})
+            if n_waiting > SENT_CHARS:
+                send()
+                n_waiting = 0
+        send()
+    return Counts(extra={"texts sent": 0, "characters sent": 0} | counts)
 
 
 @once
@@ -251,10 +235,8 @@ def _packed(
     document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
 ) -> PackedDocument:
     def page(part: dict[str, Any]) -> Part:
-        sent = texts.of(part["slice"], part["part"])
-        return Part(
-            url=sent.url, text=sent.text, cluster=part["cluster"], n_tokens=part["n_tokens"]
-        )
+        url, text = texts.of(part["slice"], part["part"])
+        return Part(url=url, text=text, cluster=part["cluster"], n_tokens=part["n_tokens"])
 
     root = Part(
         url=document["url"] or "", text=document["raw_content"], n_tokens=parts[0]["root_tokens"]
@@ -265,44 +247,40 @@ def _packed(
 
 class _Texts:
     """The texts that were sent to a group, a slice of them in memory; those of several slices are
-    parted first.
+    first sent on to a bucket each.
     """
 
     def __init__(self, task: GatherTask) -> None:
-        self._task = task
+        self._task, self._number = task, -1
+        self._texts: dict[int, tuple[str, str]] = {}
         table = read_table(task.parts, ["part", "slice"])
-        self._parts, self._slices = (table[name].to_numpy() for name in ("part", "slice"))
-        self._number, self._texts = -1, dict[int, Sent]()
-        self._parted = task.parts.with_name(f"{task.parts.stem}.texts")
-        if len(self._slices) and self._slices[-1]:
-            self._part()
+        parts, slices = (table[name].to_numpy() for name in ("part", "slice"))
+        self._is_sliced = bool(len(slices) and slices[-1])
+        self._sliced = task.parts.with_name(f"{task.parts.stem}.texts")
+        if self._is_sliced:
+            with publish(self._sliced) as draft, BucketWriter(draft, TEXTS) as writer:
+                for batch in read_bucket(task.texts, task.group, lines_at_once=LINES_AT_ONCE):
+                    places = np.searchsorted(parts, batch["part"].to_numpy())
+                    writer.send(pa.Table.from_batches([batch]), slices[places].astype(np.int32))
 
-    def of(self, number: int, part: int) -> Sent:
-        """The text of a part, which is in slice ``number``."""
+    def of(self, number: int, part: int) -> tuple[str, str]:
+        """Address and text of a part, which is in slice ``number``."""
         if number != self._number:
-            self._texts = {}
+            self._texts, self._number = {}, number
             paths, bucket = (
-                ((self._parted,), number)
-                if self._slices[-1]
+                ((self._sliced,), number)
+                if self._is_sliced
                 else (self._task.texts, self._task.group)
             )
-            self._number, self._texts = (
-                number,
-                {sent.part: sent for sent in read_texts(paths, bucket)},
-            )
+            for batch in read_bucket(paths, bucket, lines_at_once=LINES_AT_ONCE):
+                parts, urls, texts = (column.to_pylist() for column in batch.columns)
+                self._texts |= dict(zip(parts, zip(urls, texts, strict=True), strict=True))
         if part not in self._texts:
             raise Mismatch(
                 f"{self._task.parts}: the text of part {part:,} was not sent; remove the "
                 "version's folder and run it again"
             )
         return self._texts[part]
-
-    def _part(self) -> None:
-        with publish(self._parted) as draft, TextWriter(draft) as writer:
-            for sent in read_texts(self._task.texts, self._task.group):
-                writer.send(
-                    sent._replace(bucket=int(self._slices[np.searchsorted(self._parts, sent.part)]))
-                )
 
 
 class _Output:
@@ -341,19 +319,7 @@ class _Output:
         self._documents.add(document | {"raw_content": packed.text}, n_bytes=4 * len(packed.text))
         ids = [*(part["child_id"] for part in parts), document["id"]]
         for number, (span, name) in enumerate(zip(packed.spans, ids, strict=True)):
-            fields = {
-                field: getattr(span, field)
-                for field in (
-                    "role",
-                    "depth",
-                    "url",
-                    "keys",
-                    "cluster",
-                    "start",
-                    "stop",
-                    "n_tokens",
-                )
-            }
+            fields = {field: getattr(span, field) for field in SPAN_FIELDS}
             self._spans.add({"id": document["id"], "part": number, "child_id": name, **fields})
             self._n_tokens += span.n_tokens
         self._n_docs += 1

@@ -10,11 +10,15 @@ recipe's tokenizer. Not here: finding the links (`page_links`), putting texts to
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
+import contextlib
 import functools
 import itertools
-from contextlib import AbstractContextManager
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from lc_assets.build.building import (
     build,
@@ -38,15 +42,15 @@ from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.turns import roots_drawn_by
-from lc_assets.stages.deduplication.queries import Queries
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
-from lc_assets.stages.longpack.auditing import asking, how_many, on_two_sides
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.pages import Draws
+from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "claims.parquet"
@@ -106,66 +110,101 @@ def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
     return tuple(dict.fromkeys(both))
 
 
-def _asking(check_input: CheckInput) -> AbstractContextManager[Queries]:
-    """Questions to a version, and to the documents that it was made of."""
-    filtered, removals = (
-        check_input.only_input(stage).folder
-        for stage in ("filtered_documents", "removed_documents")
-    )
-    return asking(
-        check_input.folder / TABLE, documents_files(filtered), [removals / REMOVALS_TABLE]
-    )
+@contextlib.contextmanager
+def asking(
+    claims: Path, documents: Sequence[Path] = (), removed: Sequence[Path] = ()
+) -> Iterator[Queries]:
+    """Open views ``claims``, ``documents`` and ``removed`` over tables that there are."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lc-audit-") as folder,
+        queries(Path(folder) / "duckdb") as asked,
+    ):
+        for name, paths in (
+            ("claims", [claims]),
+            ("documents", list(documents)),
+            ("removed", list(removed)),
+        ):
+            table = parquet(paths) if paths else "(SELECT '' AS id, '' AS digest WHERE false)"
+            asked.do(f"CREATE VIEW {name} AS SELECT * FROM {table}")
+        yield asked
 
 
-def _all_hold(name: str, wrong: dict[str, int], said: str) -> CheckResult:
-    """A finding: every count of what is wrong is zero."""
-    found = "; ".join(f"{count:,} {words}" for words, count in wrong.items() if count)
-    return CheckResult(check=name, passed=not found, message=found or said, values=dict(wrong))
+def how_many(asked: Queries, query: str) -> int:
+    """Number of lines that a query answers."""
+    return asked.number(f"SELECT count(*) FROM ({query})")
+
+
+def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:
+    """How many pairs of a root and a child there are, and how many of them lie on two sides of a
+    split.
+
+    Args:
+        asked: has views ``claims`` and ``documents``.
+        splits: seed and fraction of each.
+    """
+    n_pairs = n_wrong = 0
+    query = """SELECT coalesce(nullif(root.digest, ''), root.id) AS root_key, coalesce(nullif(child.digest, ''), child.id) AS child_key
+        FROM claims JOIN documents AS root ON root.id = root_id JOIN documents AS child ON child.id = child_id"""
+    for batch in asked.batches(query):
+        roots, children = (batch[name].to_pylist() for name in ("root_key", "child_key"))
+        wrong = np.zeros(len(roots), np.bool_)
+        for seed, fraction in splits:
+            wrong |= heldout(roots, seed=seed, fraction=fraction) != heldout(
+                children, seed=seed, fraction=fraction
+            )
+        n_pairs += len(roots)
+        n_wrong += int(wrong.sum())
+    return n_pairs, n_wrong
+
+
+def _judged(
+    check_input: CheckInput, name: str, wrong: Mapping[str, str], said: str, value: str = ""
+) -> CheckResult:
+    """A check that passes when no query of what is wrong finds lines; ``said`` is formatted with the
+    number of claims, or the number that a query gives.
+    """
+    filtered = documents_files(check_input.only_input("filtered_documents").folder)
+    removals = check_input.only_input("removed_documents").folder / REMOVALS_TABLE
+    with asking(check_input.folder / TABLE, filtered, [removals]) as asked:
+        counts = {words: how_many(asked, query) for words, query in wrong.items()}
+        number = asked.number(value or "SELECT count(*) FROM claims")
+    found = "; ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    return CheckResult(
+        check=name, passed=not found, message=found or said.format(number), values=dict(counts)
+    )
 
 
 def the_claims_add_up(check_input: CheckInput) -> CheckResult:
     """The table holds as many lines as were counted; every link of `page_links` was looked at; a
     root's places are 0, 1, 2, …
     """
-    links = sum(
-        count_lines(path) for path in page_links_files(check_input.only_input("page_links").folder)
-    )
-    with _asking(check_input) as asked:
-        n_claims = how_many(asked, "SELECT * FROM claims")
-        wrong = {
-            "claims more or fewer than counted": abs(n_claims - check_input.counts.kept),
-            "links that were not looked at": max(0, links - check_input.counts.seen),
-            "roots with places that are not 0, 1, 2, …": how_many(
-                asked,
-                "SELECT root_id FROM claims GROUP BY root_id HAVING min(place) != 0 OR max(place) "
-                "!= count(*) - 1 "
-                "OR count(DISTINCT place) != count(*)",
-            ),
-        }
-    return _all_hold(
-        "the_claims_add_up", wrong, f"{n_claims:,} claims of {check_input.counts.seen:,} links"
-    )
+    files = page_links_files(check_input.only_input("page_links").folder)
+    n_missed = sum(map(count_lines, files)) - check_input.counts.seen
+    wrong = {
+        "claims more or fewer than counted": "SELECT unnest(range(abs(count(*) - "
+        f"{check_input.counts.kept}))) FROM claims",
+        "links that were not looked at": f"SELECT * FROM range({max(n_missed, 0)})",
+        "roots with places that are not 0, 1, 2, …": "SELECT root_id FROM claims GROUP BY root_id "
+        "HAVING min(place) != 0 OR max(place) != count(*) - 1 OR count(DISTINCT place) != count(*)",
+    }
+    said = f"{{:,}} claims of {check_input.counts.seen:,} links"
+    return _judged(check_input, "the_claims_add_up", wrong, said)
 
 
 def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
-    """Roots, children and what points at these are filtered documents of the snapshot, and none is
+    """Roots, children and what links to these are filtered documents of the snapshot, and none is
     removed.
     """
-    with _asking(check_input) as asked:
-        named = (
-            "SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT "
-            "parent_id FROM claims"
-        )
-        n_named = how_many(asked, named)
-        wrong = {
-            "documents that were not filtered": how_many(
-                asked, f"SELECT * FROM ({named}) ANTI JOIN documents USING (id)"
-            ),
-            "documents that were removed": how_many(
-                asked, f"SELECT * FROM ({named}) SEMI JOIN removed USING (id)"
-            ),
-        }
-    return _all_hold("claimed_documents_go_on", wrong, f"{n_named:,} documents take part")
+    named = (
+        "(SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT "
+        "parent_id FROM claims)"
+    )
+    wrong = {
+        "documents that were not filtered": f"SELECT * FROM {named} ANTI JOIN documents USING (id)",
+        "documents that were removed": f"SELECT * FROM {named} SEMI JOIN removed USING (id)",
+    }
+    count = f"SELECT count(*) FROM {named}"
+    return _judged(check_input, "claimed_documents_go_on", wrong, "{:,} documents take part", count)
 
 
 def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
@@ -173,37 +212,23 @@ def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
     once, and never one that is a root.
     """
     settings = check_input.fingerprint.params["longpack"]
-    with _asking(check_input) as asked:
-        most = asked.number(
-            "SELECT max(n) FROM (SELECT count(*) AS n FROM claims GROUP BY cluster)"
-        )
-        wrong = {
-            "contents held more often": how_many(
-                asked,
-                "SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > "
-                f"{settings['repetitions']}",
-            ),
-            "contents twice in a document": how_many(
-                asked, "SELECT root_id FROM claims GROUP BY root_id, cluster HAVING count(*) > 1"
-            ),
-            "roots in their own documents": how_many(
-                asked, "SELECT * FROM claims WHERE root_id = child_id"
-            ),
+    most = settings["repetitions"]
+    wrong = {
+        "contents held more often": "SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > "
+        f"{most}",
+        "contents twice in a document": "SELECT root_id FROM claims GROUP BY root_id, cluster "
+        "HAVING count(*) > 1",
+        "roots in their own documents": "SELECT * FROM claims WHERE root_id = child_id",
+    }
+    if settings["mode"] == "consume":
+        wrong |= {
+            "pages held twice": "SELECT child_id FROM claims GROUP BY child_id HAVING count(*) > 1",
+            "pages held that are roots": "SELECT child_id FROM claims SEMI JOIN (SELECT root_id AS "
+            "child_id FROM claims) USING (child_id)",
         }
-        if settings["mode"] == "consume":
-            wrong["pages held twice"] = how_many(
-                asked, "SELECT child_id FROM claims GROUP BY child_id HAVING count(*) > 1"
-            )
-            wrong["pages held that are roots"] = how_many(
-                asked,
-                "SELECT child_id FROM claims SEMI JOIN (SELECT root_id AS child_id FROM claims) "
-                "USING (child_id)",
-            )
-    return _all_hold(
-        "no_text_is_held_too_often",
-        wrong,
-        f"a text is held {most:,} times at most, {settings['repetitions']:,} are allowed",
-    )
+    said = f"a text is held {{:,}} times at most, {most:,} are allowed"
+    often = "SELECT max(n) FROM (SELECT count(*) AS n FROM claims GROUP BY cluster)"
+    return _judged(check_input, "no_text_is_held_too_often", wrong, said, often)
 
 
 def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
@@ -212,57 +237,49 @@ def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
     """
     limit = check_input.fingerprint.params["longpack"]["max_tokens"]
     size = f"any_value(root_tokens) + {PART_TOKENS} + sum(n_tokens + strlen(keys) + {PART_TOKENS})"
-    with _asking(check_input) as asked:
-        longest = asked.number(
-            f"SELECT max(n) FROM (SELECT {size} AS n FROM claims GROUP BY root_id)"
-        )
-        n_longer = how_many(
-            asked, f"SELECT root_id FROM claims GROUP BY root_id HAVING {size} > {limit}"
-        )
-    return _all_hold(
-        "documents_keep_their_limit",
-        {"documents too long": n_longer},
-        f"the longest has {longest:,} tokens of {limit:,}",
-    )
+    sizes = f"(SELECT {size} AS n FROM claims GROUP BY root_id)"
+    wrong = {"documents too long": f"SELECT * FROM {sizes} WHERE n > {limit}"}
+    said = f"the longest has {{:,}} tokens of {limit:,}"
+    longest = f"SELECT max(n) FROM {sizes}"
+    return _judged(check_input, "documents_keep_their_limit", wrong, said, longest)
 
 
 def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckResult:
-    """A child is pointed at by its root, or by a page of the round before that stands behind it;
+    """A child is linked to by its root, or by a page of the round before that stands behind it;
     rounds are as many as asked for.
     """
     depth = check_input.fingerprint.params["longpack"]["depth"]
-    with _asking(check_input) as asked:
-        wrong = {
-            "children of the first round that their root does not point at": how_many(
-                asked, "SELECT * FROM claims WHERE depth = 1 AND parent_id != root_id"
-            ),
-            "children of a further round behind what points at them, or pointed at by nothing": how_many(
-                asked,
-                """SELECT * FROM claims AS child WHERE depth > 1 AND NOT EXISTS (SELECT * FROM claims AS above
-                    WHERE above.root_id = child.root_id AND above.child_id = child.parent_id
-                    AND above.depth = child.depth - 1 AND above.place > child.place)""",
-            ),
-            "children of no round that was asked for": how_many(
-                asked, f"SELECT * FROM claims WHERE depth NOT BETWEEN 1 AND {depth}"
-            ),
-        }
-        rounds = asked.number("SELECT max(depth) FROM claims")
-    return _all_hold(
-        "children_stand_before_what_points_at_them", wrong, f"{rounds} of {depth} rounds"
-    )
+    wrong = {
+        "children of the first round that their root does not point at": "SELECT * FROM claims "
+        "WHERE depth = 1 AND parent_id != root_id",
+        "children of a further round behind what points at them, or pointed at by nothing": (
+            "SELECT * FROM claims AS child WHERE depth > 1 AND NOT EXISTS (SELECT * FROM claims AS "
+            "above WHERE above.root_id = child.root_id AND above.child_id = child.parent_id "
+            "AND above.depth = child.depth - 1 AND above.place > child.place)"
+        ),
+        "children of no round that was asked for": "SELECT * FROM claims WHERE depth NOT BETWEEN 1 "
+        f"AND {depth}",
+    }
+    name = "children_stand_before_what_points_at_them"
+    rounds = "SELECT max(depth) FROM claims"
+    return _judged(check_input, name, wrong, f"{{}} of {depth} rounds", rounds)
 
 
 def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
     """A root and its children are on one side of every split, so no held-out text is trained on."""
+    filtered = documents_files(check_input.only_input("filtered_documents").folder)
     splits = [
         (int(seed), float(fraction)) for seed, fraction in check_input.fingerprint.params["splits"]
     ]
-    with _asking(check_input) as asked:
+    with asking(check_input.folder / TABLE, filtered) as asked:
         n_pairs, n_wrong = on_two_sides(asked, splits)
-    return _all_hold(
-        "nothing_crosses_the_held_out_split",
-        {"children on the other side": n_wrong},
-        f"{n_pairs:,} pairs, each on one side of {len(splits)} splits",
+    words = "children on the other side"
+    said = f"{n_pairs:,} pairs, each on one side of {len(splits)} splits"
+    return CheckResult(
+        check="nothing_crosses_the_held_out_split",
+        passed=not n_wrong,
+        message=f"{n_wrong:,} {words}" if n_wrong else said,
+        values={words: n_wrong},
     )
 
 

@@ -41,15 +41,14 @@ from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DO
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.longpack import link_claims
-from lc_assets.stages.longpack.auditing import asking, how_many
 from lc_assets.stages.longpack.gathering import (
     SPANS_SUFFIX,
-    Packing,
     pack_documents,
     packed_documents_of,
 )
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
+from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
+from lc_assets.stages.longpack.link_claims import asking, how_many
 from lc_assets.stages.longpack.page_index import (
     INDEX,
     PAGES_FILE,
@@ -57,6 +56,7 @@ from lc_assets.stages.longpack.page_index import (
     write_page_index,
 )
 from lc_assets.stages.longpack.pages import n_tokens_of
+from lc_assets.stages.longpack.placing import Packing
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 READ_AGAIN: Final = 12
@@ -76,7 +76,7 @@ def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
 
     def fill(staging: StagingFolder) -> Counts:
         packing = Packing(
-            claims=staging.inputs[f"link_claims/{snapshot}"].folder / link_claims.TABLE,
+            claims=staging.inputs[f"link_claims/{snapshot}"].folder / CLAIMS_TABLE,
             documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             folder=staging.folder,
             paper_exact=context.recipe.longpack_documents.paper_exact,
@@ -145,7 +145,7 @@ def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
     more: tokens are conserved.
     """
     claims, spans = (
-        check_input.only_input("link_claims").folder / link_claims.TABLE,
+        check_input.only_input("link_claims").folder / CLAIMS_TABLE,
         spans_files(check_input.folder),
     )
     claimed = (
@@ -227,7 +227,7 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
         f"SELECT sum(n_tokens + strlen(keys) + {PART_TOKENS}) AS n FROM {parquet(spans)} GROUP "
         "BY id"
     )
-    with asking(claims.folder / link_claims.TABLE) as asked:
+    with asking(claims.folder / CLAIMS_TABLE) as asked:
         n_long = how_many(asked, f"SELECT * FROM ({size}) WHERE n > {limit}") if spans else 0
     # The setting of a tokenizer that is a file says where it lay, and is in no receipt.
     known = params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN)
@@ -264,7 +264,7 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
         f"SELECT * FROM {parquet([path])}",
         f"SELECT id, child_id, url FROM {parquet(spans)}",
     )
-    with asking(check_input.only_input("link_claims").folder / link_claims.TABLE) as asked:
+    with asking(check_input.only_input("link_claims").folder / CLAIMS_TABLE) as asked:
         n_pages = how_many(asked, listed)
         n_strange = how_many(asked, f"{listed} EXCEPT ALL {within}") if spans else n_pages
         n_missing = how_many(asked, f"{within} EXCEPT ALL {listed}") if spans else 0

@@ -4,12 +4,14 @@ and tokens.
 One table per shard of documents each, in a working folder. A page's number comes later
 (`resolving`), from all shards.
 """
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +22,14 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import one_line
 from lc_assets.packing.turns import are_roots, root_ranks
-from lc_assets.publishing import publish
+from lc_assets.publishing import publish, publish_bytes
+from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.orders import heldout
@@ -63,6 +66,16 @@ TITLE_CHARS: Final = 200
 UNTOKENIZABLE: Final = "tokenizer gave up"
 
 _INDEX: Final = re.compile(r"[^/?]+/index\.[A-Za-z0-9]{1,5}")
+
+
+class Run(Protocol):
+    """Runs a shard function over tasks and adds up what it counted."""
+
+    def __call__(
+        self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str
+    ) -> Counts:
+        """Run it; ``what`` says what is done, for people."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,3 +262,52 @@ def _fastest(setting: str) -> Tokenizer:
 def _publish(path: Path, table: pa.Table) -> None:
     with publish(path) as draft:
         pq.write_table(table, draft, compression="zstd")
+
+
+def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
+    """Tables' lines with column ``row_of_all``, which names file and line; as a table of a
+    query.
+    """
+    files = ", ".join(f"({quoted(str(path))}, {number})" for number, path in enumerate(paths))
+    asked.do(
+        f"CREATE OR REPLACE TABLE files AS SELECT * FROM (VALUES {files}) AS v(filename, file)"
+    )
+    listed = ", ".join(quoted(str(path)) for path in paths)
+    return f"""(SELECT lines.*, file::BIGINT << 32 | file_row_number AS row_of_all
+        FROM read_parquet([{listed}], filename = true, file_row_number = true) AS lines JOIN files USING (filename))"""
+
+
+def publish_by_file(
+    asked: Queries, query: str, columns: Sequence[str], paths: Sequence[Path]
+) -> None:
+    """Publish what a query says of each file, ``(columns, n)`` int64, to the path of its number;
+    its lines come by their column ``file``.
+    """
+    for number, found in _by_file(asked, query, columns, len(paths)):
+        publish_bytes(paths[number], npy_bytes(found))
+
+
+def _by_file(
+    asked: Queries, query: str, columns: Sequence[str], n_files: int
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """What a query says of each file, ``(columns, n)`` int64, a file at a time; also of those that
+    it does not mention.
+
+    The query's lines come by their column ``file``.
+    """
+    waiting: list[NDArray[Any]] = []
+    done = 0
+    for batch in asked.batches(query):
+        files = batch["file"].to_numpy()
+        values = np.stack([batch[name].to_numpy().astype(np.int64) for name in columns])
+        for file in np.unique(files).tolist():
+            while done < file:
+                yield (
+                    done,
+                    np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1),
+                )
+                done, waiting = done + 1, []
+            waiting.append(values[:, files == file])
+    for file in range(done, n_files):
+        yield file, np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1)
+        waiting = []

@@ -6,19 +6,19 @@ of its roots, about `SLICE_TOKENS`, whose texts are in memory together.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
-from lc_assets.formats.arrays.npy import npy_bytes
-from lc_assets.publishing import publish_bytes
-from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet
+from lc_assets.stages.longpack.pages import Run, numbered_rows, publish_by_file
 
 GROUP_TOKENS: Final = 64 << 20
 SLICE_TOKENS: Final = 8 << 20
@@ -43,52 +43,69 @@ PARTS: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Where a plan is written down, and how much goes together.
+class Packing:
+    """Documents to be packed.
 
     Attributes:
         claims: table of `lc_assets.stages.links.link_tables.LINK_CLAIMS`.
         documents: the tables of documents that the claims were made of.
-        work: folder of the plan.
+        folder: where packed documents and spans go, a file each per file of roots; its scratch
+            folder holds the rest.
+        paper_exact: see `lc_assets.packing.longpack.pack`.
+        run: runs what is done per file.
+        removed: ids of documents that take no part, by shard; when given, the documents that are in
+            no packed one are written too.
         group_tokens: of a group, about.
         slice_tokens: of a slice, about.
+        memory: bytes that tables may take; more goes to disk.
     """
 
     claims: Path
     documents: Sequence[Path]
-    work: Path
+    folder: Path
+    paper_exact: bool
+    run: Run
+    removed: Mapping[str, Collection[str]] | None = None
     group_tokens: int = GROUP_TOKENS
     slice_tokens: int = SLICE_TOKENS
+    memory: int = MEMORY
+
+    @property
+    def work(self) -> Path:
+        """Folder of the plan and of the texts on their way."""
+        return self.folder / SCRATCH
 
     def parts(self, group: int) -> Path:
-        """Where a group's parts are written down."""
+        """Table of a group's `PARTS`."""
         return self.work / "parts" / f"{group:06d}.parquet"
 
     def wanted(self, file: int) -> Path:
-        """Where stands what a file is asked for: lines, groups and parts, ``(3, n)`` int64, by
+        """What a file's texts are wanted for: lines, groups and parts, ``(3, n)`` int64, by
         line.
         """
         return self.work / "wanted" / f"{file:06d}.npy"
 
 
-def plan_parts(plan: Plan, asked: Queries) -> list[list[int]]:
+def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
     """Write down every group's parts and what every file is asked for; returns the numbers of the
     files of each group.
 
     Raises:
         Mismatch: when a document that is claimed is not there.
     """
-    _place(plan, asked)
+    _place(packing, asked)
     found = asked.connection.execute("SELECT file, tokens FROM roots ORDER BY root").fetchnumpy()
     files, tokens = (np.asarray(found[name]).astype(np.int64) for name in ("file", "tokens"))
     groups = file_groups(
-        np.bincount(files, weights=tokens, minlength=len(plan.documents)).astype(np.int64).tolist(),
-        plan.group_tokens,
+        np.bincount(files, weights=tokens, minlength=len(packing.documents))
+        .astype(np.int64)
+        .tolist(),
+        packing.group_tokens,
     )
     group_of_file = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
     of_root = group_of_file[files]
     table = pa.table(
-        [np.arange(len(files)), of_root, slices_of(of_root, tokens, plan.slice_tokens)],
+        [np.arange(len(files)), of_root, slices_of(of_root, tokens, packing.slice_tokens)],
         names=["root", "bucket", "slice"],
     )
     asked.connection.register("sliced", table)
@@ -97,35 +114,31 @@ def plan_parts(plan: Plan, asked: Queries) -> list[list[int]]:
         asked.publish(
             f"SELECT {columns} FROM placed JOIN sliced USING (root) WHERE bucket = {group} ORDER "
             "BY part",
-            plan.parts(group),
+            packing.parts(group),
             PARTS,
         )
     query = (
         "SELECT child_file AS file, child_line, bucket, part FROM placed JOIN sliced USING "
         "(root) ORDER BY child_file, child_line, part"
     )
-    for number, wanted in by_file(
-        asked, query, ("child_line", "bucket", "part"), len(plan.documents)
-    ):
-        publish_bytes(plan.wanted(number), npy_bytes(wanted))
+    publish_by_file(
+        asked,
+        query,
+        ("child_line", "bucket", "part"),
+        [packing.wanted(number) for number in range(len(packing.documents))],
+    )
     return groups
 
 
-def _place(plan: Plan, asked: Queries) -> None:
+def _place(packing: Packing, asked: Queries) -> None:
     """Table ``placed``: claims with the places of root and child; ``roots``: a line per root,
     numbered in their order.
     """
-    claims = parquet([plan.claims])
-    files = ", ".join(
-        f"({quoted(str(path))}, {number})" for number, path in enumerate(plan.documents)
-    )
-    asked.do(
-        f"CREATE OR REPLACE TABLE files AS SELECT * FROM (VALUES {files}) AS v(filename, file)"
-    )
+    claims = parquet([packing.claims])
     named = f"SELECT root_id AS id FROM {claims} UNION SELECT child_id FROM {claims}"
-    asked.do(f"""CREATE OR REPLACE TABLE places AS SELECT id, file::INTEGER AS file, file_row_number::INTEGER AS line
-        FROM read_parquet([{", ".join(quoted(str(path)) for path in plan.documents)}], filename = true, file_row_number = true)
-        SEMI JOIN ({named}) USING (id) JOIN files USING (filename)""")
+    asked.do(f"""CREATE OR REPLACE TABLE places AS SELECT id, (row_of_all >> 32)::INTEGER AS file,
+        (row_of_all & {2**32 - 1})::INTEGER AS line
+        FROM {numbered_rows(asked, packing.documents)} SEMI JOIN ({named}) USING (id)""")
     asked.do(f"""CREATE OR REPLACE TABLE roots AS SELECT (row_number() OVER () - 1)::BIGINT AS root, * FROM (
         SELECT root_id, file, line, (sum(n_tokens) + any_value(root_tokens))::BIGINT AS tokens
         FROM {claims} JOIN places ON id = root_id GROUP BY root_id, file, line ORDER BY file, line)""")
@@ -138,7 +151,7 @@ def _place(plan: Plan, asked: Queries) -> None:
     )
     if n_placed != n_claims:
         raise Mismatch(
-            f"{plan.claims}: {n_claims:,} claims, {n_placed:,} of documents that are there; make "
+            f"{packing.claims}: {n_claims:,} claims, {n_placed:,} of documents that are there; make "
             "the claims again"
         )
 
@@ -173,29 +186,3 @@ def slices_of(
     before = np.cumsum(tokens) - tokens
     _, starts, members = np.unique(groups, return_index=True, return_inverse=True)
     return ((before - before[starts][members]) // slice_tokens).astype(np.int32)
-
-
-def by_file(
-    asked: Queries, query: str, columns: Sequence[str], n_files: int
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """What a query says of each file, ``(columns, n)`` int64, a file at a time; also of those that
-    it does not mention.
-
-    The query's lines come by their column ``file``.
-    """
-    waiting: list[NDArray[Any]] = []
-    done = 0
-    for batch in asked.batches(query):
-        files = batch["file"].to_numpy()
-        values = np.stack([batch[name].to_numpy().astype(np.int64) for name in columns])
-        for file in np.unique(files).tolist():
-            while done < file:
-                yield (
-                    done,
-                    np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1),
-                )
-                done, waiting = done + 1, []
-            waiting.append(values[:, files == file])
-    for file in range(done, n_files):
-        yield file, np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1)
-        waiting = []

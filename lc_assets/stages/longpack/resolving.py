@@ -16,12 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.formats.arrays.npy import npy_bytes
-from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
-from lc_assets.stages.longpack.pages import PAGES
-from lc_assets.stages.longpack.placing import by_file
-from lc_assets.stages.longpack.writing import numbered_rows
+from lc_assets.stages.longpack.pages import PAGES, numbered_rows, publish_by_file
 
 SOURCE_REMOVED: Final = "its page was removed"
 NO_ROOT: Final = "its page is no root"
@@ -155,6 +151,5 @@ def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
     query = """SELECT file, line, number FROM pages SEMI JOIN (
         SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
         ORDER BY file, line"""
-    for number, found in by_file(asked, query, ("line", "number"), n_files):
-        publish_bytes(paths[number], npy_bytes(found))
+    publish_by_file(asked, query, ("line", "number"), paths)
     return paths

@@ -93,20 +93,6 @@ class PageLinks(msgspec.Struct, frozen=True):
     unread: str = ""
 
 
-def extract_links(html: str, extractor: Extractor = "html5") -> list[Link]:
-    """The links of a page, in their order; none of a page that is not read (`page_links` says why).
-
-    >>> first, second = extract_links('<nav><a href=/b>To <b>B</b></a></nav> <A HREF="c.html" rel=nofollow><img alt="C"></A>')
-    >>> first
-    Link(href='/b', text='To B', rel='', navigation=True, label='')
-    >>> second
-    Link(href='c.html', text='', rel='nofollow', navigation=False, label='C')
-    >>> extract_links('<a class=x href="c.html">C &amp; D</a> <a href=d>D</a>', "paper")
-    [Link(href='c.html', text='C &amp; D', rel='', navigation=False, label='')]
-    """
-    return list(page_links(html, extractor).links)
-
-
 def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     """The links of a page, with what its ``<base>`` says; the paper knows no base."""
     if extractor == "paper":

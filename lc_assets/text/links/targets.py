@@ -155,18 +155,6 @@ class Targets(msgspec.Struct, frozen=True):
     left_out: dict[str, int] = {}
 
 
-def targets(
-    links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
-) -> list[Target]:
-    """The pages that the links lead to; see `targets_of`.
-
-    >>> links = [Link("b.html", "next"), Link("/a/b.html#c", "B"), Link("mailto:x@example.org", "mail")]
-    >>> [(target.key, target.keys, target.n_links) for target in targets(links, "http://example.org/a/")]
-    [('example.org/a/b.html', 'B', 2)]
-    """
-    return list(targets_of(links, page_url, base=base, resolve=resolve, text=text).found)
-
-
 def targets_of(
     links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
 ) -> Targets:

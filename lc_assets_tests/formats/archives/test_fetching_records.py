@@ -10,13 +10,14 @@ import pytest
 from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
-from lc_assets.formats.archives.fetching import Spot, page_at, pages_at
-from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.archives.fetching import Spot, pages_at
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, is_inside, listed_paths
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.loaders.range_server import RANGE, RangeHandler, served
 from lc_assets_tests.memory import added
+from lc_assets_tests.reference.pages import html_pages, page_at
 
 BODIES = [b"<html>%d %s</html>" % (number, b"x" * (number % 7 * 1000)) for number in range(200)]
 

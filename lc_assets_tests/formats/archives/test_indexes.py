@@ -23,13 +23,12 @@ from lc_assets.formats.archives.captures import (
     blocks_of_lines,
     capture_of,
     captures_in,
-    look_up,
     matches,
     timestamp_of,
 )
 from lc_assets.formats.archives.columnar import INDEX, index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import (
     WatLink,
     WatPage,
@@ -41,6 +40,7 @@ from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_p
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
+from lc_assets_tests.reference.pages import html_pages, look_up
 
 KEYS = st.lists(st.text("ab,)/?", max_size=4).map(str.encode), max_size=30)
 

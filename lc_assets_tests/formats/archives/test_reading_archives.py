@@ -17,7 +17,7 @@ from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
-from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.records import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.records import Unread
@@ -25,6 +25,7 @@ from lc_assets.randomness import rng_for
 from lc_assets.text.html.page_text import page_text
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 from lc_assets_tests.memory import added
+from lc_assets_tests.reference.pages import html_pages
 
 ARTICLE = (
     "<nav>Menu</nav><article>"

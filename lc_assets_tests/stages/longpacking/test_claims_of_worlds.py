@@ -54,7 +54,7 @@ def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
         monkeypatch.setattr(writing, "BYTES_PER_CLAIM", 2**28)
     world = made_up_world(seed=list(SETTINGS).index(name))
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
-    path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], tail=tail)
+    path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], at_once=tail)
     assert lines_of(path) == wanted
     assert counts.dropped == dict(sorted(refused.items()))
     assert counts.kept == len(wanted)

@@ -1,6 +1,4 @@
-"""Turns by joins are the turns one after another: whatever is dealt in memory and whatever by
-passes over tables.
-"""
+"""Turns by blocks over tables are the turns one after another, however large a block is."""
 
 from collections import Counter
 
@@ -40,7 +38,7 @@ def dealt(asked, rounds, rules, tail):
     found = []
     for number, (offers, rooms) in enumerate(rounds, start=1):
         lay(asked, offers, rooms)
-        counts = deal(Deal(asked=asked, rules=rules, round=number, tail=tail))
+        counts = deal(Deal(asked=asked, rules=rules, round=number, at_once=tail))
         lines = [line for line in asked.lines("SELECT * FROM held") if line["round"] == number]
         kept = {Offer(*(line[name] for name in Offer._fields)) for line in lines}
         found.append((kept, counts))
@@ -108,9 +106,7 @@ def test_tables_say_what_turns_say(asked, rounds, repetitions, consume, tail):
 @pytest.mark.parametrize("consume", [False, True])
 @pytest.mark.parametrize("repetitions", [1, 3])
 def test_many_offers_in_several_blocks(asked, consume, repetitions):
-    """A crawl's shape: a few pages that everybody points at; blocks that are dealt by passes and by
-    turns.
-    """
+    """A crawl's shape: a few pages that everybody points at, in blocks of one root or of some."""
     rng = np.random.default_rng(7)
     n_roots, n_pages = 160, 500
     offers = []
@@ -125,4 +121,4 @@ def test_many_offers_in_several_blocks(asked, consume, repetitions):
     rooms = {root: 40 + root % 90 for root in range(n_roots)}
     rules = Rules(repetitions=repetitions, consume=consume)
     wanted = taken([(offers, rooms)], rules)
-    assert dealt(asked, [(offers, rooms)], rules, tail=50 * consume) == wanted
+    assert dealt(asked, [(offers, rooms)], rules, at_once=50 * consume) == wanted

@@ -5,7 +5,6 @@ sent.
 import shutil
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,12 +12,12 @@ import pytest
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import Part, Placed, written
-from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, Packing, pack_documents
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, pack_documents
+from lc_assets.stages.longpack.placing import Packing
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
 
 WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repetitions=3, depth=2)
@@ -158,28 +157,3 @@ def test_no_claims_are_empty_files(made, tmp_path):
     assert counts.seen == 0
     assert all(pq.read_table(path).num_rows == 0 for path in (tmp_path / "out").glob("*.parquet"))
     assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Counts()
-
-
-def test_texts_arrive_whole_whatever_is_buffered(tmp_path):
-    """Three buckets, a buffer of one text and one of all: each bucket has its texts, whichever file
-    they are in.
-    """
-    rng = np.random.default_rng(1)
-    sent = [
-        Sent(int(rng.integers(3)), part, f"u{part}", "x" * int(rng.integers(300)))
-        for part in range(60)
-    ]
-    paths = [tmp_path / "small", tmp_path / "large"]
-    for path, some, buffered in ((paths[0], sent[:40], 500), (paths[1], sent[40:], 10**6)):
-        with TextWriter(path, buffered) as writer:
-            for one in some:
-                writer.send(one)
-    for bucket in range(3):
-        assert sorted(read_texts(paths, bucket)) == sorted(
-            one for one in sent if one.bucket == bucket
-        )
-    assert list(read_texts(paths, 9)) == []
-    assert pq.read_metadata(paths[0]).num_row_groups > 5
-    paths[0].write_bytes(b"PAR1 no more")
-    with pytest.raises(CorruptFile, match="not a readable file of buckets"):
-        list(read_texts(paths, 0))

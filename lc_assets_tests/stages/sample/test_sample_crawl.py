@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import capture_of
 from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.pages import Page, texts_of_folder
@@ -22,6 +22,7 @@ from lc_assets.sample.web import PORTAL, Web
 from lc_assets.sample.writing import CRAWL, write_sample
 from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.page_keys import page_key
+from lc_assets_tests.reference.pages import html_pages
 
 SNAPSHOTS = ("2022-49", "2023-06")
 
