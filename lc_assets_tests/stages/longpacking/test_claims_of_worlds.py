@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.stages.longpack import writing
+from lc_assets.stages.longpack import claiming
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets_tests.reference.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
@@ -51,7 +51,7 @@ def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
     once.
     """
     if not tail:
-        monkeypatch.setattr(writing, "BYTES_PER_CLAIM", 2**28)
+        monkeypatch.setattr(claiming, "BYTES_PER_CLAIM", 2**28)
     world = made_up_world(seed=list(SETTINGS).index(name))
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
     path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], at_once=tail)
