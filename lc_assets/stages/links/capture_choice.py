@@ -26,7 +26,7 @@ from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.link_tables import HTML_INDEX
-from lc_assets.stages.links.page_documents import DOCUMENTS, hashes_of, tables_in, wanted_file
+from lc_assets.stages.links.page_captures import DOCUMENTS, hashes_of, tables_in, wanted_file
 
 NO_CAPTURE: Final = "no capture"
 NO_PAGE: Final = "no capture with status 200 and HTML"

@@ -146,32 +146,34 @@ def kind_that_is_read(settings: HtmlIndexSettings) -> Kind:
     return settings.index
 
 
-def looked_at(
-    context: BuildContext, snapshot: SnapshotId, files: dict[Kind, list[str]], kind: Kind
-) -> pa.Table:
-    """A `CRAWL_FILES` table: all files, with size and identity of those of one kind, which may
-    require reading them.
+def crawl_table(context: BuildContext, snapshot: SnapshotId) -> pa.Table:
+    """A `CRAWL_FILES` table of a partition's archives: all files, with size and identity of those
+    that locate pages, which may require reading them.
 
     Raises:
+        BadInput: if the archives are not known, or none are of the requested kind.
         CorruptFile: if one of them is missing.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    crawl, trust_times = crawl_of(context, snapshot), context.recipe.raw_snapshot.trust_file_times
+    crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
+    files = crawl_files(context, snapshot)
+    if not files[kind]:
+        found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
+        raise BadInput(
+            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which "
+            "html_index.index and html_index.links_from ask for"
+        )
+    # An index names its pages' archives and digests, so that of these the names are enough.
+    kinds = [kind] if kind in {"warc", "wat"} else ["warc", kind]
+    trust_times = context.recipe.raw_snapshot.trust_file_times
     tasks = [CrawlTask(crawl, path, trust_times) for path in files[kind]]
     run = context.executor.run(look, tasks, what=f"look at the crawl of {snapshot}")
-    facts = {task.path: file for task, file in run}
+    facts = {task.path: [file.n_bytes, file.identity] for task, file in run}
     lines = [
-        {
-            "path": path,
-            "kind": kind,
-            **(
-                {"n_bytes": fact.n_bytes, "identity": fact.identity}
-                if (fact := facts.get(path))
-                else {}
-            ),
-        }
-        for kind, paths in files.items()
-        for path in paths
+        dict(zip(CRAWL_FILES.names, [path, kind, *facts.get(path, [])], strict=False))
+        for kind in LISTS
+        if kind in kinds
+        for path in files[kind]
     ]
     return pa.Table.from_pylist(lines, schema=CRAWL_FILES)
 

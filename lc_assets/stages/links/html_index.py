@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-
 from lc_assets.build.building import (
     build,
     run_shards,
@@ -44,7 +42,6 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.paths import Kind, is_inside
@@ -66,11 +63,10 @@ from lc_assets.stages.links.capture_choice import (
 )
 from lc_assets.stages.links.crawl_files import (
     FILES_TABLE,
-    crawl_files,
     crawl_of,
+    crawl_table,
     kind_that_is_read,
     links_are_wanted,
-    looked_at,
     own_archives,
     paths_of,
 )
@@ -78,11 +74,13 @@ from lc_assets.stages.links.link_tables import HTML_INDEX
 from lc_assets.stages.links.page_captures import (
     CAPTURED,
     LEFT_OUT,
+    NO_ADDRESS,
     RECORDS,
     CapturesTask,
+    DocumentsTask,
     find_captures,
+    note_documents,
 )
-from lc_assets.stages.links.page_documents import NO_ADDRESS, DocumentsTask, note_documents
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 
@@ -104,7 +102,7 @@ def write_html_index(context: BuildContext, snapshot: SnapshotId) -> Built:
         CorruptFile: if a file of the crawl is missing, damaged or truncated.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    files = _files_of(context, snapshot)
+    files = crawl_table(context, snapshot)
 
     def fill(staging: StagingFolder) -> Counts:
         write_table(staging.folder / FILES_TABLE, files)
@@ -123,7 +121,7 @@ def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
         CorruptFile: if a listed file is missing.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    return digest_of(_files_of(context, snapshot).to_pylist())
+    return digest_of(crawl_table(context, snapshot).to_pylist())
 
 
 def index_files(folder: Path) -> list[Path]:
@@ -149,25 +147,6 @@ def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
             n_lines,
         )
     )
-
-
-def _files_of(context: BuildContext, snapshot: SnapshotId) -> pa.Table:
-    crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
-    files = crawl_files(context, snapshot)
-    if not files[kind]:
-        found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
-        raise BadInput(
-            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which "
-            "html_index.index and "
-            "html_index.links_from ask for"
-        )
-    # An index names its pages' archives and digests, so that of these the names are enough.
-    needed: dict[Kind, list[str]] = (
-        {kind: files[kind]}
-        if kind in {"warc", "wat"}
-        else {"warc": files["warc"], kind: files[kind]}
-    )
-    return looked_at(context, snapshot, needed, kind)
 
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:

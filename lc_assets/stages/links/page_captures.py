@@ -1,21 +1,29 @@
-"""Captures of the pages of a snapshot's documents, from archives, lists of links or an index, file
-by file.
+"""The pages that are searched in a crawl, and the captures that may be of them.
 
-The second step of `html_index`: a task per file of the crawl writes one table, of the captures that
-may be of a document's page, into the version's scratch folder.
-`lc_assets.stages.links.page_documents` provides the wanted pages.
+The first two steps of `html_index`. A task per shard writes the keys of its documents; then a task
+per file of the crawl writes the captures in it that may be of a document's page. The wanted pages
+are one small file between them: sorted 64-bit hashes, memory-mapped, 100 MB for 12 million
+documents; of page keys for archives, of the index's keys (SURT) for the columnar index; for CDXJ
+the sorted keys themselves, which are merged with the index's lines. A hash collision costs one line:
+captures are joined to documents by page keys (`lc_assets.stages.links.capture_choice`).
 """
 
+import contextlib
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from lc_assets.build.tables import TableWriter
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
     Capture,
@@ -24,23 +32,146 @@ from lc_assets.formats.archives.captures import (
     captures_in,
     matches,
     refusal,
+    timestamp_of,
 )
 from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
+from lc_assets.publishing import finished, publish
+from lc_assets.randomness import keyed_u64
 from lc_assets.stages.links.crawl_files import paths_of
-from lc_assets.stages.links.page_documents import (
-    archive_name,
-    is_in,
-    sorted_keys,
-    wanted_file,
-    working_table,
+from lc_assets.text.links.page_keys import page_key, surt
+
+DOCUMENTS: Final = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("page_key", pa.string()),
+        ("surt", pa.string()),
+        ("archive", pa.string()),
+        ("digest", pa.string()),
+        ("date", pa.string()),
+    ]
 )
-from lc_assets.text.links.page_keys import page_key
+"""A document whose page is searched: its shard and position, its keys, and what is known of its
+capture.
+"""
+
+NO_ADDRESS: Final = "no address of the web"
+
+_PURPOSE: Final = "key of a wanted page"
+_LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentsTask:
+    """One shard of filtered documents whose keys are recorded; ``number`` counts a snapshot's
+    shards.
+    """
+
+    documents: Path
+    number: int
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """A name that is unique among a version's tasks."""
+        return f"documents-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def tables_in(folder: Path, what: str) -> list[Path]:
+    """The tables in a version's workings: ``documents`` or ``captures``."""
+    return finished((folder / SCRATCH / what).glob("*.parquet"))
+
+
+def wanted_file(folder: Path, kind: Kind) -> Path:
+    """The file of wanted pages for a kind of crawl file."""
+    return folder / SCRATCH / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
+
+
+def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
+    """64-bit hashes of keys, one per key."""
+    return keyed_u64(_PURPOSE, seed=0, keys=keys)
+
+
+@once
+def note_documents(task: DocumentsTask) -> Counts:
+    """Publish the keys of one shard's documents; those without an address of the web are counted
+    and left out.
+    """
+    n_seen = n_kept = 0
+    with working_table(task.folder, "documents", task.number, DOCUMENTS) as table:
+        for position, line in enumerate(read_lines(task.documents, _LINE, batch_lines=1024)):
+            n_seen += 1
+            key = page_key(line["url"])
+            if key is not None:
+                n_kept += 1
+                said = {
+                    "shard": task.number,
+                    "position": position,
+                    "page_key": key,
+                    "surt": surt(line["url"]) or "",
+                    "archive": archive_name(line["cc_segment"]),
+                    "date": timestamp_of(line["date_download"]),
+                }
+                table.add(said | {name: line[name] for name in ("id", "url", "digest")})
+    dropped = {NO_ADDRESS: n_seen - n_kept} if n_seen > n_kept else {}
+    return Counts(seen=n_seen, kept=n_kept, dropped=dropped)
+
+
+def archive_name(path: str) -> str:
+    """The common part of the names of one crawled batch's archives of pages, links and texts.
+
+    >>> archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"), archive_name("y/warc/CC-MAIN-7.warc.gz"), archive_name("")
+    ('CC-MAIN-7', 'CC-MAIN-7', '')
+    """
+    return path.rpartition("/")[2].partition(".warc")[0]
+
+
+def is_in(keys: list[str], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which keys' hashes are among the sorted ones.
+
+    >>> is_in(["a", "b"], np.sort(hashes_of(["b", "c"])))
+    array([False,  True])
+    """
+    if not len(wanted):
+        return np.zeros(len(keys), np.bool_)
+    hashes = hashes_of(keys)
+    places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
+    return np.asarray(wanted[places] == hashes)
+
+
+def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
+    """The wanted keys of the index in order, without those before ``first`` as far as the file's
+    statistics allow.
+    """
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            stated = file.metadata.row_group(group).column(0).statistics
+            if stated is not None and stated.has_min_max and stated.max.encode() < first:
+                continue
+            for key in file.read_row_group(group, columns=["surt"])["surt"].to_pylist():
+                if (wanted := key.encode()) >= first:
+                    yield wanted
+
+
+@contextlib.contextmanager
+def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> Iterator[TableWriter]:
+    """A table to write into a version's workings; see `tables_in`."""
+    path = folder / SCRATCH / what / f"{number:06d}.parquet"
+    with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
+        yield table
+
 
 CAPTURES: Final = pa.schema(
     [
@@ -88,127 +219,70 @@ class CapturesTask:
 @with_retries
 def find_captures(task: CapturesTask) -> Counts:
     """Publish the captures in one file of a crawl that may be of a document's page."""
+    counts: Counter[str] = Counter()
+    find = {"cdxj": _in_lines, "columnar": _in_rows}.get(task.kind, _in_records)
     with working_table(task.folder, "captures", task.number, CAPTURES) as table:
-        found = _Found(table)
-        if task.kind == "cdxj":
-            _look_through_lines(task, found)
-        elif task.kind == "columnar":
-            _look_through_rows(task, found)
-        else:
-            _look_through_records(task, found)
-    return Counts(extra={f"{task.kind} files read": 1, **found.counts})
+        for capture, key in find(task):
+            counts[RECORDS] += 1
+            counts[f"{LEFT_OUT}{capture}" if isinstance(capture, str) else CAPTURED] += 1
+            if isinstance(capture, Capture) and key is not None:
+                line = msgspec.structs.asdict(capture)
+                names = {"captured_url": line.pop("url"), "page_key": key}
+                table.add(line | names | {"archive": archive_name(capture.filename)})
+    return Counts(extra={f"{task.kind} files read": 1, **counts})
 
 
-@dataclass(slots=True)
-class _Found:
-    """Where captures go, and how many records they are out of."""
-
-    table: TableWriter
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def leave_out(self, why: str) -> None:
-        self.counts[RECORDS] += 1
-        self.counts[f"{LEFT_OUT}{why}"] += 1
-
-    def take(self, captures: list[Capture], keys: list[str | None], wanted: Iterable[bool]) -> None:
-        """Count captures, and write the wanted ones."""
-        self.counts[RECORDS] += len(captures)
-        self.counts[CAPTURED] += len(captures)
-        for capture, key, is_wanted in zip(captures, keys, wanted, strict=True):
-            if is_wanted:
-                self.table.add(_line(capture, key))
+Found = tuple[Capture | str, str | None]
+"""A capture, or why there is none; and its page key when it may be of a document's page."""
 
 
-def _line(capture: Capture, key: str | None) -> dict[str, Any]:
-    return {
-        "page_key": key,
-        "captured_url": capture.url,
-        "filename": capture.filename,
-        "offset": capture.offset,
-        "length": capture.length,
-        "timestamp": capture.timestamp,
-        "digest": capture.digest,
-        "archive": archive_name(capture.filename),
-        "is_page": capture.is_page,
-    }
-
-
-def _look_through_records(task: CapturesTask, found: _Found) -> None:
+def _in_records(task: CapturesTask) -> Iterator[Found]:
     wanted = read_npy(wanted_file(task.folder, task.kind))
+    captures_of = captures_in_wat if task.kind == "wat" else captures_in
     with task.crawl.open(task.path) as stream:
-        records = (captures_in_wat if task.kind == "wat" else captures_in)(
-            stream, filename=task.path
-        )
-        for some in _batches(records):
-            captures = [one for one in some if isinstance(one, Capture)]
-            for one in some:
-                if isinstance(one, Unread):
-                    found.leave_out(one.why)
-            keys = [page_key(capture.url) for capture in captures]
-            found.take(captures, keys, is_in([key or "" for key in keys], wanted))
+        records = captures_of(stream, filename=task.path)
+        while some := list(itertools.islice(records, AT_ONCE)):
+            keys = [None if isinstance(one, Unread) else page_key(one.url) for one in some]
+            are_wanted = is_in([key or "" for key in keys], wanted).tolist()
+            for one, key, is_wanted in zip(some, keys, are_wanted, strict=True):
+                yield one.why if isinstance(one, Unread) else one, key if is_wanted else None
 
 
-def _look_through_lines(task: CapturesTask, found: _Found) -> None:
-    archives = _Archives(task)
+def _in_lines(task: CapturesTask) -> Iterator[Found]:
+    placed = _placing(task)
     with task.crawl.open(task.path) as stream:
         first = next(blocks_of_lines(stream, where=task.path), [b""])[0].partition(b" ")[0]
     with task.crawl.open(task.path) as stream:
-        for _, line in matches(
-            stream, sorted_keys(wanted_file(task.folder, task.kind), first), where=task.path
-        ):
-            capture = capture_of(line)
-            found_capture = archives.placed(capture) if isinstance(capture, Capture) else capture
-            _take(found, found_capture)
+        wanted = sorted_keys(wanted_file(task.folder, task.kind), first)
+        for _, line in matches(stream, wanted, where=task.path):
+            yield placed(capture_of(line))
 
 
-def _look_through_rows(task: CapturesTask, found: _Found) -> None:
-    archives, wanted = _Archives(task), read_npy(wanted_file(task.folder, task.kind))
+def _in_rows(task: CapturesTask) -> Iterator[Found]:
+    placed, wanted = _placing(task), read_npy(wanted_file(task.folder, task.kind))
     with task.crawl.open(task.path) as stream:
         for batch in index_batches(stream, where=task.path):
             chosen = np.flatnonzero(is_in(batch.column("surt").to_pylist(), wanted))
             for row in batch.drop_columns(["surt"]).take(pa.array(chosen)).to_pylist():
                 refused = refusal(row["filename"], row["offset"], row["length"])
-                _take(found, refused or archives.placed(Capture(**row)))
+                yield placed(refused or Capture(**row))
 
 
-def _take(found: _Found, capture: Capture | str) -> None:
-    if isinstance(capture, str):
-        found.leave_out(capture)
-    else:
-        found.take([capture], [page_key(capture.url)], [True])
-
-
-class _Archives:
-    """The archives of a crawl, by the names that an index has for them: paths below the root, or
-    beside the index.
+def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
+    """Gives a capture its archive's path below the root, which an index names so, or relative to
+    itself.
     """
+    known = set(paths_of(task.folder, "warc"))
+    beside = task.path.rpartition("/")[0]
 
-    def __init__(self, task: CapturesTask) -> None:
-        self._known = set(paths_of(task.folder, "warc"))
-        self._beside = task.path.rpartition("/")[0]
+    def placed(capture: Capture | str) -> Found:
+        if isinstance(capture, str):
+            return capture, None
+        names = (capture.filename, f"{beside}/{capture.filename}")
+        path = next((path for path in names if path in known), "")
+        if known and not path:
+            return "archive not listed", None
+        found = msgspec.structs.replace(capture, filename=path or capture.filename)
+        return found, page_key(capture.url)
 
-    def placed(self, capture: Capture) -> Capture | str:
-        """The capture with its archive's path below the root, or why it has none."""
-        beside = f"{self._beside}/{capture.filename}"
-        for path in (capture.filename, beside):
-            if path in self._known:
-                return Capture(
-                    capture.url,
-                    capture.timestamp,
-                    capture.is_page,
-                    capture.digest,
-                    path,
-                    capture.offset,
-                    capture.length,
-                )
-        return "archive not listed" if self._known else capture
-
-
-def _batches(records: Iterable[Capture | Unread]) -> Iterator[list[Capture | Unread]]:
-    batch: list[Capture | Unread] = []
-    for record in records:
-        batch.append(record)
-        if len(batch) == AT_ONCE:
-            yield batch
-            batch = []
-    yield batch
+    return placed

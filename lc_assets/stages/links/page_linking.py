@@ -9,7 +9,7 @@ and nothing that grows with the shard.
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -81,25 +81,36 @@ class LinksTask:
 def find_links(task: LinksTask) -> Counts:
     """Publish what the pages of one shard point at."""
     warm_up(task.settings.extractor)
-    counted, lists = _Counted(), task.settings.lists
+    lists, n_kept, dropped, extra = task.settings.lists, 0, Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
         draft = stack.enter_context(publish(task.folder / f"{task.name}{LINKS_SUFFIX}"))
         table = stack.enter_context(contextlib.closing(TableWriter(draft, PAGE_LINKS)))
         if lists:
             draft = stack.enter_context(publish(task.folder / f"{task.name}{LISTS_SUFFIX}"))
             out = stack.enter_context(gzipped(draft))
-        for page, links, found in _looked_at(task, counted):
-            for target in found.found:
-                table.add(_line(page, target))
-            counted.note(found)
+        for page, links, targets in _looked_at(task, dropped):
+            n_kept += 1
+            extra.update({LINKS: len(links), TARGETS: len(targets.found)})
+            extra.update({f"{LEFT_OUT}{why}": count for why, count in targets.left_out.items()})
+            for target in targets.found:
+                line = {name: getattr(target, name) for name in PAGE_LINKS.names[5:]}
+                names = {"target_key": target.key, "target_url": target.url}
+                place = {"page_key": page["page_key"], "id": page["id"]}
+                table.add(place | {"position": target.position} | names | line)
             if lists:
-                line = (
+                listed = (
                     {FIELDS[task.settings.extractor]: [(link.href, link.text) for link in links]}
                     if lists == "links"
-                    else {"targets": found.found}
+                    else {"targets": targets.found}
                 )
-                out.write(msgspec.json.encode({"url": page["captured_url"]} | line) + b"\n")
-    return counted.counts()
+                out.write(msgspec.json.encode({"url": page["captured_url"]} | listed) + b"\n")
+    return Counts(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
+        extra=dict(extra),
+    )
 
 
 def warm_up(extractor: Extractor) -> None:
@@ -107,58 +118,31 @@ def warm_up(extractor: Extractor) -> None:
     targets_of(page_links("<a href=/>home</a>", extractor).links, "http://example.org/1")
 
 
-class _Counted:
-    """What became of the pages of a shard, and of their links."""
-
-    def __init__(self) -> None:
-        self.dropped: Counter[str] = Counter()
-        self.extra: Counter[str] = Counter()
-        self.kept = 0
-
-    def note(self, found: Targets) -> None:
-        self.kept += 1
-        self.extra[TARGETS] += len(found.found)
-        self.extra.update(
-            {f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()}
-        )
-
-    def counts(self) -> Counts:
-        seen = self.kept + self.dropped.total()
-        return Counts(
-            seen=seen,
-            kept=self.kept,
-            dropped=dict(self.dropped),
-            failed_rules=dict(self.dropped),
-            extra=dict(self.extra),
-        )
-
-
 def _looked_at(
-    task: LinksTask, counted: _Counted
+    task: LinksTask, dropped: Counter[str]
 ) -> Iterator[tuple[dict[str, Any], Sequence[Link], Targets]]:
     """The pages of a shard, in the order of the documents, with their links and targets."""
-    texts = _Texts(task.documents)
-    for pages in _batches(task, counted):
+    documents = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
+    for pages in _batches(task, dropped):
         found = dict(zip([page["id"] for page in pages], _links(task, pages), strict=True))
         for page in pages:
             links = found[page["id"]]
             if isinstance(links, str):
-                counted.dropped[links] += 1
+                dropped[links] += 1
                 continue
-            counted.extra[LINKS] += len(links.links)
-            text = texts.of(page["id"])
+            own = (line["raw_content"] for line in documents if line["id"] == page["id"])
             with processing(page["number"]):
                 targets = targets_of(
                     links.links,
                     page["captured_url"],
                     base=links.base,
                     resolve=task.settings.extractor != "paper",
-                    text=text,
+                    text=next(own, ""),
                 )
             yield page, links.links, targets
 
 
-def _batches(task: LinksTask, counted: _Counted) -> Iterator[list[dict[str, Any]]]:
+def _batches(task: LinksTask, dropped: Counter[str]) -> Iterator[list[dict[str, Any]]]:
     """Indexed pages to be looked at, some at a time; the others are counted."""
     columns = ["id", "page_key", "captured_url", "filename", "offset", "length"]
     lines = ({"number": n} | line for n, line in enumerate(read_lines(task.index, columns)))
@@ -168,7 +152,7 @@ def _batches(task: LinksTask, counted: _Counted) -> Iterator[list[dict[str, Any]
             chosen = are_roots(
                 root_ranks([line["page_key"] for line in batch], task.seed), task.share
             ).tolist()
-        counted.dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
+        dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
         if any(chosen):
             yield [line for line, is_chosen in zip(batch, chosen, strict=True) if is_chosen]
 
@@ -201,36 +185,3 @@ def _links_of(page: HtmlPage | WatPage | Unread, extractor: Extractor) -> PageLi
         )
     found = page_links(page.html, extractor)
     return found.unread or found
-
-
-class _Texts:
-    """Cleaned texts of a shard's documents, asked for in their order; those passed over are not
-    kept.
-    """
-
-    def __init__(self, documents: Path) -> None:
-        self._lines: Iterable[dict[str, Any]] = read_lines(
-            documents, ["id", "raw_content"], batch_lines=16
-        )
-
-    def of(self, identity: str) -> str:
-        """The text of a document, which stands behind the one that was asked for last; empty when
-        there is none.
-        """
-        return next((line["raw_content"] for line in self._lines if line["id"] == identity), "")
-
-
-def _line(page: dict[str, Any], target: Any) -> dict[str, Any]:
-    return {
-        "page_key": page["page_key"],
-        "id": page["id"],
-        "position": target.position,
-        "target_key": target.key,
-        "target_url": target.url,
-        "keys": target.keys,
-        "n_links": target.n_links,
-        "nofollow": target.nofollow,
-        "navigation": target.navigation,
-        "generic": target.generic,
-        "in_text": target.in_text,
-    }
