@@ -13,14 +13,8 @@ Lines are sorted by their bytes. The key is `lc_assets.text.links.page_keys`'s. 
 gzip; Common Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The
 values of a line are not trusted: see `refusal`.
 
-==================  =====================================================================================================
-way                 for
-==================  =====================================================================================================
-`matches`           many keys, sorted: index and keys go by side by side, blocks of lines without a wanted key unparsed
-`look_up`           a few keys in a plain file of this machine, by halving
-==================  =====================================================================================================
-
-`captures_in` reads the captures of an archive from its records' headers alone, without decoding
+`matches` walks an index and sorted keys side by side; blocks of lines without a wanted key are not
+parsed. `captures_in` reads the captures of an archive from its records' headers alone, without decoding
 pages. Not here: the columnar index (`columnar`), lists of links (`wat`).
 """
 
