@@ -121,4 +121,4 @@ def test_many_offers_in_several_blocks(asked, consume, repetitions):
     rooms = {root: 40 + root % 90 for root in range(n_roots)}
     rules = Rules(repetitions=repetitions, consume=consume)
     wanted = taken([(offers, rooms)], rules)
-    assert dealt(asked, [(offers, rooms)], rules, at_once=50 * consume) == wanted
+    assert dealt(asked, [(offers, rooms)], rules, 50 * consume) == wanted
