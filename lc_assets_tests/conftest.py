@@ -1,6 +1,8 @@
 """Fixtures that several packages share; those of session scope must not be written to."""
 
+import gc
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,6 +16,11 @@ from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
 # Numba keeps its machine code in the same folders.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A build flushes each file several times, which takes a disk most of the time of a test.
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes its folders there, private to this user
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # No check depends on the machine's speed, and every run draws the same examples. New and many more
 # ones are drawn with LC_HYPOTHESIS=campaign.
@@ -37,6 +44,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     alone = _wants_benchmarks(config) or config.option.capture == "no"
     return min(os.cpu_count() or 1, 4) if whole and not alone else 0
+
+
+def pytest_collection_finish() -> None:
+    """Exempt everything imported so far, a million objects, from garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
