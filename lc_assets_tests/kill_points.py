@@ -34,8 +34,6 @@ from lc_assets.errors import LcError
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.megatron.megatron_settings import Writing, settle
-from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 from lc_assets.build.recipe import read_recipe
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
@@ -48,21 +46,12 @@ def build(lake, upstream, crawl, recipe, stage, key):
     context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
     stage_named(stage).build(context, key)
 
-def write(source, prefix):
-    write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())
-
-def parts(source, folder):
-    write_parts([Path(source)], Path(folder), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())
-
-def does(work):
-    (build if "stage" in work else write if "prefix" in work else parts)(**work)
-
 def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
     said = ""
     try:
-        does(work)
+        build(**work)
     except LcError as error:
         said = type(error).__name__
     os.write(answering, json.dumps([points.kill_points_calls(), said, time.time()]).encode())

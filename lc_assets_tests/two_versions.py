@@ -12,7 +12,11 @@ import pytest
 
 from lc_assets.build.checks import documents_files
 from lc_assets.build.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
-from lc_assets.build.settings.longpack import LongPackSettings, ReferralReportSettings
+from lc_assets.build.settings.longpack import (
+    LengthBucketSettings,
+    LongPackSettings,
+    ReferralReportSettings,
+)
 from lc_assets.build.stage import BuildContext
 from lc_assets.build.tables import read_table
 from lc_assets.formats.arrays.grid import GridReader
@@ -90,6 +94,7 @@ def all_wanted(folder: Path, upstream: Path) -> BuildContext:
         "referral_report": ReferralReportSettings(wanted=True),
         "clean_documents": CleanDocumentsSettings(wanted=True),
         "document_signals": DocumentSignalSettings(lines=True),
+        "length_buckets": LengthBucketSettings(wanted=True, edges=(50, 400)),
     }
     context = tiny_context(folder, upstream=upstream, **settings)
     assert all(found.wanted(context.recipe) for found in STAGES)

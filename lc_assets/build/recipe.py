@@ -39,6 +39,7 @@ from lc_assets.build.settings.documents import (
 )
 from lc_assets.build.settings.longpack import (
     HtmlIndexSettings,
+    LengthBucketSettings,
     LengthReportSettings,
     LongPackSettings,
     PackingSettings,
@@ -110,6 +111,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     longcrawl_flat: FlatteningSettings = FlatteningSettings()
     megatron_rows: MegatronSettings = MegatronSettings()
     packed_rows: PackingSettings = PackingSettings()
+    length_buckets: LengthBucketSettings = LengthBucketSettings()
     length_report: LengthReportSettings = LengthReportSettings()
     referral_report: ReferralReportSettings = ReferralReportSettings()
     blended_mix: dict[str, MixSettings] = msgspec.field(
@@ -218,7 +220,7 @@ def parse_recipe(content: str | bytes, *, where: str, folder: Path | None = None
             settings = _resolved(settings, folder)
         return msgspec.convert(settings, Recipe, str_keys=True)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadInput(f"{where}: not a recipe: {error}{_hint(str(error))}") from error
+        raise BadInput(f"{where}: not a recipe: {error}{hint(str(error))}") from error
 
 
 def _resolved(value: Any, folder: Path, name: str = "") -> Any:
@@ -236,18 +238,18 @@ def _resolved(value: Any, folder: Path, name: str = "") -> Any:
     return str(path) if is_path else value
 
 
-def _hint(complaint: str) -> str:
+def hint(complaint: str, kind: Any = Recipe) -> str:
     """What could stand at the place where msgspec found an unknown name or value; empty for other
     complaints.
 
-    >>> _hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
+    >>> hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
     '; there are head, middle'
     """
     if not complaint.startswith(("Object contains unknown field", "Invalid enum value")):
         return ""
     *_, place = complaint.rpartition("at `$")
     steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in complaint else []
-    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(Recipe), steps))}"
+    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(kind), steps))}"
 
 
 def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from lc_assets.arrow_without_pandas import keep_pandas_out
 from lc_assets.cli.corpora import (
+    buckets,
     decontaminate,
     dedup,
     filtering,
@@ -29,16 +30,15 @@ from lc_assets.cli.corpora import (
     longpack,
     minhash,
     pack,
-    packing_baselines,
     referrals,
     signals,
+    tokenize,
 )
 from lc_assets.cli.demo import demo, sample
 from lc_assets.cli.inspect import batch, diff, explain, show, trace
 from lc_assets.cli.lakes import build, plan, prune, rebuild, release, withdraw
 from lc_assets.cli.megatron import commands as megatron
 from lc_assets.cli.megatron import merge as megatron_merge
-from lc_assets.cli.megatron import write as megatron_write
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
@@ -86,11 +86,11 @@ COMMANDS = (
     dedup.dedup,
     decontaminate.decontaminate,
     links.links,
+    tokenize.tokenize,
     pack.pack,
     referrals.referrals,
     longpack.longpack,
-    packing_baselines.buckets,
-    packing_baselines.pack_similar,
+    buckets.buckets,
     show.verify,
     withdraw.withdraw,
     release.release,
@@ -101,7 +101,6 @@ COMMANDS = (
 for _command in COMMANDS:
     app.command(_command.__name__.strip("_").replace("_", "-"))(_command)
 
-megatron.app.command()(megatron_write.write)
 megatron.app.command()(megatron_merge.merge)
 megatron.app.command()(megatron_merge.export)
 megatron.app.command()(megatron_merge.decompose)

@@ -59,6 +59,14 @@ LakePath = Annotated[
 Snapshots = Annotated[
     list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")
 ]
+Tokenizer = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer",
+        help="gpt2, cl100k_base, ...; a tokenizer.json or .model; a folder; owner/model of the "
+        "hub.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(

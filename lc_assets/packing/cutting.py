@@ -132,13 +132,13 @@ def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = N
     require_tokens(segment_tokens, "a segment")
     given = (pieces.document, pieces.start, pieces.stop, segment_tokens, ends.first, ends.token)
     counts = np.empty(len(pieces), np.int64)
-    cut = np.empty((2, _count_segments(*given, counts)), np.int64)
-    _write_segments(*given, cut[0], cut[1])
+    cut = np.empty((2, _cut(*given, counts, np.empty((2, 0), np.int64))), np.int64)
+    _cut(*given, counts, cut)
     return Pieces(np.repeat(pieces.document, counts), cut[0], cut[1])
 
 
 @compiled
-def _count_segments(
+def _cut(
     document: PieceColumn,
     start: PieceColumn,
     stop: PieceColumn,
@@ -146,43 +146,25 @@ def _count_segments(
     first: Int64[np.ndarray, " boundary"],
     token: EndColumn,
     counts: PieceColumn,
+    cut: Int64[np.ndarray, "2 segment"],
 ) -> int:
-    """Write the number of segments of each piece into ``counts``, and return their sum."""
-    total = 0
+    """Write the number of segments of each piece into ``counts``; where each segment begins and
+    ends into ``cut``, if it has room for any; and return their number.
+    """
+    n_segments = 0
     for piece in range(len(document)):
         own = token[first[document[piece]] : first[document[piece] + 1]]
-        at, n_segments = start[piece], 1
-        while stop[piece] - at > segment_tokens:
-            at = _segment_stop(own, at, segment_tokens)
-            n_segments += 1
-        counts[piece] = n_segments
-        total += n_segments
-    return total
-
-
-@compiled
-def _write_segments(
-    document: PieceColumn,
-    start: PieceColumn,
-    stop: PieceColumn,
-    segment_tokens: int,
-    first: Int64[np.ndarray, " boundary"],
-    token: EndColumn,
-    starts: Int64[np.ndarray, " segment"],
-    stops: Int64[np.ndarray, " segment"],
-) -> None:
-    """Write where each segment begins and ends."""
-    place = 0
-    for piece in range(len(document)):
-        own = token[first[document[piece]] : first[document[piece] + 1]]
-        at = start[piece]
-        while stop[piece] - at > segment_tokens:
-            until = _segment_stop(own, at, segment_tokens)
-            starts[place], stops[place] = at, until
+        at, before = start[piece], n_segments
+        while at < stop[piece] or n_segments == before:
+            until = stop[piece]
+            if until - at > segment_tokens:
+                until = _segment_stop(own, at, segment_tokens)
+            if cut.shape[1]:
+                cut[0, n_segments], cut[1, n_segments] = at, until
             at = until
-            place += 1
-        starts[place], stops[place] = at, stop[piece]
-        place += 1
+            n_segments += 1
+        counts[piece] = n_segments - before
+    return n_segments
 
 
 @compiled

@@ -23,10 +23,9 @@ Which root gets which page: `lc_assets.packing.turns`.
 Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 ROOT_LINE: Final = "root : \n"
 PART_END: Final = "\n\n"
@@ -54,20 +53,6 @@ class Part:
     text: str
     cluster: str = ""
     n_tokens: int = 0
-
-    @property
-    def content(self) -> str:
-        """Identifies the content; no document holds the same content twice."""
-        return self.cluster or self.url
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
-    """A page that is linked to, the anchor texts of the links, and the pages it links to itself."""
-
-    page: Part
-    keys: str
-    children: tuple["Child", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,39 +98,6 @@ class PackedDocument:
     spans: tuple[Span, ...]
 
 
-def pack(
-    root: Part,
-    children: Sequence[Child],
-    *,
-    max_tokens: int | None = None,
-    paper_exact: bool = False,
-) -> PackedDocument:
-    r"""Pack a root with the pages it links to.
-
-    Pages are admitted round by round, in the order of the links, while `part_cost` of all parts is
-    within ``max_tokens``; a content that the document already holds is skipped, which ends cycles.
-    Links of a page that was not admitted are not followed.
-
-    Args:
-        root: the page that comes last.
-        children: pages it links to, in order of appearance.
-        max_tokens: maximum length of the document; None means no limit. A longer root stays alone,
-            and whole.
-        paper_exact: write exactly what the paper's pseudo-code does, including repeated contents.
-
-    >>> page = Child(page=Part(url="b", text=" Bees fly. "), keys="bees,\ninsects")
-    >>> packed = pack(Part(url="a", text="See bees."), [page])
-    >>> packed.text
-    'bees, insects\nBees fly.\n\nroot : \nSee bees.'
-    >>> [(span.role, packed.text[span.start : span.stop]) for span in packed.spans]
-    [('child', 'bees, insects\nBees fly.\n\n'), ('root', 'root : \nSee bees.')]
-    >>> pack(Part(url="a", text="See bees."), [page], paper_exact=True).text
-    'bees,\ninsects\n Bees fly. root : \nSee bees.'
-    """
-    admitted = _admitted(root, children, max_tokens, guard=not paper_exact)
-    return written(root, _post_order(children, admitted), paper_exact=paper_exact)
-
-
 def written(root: Part, children: Iterable[Placed], *, paper_exact: bool = False) -> PackedDocument:
     """Write a document of these children, in order, and the root."""
     texts: list[str] = []
@@ -189,15 +141,6 @@ def part_text(keys: str, text: str, *, paper_exact: bool = False) -> str:
     return f"{keys}\n{text}" if paper_exact else f"{keys}\n{text.strip()}{PART_END}"
 
 
-def part_cost(n_tokens: int, keys: str) -> int:
-    """Upper bound of a part's tokens: every byte of the anchor line counts as one.
-
-    >>> part_cost(100, "bees")
-    112
-    """
-    return n_tokens + len(keys.encode("utf-8", "surrogatepass")) + PART_TOKENS
-
-
 def one_line(keys: str) -> str:
     r"""Anchor texts on one line.
 
@@ -205,50 +148,3 @@ def one_line(keys: str) -> str:
     'bees and wasps'
     """
     return " ".join(keys.split())
-
-
-class _Visit(NamedTuple):
-    """A child in the tree: its depth, its number in preorder, and its parent's (-1: the root)."""
-
-    depth: int
-    number: int
-    parent: int
-    child: Child
-
-
-def _admitted(
-    root: Part, children: Sequence[Child], max_tokens: int | None, *, guard: bool
-) -> set[int]:
-    """Numbers of the children that are written."""
-    room = math.inf if max_tokens is None else max_tokens - part_cost(root.n_tokens, "")
-    held = {root.content}
-    admitted = {-1}
-    for visit in sorted(_visits(children), key=lambda visit: (visit.depth, visit.number)):
-        page = visit.child.page
-        cost = part_cost(page.n_tokens, visit.child.keys)
-        if visit.parent in admitted and cost <= room and not (guard and page.content in held):
-            room -= cost
-            held.add(page.content)
-            admitted.add(visit.number)
-    return admitted
-
-
-def _post_order(children: Sequence[Child], admitted: set[int]) -> Iterator[Placed]:
-    for visit in _visits(children):
-        if visit.number in admitted:
-            yield Placed(page=visit.child.page, keys=visit.child.keys, depth=visit.depth)
-
-
-def _visits(children: Sequence[Child]) -> Iterator[_Visit]:
-    """Every child, each after the pages it links to; without recursion, for trees of any depth."""
-    waiting = [(1, -1, child) for child in reversed(children)]
-    open_visits: list[tuple[_Visit, int]] = []
-    n_seen = 0
-    while waiting or open_visits:
-        if open_visits and len(waiting) == open_visits[-1][1]:
-            yield open_visits.pop()[0]
-            continue
-        depth, parent, child = waiting.pop()
-        open_visits.append((_Visit(depth, n_seen, parent, child), len(waiting)))
-        waiting.extend((depth + 1, n_seen, other) for other in reversed(child.children))
-        n_seen += 1

@@ -27,17 +27,18 @@ Source: Staniszewski et al. 2023 (SPLiCe, "Structured packing"); Shi et al. 2023
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int16, Int32, Int64
 
+from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.packing.similarity_kernels import fill_postings, place_similar
-from lc_assets.packing.term_vectors import UNIT, TermVectors
+from lc_assets.packing.term_vectors import UNIT, PageTerms
 from lc_assets.randomness import keyed_u64
 
 PageColumn: TypeAlias = Int64[np.ndarray, " page"]
+Boundaries: TypeAlias = Int64[np.ndarray, " boundary"]
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
@@ -64,13 +65,13 @@ class Similarity:
     max_similarity: float = 0.95
 
     def __post_init__(self) -> None:
-        if not 1 <= self.neighbours <= MOST_NEIGHBOURS:
-            raise BadInput(f"neighbours must be 1 to {MOST_NEIGHBOURS:,}, got {self.neighbours:,}")
-        if not 0 <= self.min_similarity <= self.max_similarity <= 1:
+        if (
+            not 1 <= self.neighbours <= MOST_NEIGHBOURS
+            or not 0 <= self.min_similarity <= self.max_similarity <= 1
+        ):
             raise BadInput(
-                f"expected 0 <= min_similarity <= max_similarity <= 1, got {self.min_similarity} "
-                "and "
-                f"{self.max_similarity}"
+                f"expected 1 to {MOST_NEIGHBOURS:,} neighbours and 0 <= min_similarity <= "
+                f"max_similarity <= 1, got {self}"
             )
 
     @property
@@ -93,17 +94,10 @@ class SimilarPacks:
 
     order: PageColumn
     parents: PageColumn
-    first: Int64[np.ndarray, " boundary"]
+    first: Boundaries
 
     def __len__(self) -> int:
         return len(self.first) - 1
-
-    def depths(self) -> PageColumn:
-        """Parallel to ``order``: distance from the first page of the pack."""
-        depth = dict[int, int]()
-        for page, parent in zip(self.order.tolist(), self.parents.tolist(), strict=True):
-            depth[page] = depth[parent] + 1 if parent >= 0 else 0
-        return np.array([depth[page] for page in self.order.tolist()], np.int64)
 
     def packs(self) -> list[list[int]]:
         """The pages of each pack."""
@@ -111,7 +105,7 @@ class SimilarPacks:
 
 
 def similar_packs(
-    vectors: TermVectors,
+    vectors: PageTerms,
     lengths: PageColumn,
     keys: Sequence[str],
     *,
@@ -130,8 +124,9 @@ def similar_packs(
         seed: seed of the hash that orders pages.
 
     >>> terms = np.array([1, 5, 1, 5], np.int32)
-    >>> vectors = TermVectors(begins=np.arange(5), terms=terms, weights=np.full(4, UNIT, np.int16))
-    >>> packs = similar_packs(vectors, np.full(4, 10), ["a", "b", "c", "d"], max_tokens=20, similarity=Similarity(max_similarity=1.0))
+    >>> vectors = PageTerms(begins=np.arange(5), terms=terms, weights=np.full(4, UNIT, np.int16))
+    >>> likeness = Similarity(max_similarity=1.0)
+    >>> packs = similar_packs(vectors, np.full(4, 10), list("abcd"), max_tokens=20, similarity=likeness)
     >>> sorted(sorted(pack) for pack in packs.packs())
     [[0, 2], [1, 3]]
 
@@ -139,45 +134,88 @@ def similar_packs(
         BadInput: if there is not a length and a key per page, two pages share a key, or a number
             is out of range.
     """
-    _require_sensible(vectors, lengths, keys, max_tokens)
-    ranks = keyed_u64("similar packs", seed=seed, keys=keys)
-    by_rank = (
-        np.lexsort((np.arange(len(keys)), ranks))
-        if len(set(ranks.tolist())) == len(ranks)
-        else _sorted_by_key(ranks, keys)
+    if not len(vectors) == len(lengths) == len(keys):
+        raise BadInput(
+            f"expected a length and a key for each of {len(vectors):,} pages, got "
+            f"{len(lengths):,} and {len(keys):,}"
+        )
+    if max_tokens < 1:
+        raise BadInput(f"max_tokens must be at least 1, got {max_tokens:,}")
+    if len(set(keys)) < len(keys):
+        raise BadInput("two pages have the same key: give every page a unique one")
+    ranks = keyed_u64("similar packs", seed=seed, keys=keys).tolist()
+    by_rank = np.array(
+        sorted(range(len(keys)), key=lambda page: (ranks[page], keys[page])), np.int64
     )
-    ranked = vectors.pages(by_rank)
-    placed = _placed(ranked, lengths[by_rank], max_tokens, similarity)
+    placed = _placed(vectors.pages(by_rank), lengths[by_rank], max_tokens, similarity)
     parents = np.where(placed.parents < 0, -1, by_rank[placed.parents])
     return SimilarPacks(order=by_rank[placed.order], parents=parents, first=placed.first)
 
 
+class _Index(NamedTuple):
+    """Vectors of all pages; and for each term the pages with it and their weights, from
+    ``term_begins`` to ``term_ends``, from which pages are removed when they are met again.
+    """
+
+    begins: Boundaries
+    terms: Int32[np.ndarray, " entry"]
+    weights: Int16[np.ndarray, " entry"]
+    term_begins: Int64[np.ndarray, " term"]
+    term_ends: Int64[np.ndarray, " term"]
+    pages: Int32[np.ndarray, " entry"]
+    page_weights: Int16[np.ndarray, " entry"]
+    lengths: PageColumn
+
+
+class _Limits(NamedTuple):
+    """Tokens of a pack, bounds of a similarity, and whether packs follow a path."""
+
+    max_tokens: int
+    least: int
+    most: int
+    path: bool
+
+
+class _Scratch(NamedTuple):
+    """Pages in packs; sums of products, zero between calls; pages with such a sum; neighbours."""
+
+    used: Bool[np.ndarray, " page"]
+    scores: Int32[np.ndarray, " page"]
+    touched: Int32[np.ndarray, " page"]
+    found: Int32[np.ndarray, " neighbour"]
+
+
 def _placed(
-    vectors: TermVectors,
-    lengths: PageColumn,
-    max_tokens: int,
-    similarity: Similarity,
+    vectors: PageTerms, lengths: PageColumn, max_tokens: int, similarity: Similarity
 ) -> SimilarPacks:
     """Put pages into packs; they are given in the order in which they begin packs."""
     n_pages = len(lengths)
-    # An inverted index: where each term's pages begin and end; the pages and their weights.
+    by_term = np.argsort(vectors.terms, kind="stable")
+    page = np.repeat(np.arange(n_pages, dtype=np.int32), np.diff(vectors.begins))
     sizes = np.bincount(vectors.terms)
-    begins = np.cumsum(sizes) - sizes
-    ends = begins.copy()
-    pages = np.empty(len(vectors.terms), np.int32)
-    weights = np.empty(len(vectors.terms), np.int16)
-    fill_postings(vectors.begins, vectors.terms, vectors.weights, ends, pages, weights)
+    begins, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes)
     common = _too_common(sizes, n_pages)
     ends[common] = begins[common]
-    order, parents, first = (
-        np.empty(n_pages, np.int64),
-        np.empty(n_pages, np.int64),
-        np.empty(n_pages + 1, np.int64),
+    index = _Index(
+        begins=vectors.begins,
+        terms=vectors.terms,
+        weights=vectors.weights,
+        term_begins=begins,
+        term_ends=ends,
+        pages=page[by_term],
+        page_weights=vectors.weights[by_term],
+        lengths=lengths,
     )
-    n_packs = place_similar(
-        vectors.begins, vectors.terms, vectors.weights, begins, ends, pages, weights, lengths, max_tokens,
-        1 if similarity.path else similarity.neighbours, similarity.path, *similarity.bounds, order, parents, first,
-    )  # fmt: skip
+    scratch = _Scratch(
+        used=np.zeros(n_pages, np.bool_),
+        scores=np.zeros(n_pages, np.int32),
+        touched=np.empty(n_pages, np.int32),
+        found=np.empty(1 if similarity.path else similarity.neighbours, np.int32),
+    )
+    limits = _Limits(max_tokens, *similarity.bounds, similarity.path)
+    order, parents = np.empty(n_pages, np.int64), np.empty(n_pages, np.int64)
+    first = np.empty(n_pages + 1, np.int64)
+    n_packs = _place(index, limits, scratch, order, parents, first)
     return SimilarPacks(order=order, parents=parents, first=first[: n_packs + 1].copy())
 
 
@@ -186,25 +224,93 @@ def _too_common(sizes: Int64[np.ndarray, " term"], n_pages: int) -> Int64[np.nda
     by_size = np.bincount(sizes)
     looks = np.cumsum(by_size * np.arange(len(by_size)) ** 2)
     most = int(np.searchsorted(looks, EFFORT * max(n_pages, 1), side="right")) - 1
-    common: Int64[np.ndarray, " term"] = np.flatnonzero(sizes > most)
-    return common
+    return np.asarray(np.flatnonzero(sizes > most))
 
 
-def _sorted_by_key(ranks: np.ndarray, keys: Sequence[str]) -> PageColumn:
-    if len(set(keys)) < len(keys):
-        raise BadInput("two pages have the same key: give every page a unique one")
-    return np.array(
-        sorted(range(len(keys)), key=lambda page: (int(ranks[page]), keys[page])), np.int64
-    )
+@compiled
+def _nearest(page: int, room: int, index: _Index, limits: _Limits, scratch: _Scratch) -> int:
+    """Write the most similar pages that are unused and have ``room`` tokens at most into
+    ``scratch.found``, by descending similarity, then by number, and return how many there are.
+    """
+    used, scores, touched, found = scratch
+    # Sum the products with every unused page that shares a term, and compact the index.
+    n_touched = 0
+    for at in range(index.begins[page], index.begins[page + 1]):
+        term = index.terms[at]
+        weight = np.int32(index.weights[at])
+        kept = index.term_begins[term]
+        for place in range(index.term_begins[term], index.term_ends[term]):
+            other = index.pages[place]
+            if used[other]:
+                continue
+            index.pages[kept] = other
+            index.page_weights[kept] = index.page_weights[place]
+            kept += 1
+            if scores[other] == 0:
+                touched[n_touched] = other
+                n_touched += 1
+            scores[other] += weight * np.int32(index.page_weights[place])
+        index.term_ends[term] = kept
+    # Insert those within the limits into a short sorted list.
+    n_found = 0
+    for number in range(n_touched):
+        other = touched[number]
+        score = scores[other]
+        if limits.least <= score <= limits.most and index.lengths[other] <= room:
+            place = n_found
+            while place > 0 and (
+                score > scores[found[place - 1]]
+                or (score == scores[found[place - 1]] and other < found[place - 1])
+            ):
+                place -= 1
+            if place < len(found):
+                n_found = min(n_found + 1, len(found))
+                for later in range(n_found - 1, place, -1):
+                    found[later] = found[later - 1]
+                found[place] = other
+    for number in range(n_touched):
+        scores[touched[number]] = 0
+    return n_found
 
 
-def _require_sensible(
-    vectors: TermVectors, lengths: PageColumn, keys: Sequence[str], max_tokens: int
-) -> None:
-    if not len(vectors) == len(lengths) == len(keys):
-        raise BadInput(
-            f"expected a length and a key for each of {len(vectors):,} pages, got "
-            f"{len(lengths):,} and {len(keys):,}"
-        )
-    if max_tokens < 1:
-        raise BadInput(f"max_tokens must be at least 1, got {max_tokens:,}")
+@compiled
+def _place(
+    index: _Index,
+    limits: _Limits,
+    scratch: _Scratch,
+    order: PageColumn,
+    parents: PageColumn,
+    first: Boundaries,
+) -> int:
+    """Place every page in a pack: fill ``order``, ``parents`` and ``first``, as `SimilarPacks` has
+    them, and return the number of packs.
+    """
+    used, lengths, found = scratch.used, index.lengths, scratch.found
+    n_pages = len(lengths)
+    shortest = lengths.min() if n_pages else 0
+    n_placed, n_packs, next_root = 0, 0, 0
+    while n_placed < n_pages:
+        # Begin a pack.
+        n_found = 0
+        if limits.path and n_placed:
+            n_found = _nearest(order[n_placed - 1], limits.max_tokens, index, limits, scratch)
+        while used[next_root]:
+            next_root += 1
+        root = np.int64(found[0]) if n_found else np.int64(next_root)
+        first[n_packs] = at = n_placed
+        n_packs += 1
+        order[n_placed], parents[n_placed], used[root] = root, -1, True
+        n_placed += 1
+        room = limits.max_tokens - lengths[root]
+        # Fill it with neighbours of its pages, breadth first.
+        while at < n_placed < n_pages and room >= shortest:
+            n_found = _nearest(order[at], room, index, limits, scratch)
+            for number in range(n_found):
+                page = found[number]
+                if lengths[page] <= room:
+                    order[n_placed], parents[n_placed], used[page] = page, order[at], True
+                    n_placed += 1
+                    room -= lengths[page]
+            at += 1
+    first[n_packs] = n_placed
+    return n_packs

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
-from jaxtyping import Int16, Int32, Int64
+from jaxtyping import Int32, Int64, Integer
 
 from lc_assets.errors import BadInput
 
@@ -26,6 +26,8 @@ TERM_BITS: Final = 20
 UNIT: Final = 1 << 14
 """Length of every vector."""
 MOST_TERMS: Final = 64
+AT_ONCE: Final = 4096
+"""Pages that are weighed at once."""
 _SCALE: Final = 1 << 10
 """Logarithms are integers in this unit, so that no library's last bit matters."""
 _MOST_COUNTED: Final = 1 << 12
@@ -33,93 +35,45 @@ _MOST_COUNTED: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class TermCounts:
-    """Counts of terms in pages.
+class PageTerms:
+    """The terms of pages.
 
     Attributes:
         begins: ``(pages + 1,)`` int64: where each page's terms begin.
         terms: int32 below ``2**TERM_BITS``, ascending within a page, unique.
-        counts: int32, at least 1.
+        weights: how often each term occurs, int32; in vectors its weight, int16, 1 to `UNIT`.
     """
 
     begins: Int64[np.ndarray, " boundary"]
     terms: Int32[np.ndarray, " entry"]
-    counts: Int32[np.ndarray, " entry"]
+    weights: Integer[np.ndarray, " entry"]
 
     def __len__(self) -> int:
         return len(self.begins) - 1
 
     @classmethod
-    def of(
-        cls, pages: Iterable[tuple[Int32[np.ndarray, " term"], Int32[np.ndarray, " term"]]]
-    ) -> Self:
-        """Put the terms and counts of some pages together."""
+    def of(cls, pages: Iterable[tuple[Any, Any]], weight: Any = np.int32) -> Self:
+        """Put the terms and weights of pages together."""
         found = list(pages)
         return cls(
             begins=np.cumsum([0, *(len(terms) for terms, _ in found)], dtype=np.int64),
-            terms=_joined((terms for terms, _ in found), np.int32),
-            counts=_joined((counts for _, counts in found), np.int32),
+            terms=np.concatenate([np.empty(0, np.int32), *(terms for terms, _ in found)]),
+            weights=np.concatenate([np.empty(0, weight), *(weights for _, weights in found)]),
         )
 
-    def pages_with(self) -> Int64[np.ndarray, " term"]:
-        """Number of pages with each term; add these up over parts of a corpus."""
-        return np.bincount(self.terms, minlength=1 << TERM_BITS).astype(np.int64, copy=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class TermVectors:
-    """Pages as vectors.
-
-    Attributes:
-        begins: ``(pages + 1,)`` int64: where each page's terms begin.
-        terms: int32, ascending within a page.
-        weights: int16, 1 to `UNIT`.
-    """
-
-    begins: Int64[np.ndarray, " boundary"]
-    terms: Int32[np.ndarray, " entry"]
-    weights: Int16[np.ndarray, " entry"]
-
-    def __len__(self) -> int:
-        return len(self.begins) - 1
-
-    @classmethod
-    def joined(cls, parts: Iterable["TermVectors"]) -> Self:
-        """The pages of all parts, one after the other."""
-        found = list(parts)
-        lengths = [np.diff(part.begins) for part in found]
-        return cls(
-            begins=np.cumsum(_joined(lengths, np.int64, 1), dtype=np.int64),
-            terms=_joined((part.terms for part in found), np.int32),
-            weights=_joined((part.weights for part in found), np.int16),
-        )
-
-    def pages(self, order: Int64[np.ndarray, " page"]) -> "TermVectors":
+    def pages(self, order: Int64[np.ndarray, " page"]) -> "PageTerms":
         """The same pages in another order."""
         lengths = np.diff(self.begins)[order]
         begins = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.arange(begins[-1]) + np.repeat(self.begins[:-1][order] - begins[:-1], lengths)
-        return TermVectors(begins=begins, terms=self.terms[entries], weights=self.weights[entries])
+        return PageTerms(begins=begins, terms=self.terms[entries], weights=self.weights[entries])
 
 
-def term_vectors(
-    counts: TermCounts,
-    pages_with: Int64[np.ndarray, " term"],
-    n_pages: int,
-    *,
-    most_terms: int = MOST_TERMS,
-) -> TermVectors:
-    """Vectors of some pages of a corpus.
-
-    Args:
-        counts: terms of these pages.
-        pages_with: number of pages of the whole corpus with each term.
-        n_pages: pages of the whole corpus.
-        most_terms: terms to keep per page.
+def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerms:
+    """The vectors of all pages of a corpus, with ``most_terms`` terms each at most.
 
     >>> pages = [np.array(terms, np.int32) for terms in ([1, 2], [1, 3], [4])]
-    >>> counts = TermCounts.of((terms, np.ones_like(terms)) for terms in pages)
-    >>> vectors = term_vectors(counts, counts.pages_with(), len(counts))
+    >>> vectors = term_vectors(PageTerms.of((terms, np.ones_like(terms)) for terms in pages))
     >>> vectors.begins.tolist(), vectors.terms.tolist(), vectors.weights.tolist()
     ([0, 1, 2, 2], [1, 1], [16384, 16384])
 
@@ -128,51 +82,34 @@ def term_vectors(
     """
     if most_terms < 1:
         raise BadInput(f"most_terms must be at least 1, got {most_terms}")
-    sizes = pages_with[counts.terms]
-    often = _OFTEN[np.minimum(counts.counts, _MOST_COUNTED)]
-    values = np.where(sizes > 1, often * _logarithms(sizes, n_pages), 0)
-    parts = [
-        _vector(counts.terms[begin:end], values[begin:end], most_terms)
-        for begin, end in zip(counts.begins[:-1].tolist(), counts.begins[1:].tolist(), strict=True)
-    ]
-    return TermVectors(
-        begins=np.cumsum([0, *(len(terms) for terms, _ in parts)], dtype=np.int64),
-        terms=_joined((terms for terms, _ in parts), np.int32),
-        weights=_joined((weights for _, weights in parts), np.int16),
-    )
+    rarity = _rarity(np.bincount(counts.terms, minlength=1 << TERM_BITS), len(counts))
+    parts = list[tuple[Any, Any]]()
+    for start in range(0, len(counts), AT_ONCE):
+        part = counts.pages(np.arange(start, min(start + AT_ONCE, len(counts))))
+        values = _OFTEN[np.minimum(part.weights, _MOST_COUNTED)] * rarity[part.terms]
+        page = np.repeat(np.arange(len(part)), np.diff(part.begins))
+        order = np.lexsort((part.terms, -values, page))  # by value; the smaller number wins ties
+        rank = np.empty(len(page), np.int64)
+        rank[order] = np.arange(len(page)) - part.begins[page]
+        values[rank >= most_terms] = 0
+        squares = np.zeros(len(part), np.int64)
+        np.add.at(squares, page, values * values)
+        scale = UNIT / np.sqrt(np.maximum(squares, 1))
+        weights = np.rint(values * scale[page]).astype(np.int16)
+        ends = np.cumsum(np.bincount(page[weights > 0], minlength=len(part)))
+        terms, weights = part.terms[weights > 0], weights[weights > 0]
+        parts += zip(np.split(terms, ends[:-1]), np.split(weights, ends[:-1]), strict=True)
+    return PageTerms.of(parts, np.int16)
 
 
-def _joined(parts: Iterable[np.ndarray], dtype: type[np.integer[Any]], n_zeros: int = 0) -> Any:
-    """Concatenate parts, of which there may be none, after some zeros."""
-    return np.concatenate([np.zeros(n_zeros, dtype), *parts])
-
-
-def _vector(
-    terms: Int32[np.ndarray, " entry"], values: Int64[np.ndarray, " entry"], most_terms: int
-) -> tuple[Int32[np.ndarray, " term"], Int16[np.ndarray, " term"]]:
-    if len(terms) > most_terms:
-        # Keys are unique, so the result does not depend on the sort: the smaller number wins ties.
-        keys = (values << TERM_BITS) - terms
-        chosen = np.sort(np.argpartition(keys, len(keys) - most_terms)[len(keys) - most_terms :])
-        terms, values = terms[chosen], values[chosen]
-    length = math.sqrt(int((values * values).sum()))
-    weights = (
-        np.rint(values * (UNIT / length)).astype(np.int16)
-        if length
-        else np.zeros(len(values), np.int16)
-    )
-    return terms[weights > 0], weights[weights > 0]
-
-
-def _logarithms(sizes: Int64[np.ndarray, " entry"], n_pages: int) -> Int64[np.ndarray, " entry"]:
-    """Logarithm of the corpus over each size, by `math.log`: NumPy's differs between processors in
-    the last bit.
+def _rarity(sizes: Int64[np.ndarray, " term"], n_pages: int) -> Int64[np.ndarray, " term"]:
+    """Logarithm of the corpus over each term's pages, by `math.log`: NumPy's differs between
+    processors in the last bit; 0 for terms of one page or none.
     """
     of_size = np.zeros(int(sizes.max(initial=0)) + 1, np.int64)
     for size in np.flatnonzero(np.bincount(sizes)).tolist():
-        of_size[size] = round(_SCALE * math.log(n_pages / size))
-    found: Int64[np.ndarray, " entry"] = of_size[sizes]
-    return found
+        of_size[size] = round(_SCALE * math.log(n_pages / size)) if size > 1 else 0
+    return np.asarray(of_size[sizes])
 
 
 _OFTEN: Final = np.array(

@@ -83,7 +83,7 @@ class Offer(NamedTuple):
         place: position among the root's offers of this round.
         page: number of the page.
         cluster: number of its content.
-        cost: tokens of the page in the document (`lc_assets.packing.longpack.part_cost`).
+        cost: tokens of the page in the document, with its anchor line.
     """
 
     root: int

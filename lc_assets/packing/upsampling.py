@@ -66,91 +66,40 @@ def upsampled(
         BadInput: if there is not one length, source and key per document, two documents share a
             key, or a number is out of range.
     """
-    codes, n_sources = _codes(sources, lengths, keys)
-    _require_sensible(lengths, threshold, keep_short, budget_tokens)
-    order = _queue(keys, seed)
-    kept = _kept(
-        lengths, codes, n_sources, keys, threshold=threshold, keep_short=keep_short, seed=seed
-    )
-    repeated = kept & _repeatable(lengths, codes, n_sources, threshold)
+    _require_sensible(lengths, sources, keys, threshold, keep_short, budget_tokens)
+    number = {name: at for at, name in enumerate(sorted(set(sources or ())))}
+    codes = np.array([number[name] for name in sources or ()] or np.zeros(len(keys)), np.int64)
+    order, total = _queue(keys, seed), int(lengths.sum()) or 1
+    by_source = order[np.argsort(codes[order], kind="stable")]
     taken = np.zeros(len(lengths), np.int64)
-    for budget, members in zip(
-        _budgets(lengths, codes, n_sources, budget_tokens),
-        _by_source(codes, order, n_sources),
-        strict=True,
-    ):
-        taken[members] = _filled(lengths[members], kept[members], repeated[members], budget)
+    for members in np.split(by_source, np.cumsum(np.bincount(codes))[:-1]):
+        own = lengths[members]
+        repeated = own >= threshold
+        if not repeated.any():
+            repeated = own > 0
+        kept, short = repeated.copy(), np.flatnonzero(~repeated & (own > 0))
+        drawn = keyed_u64("keep short", seed=seed, keys=(keys[doc] for doc in members[short]))
+        kept[short] = drawn < np.uint64(int(keep_short * 2**64)) if keep_short < 1 else True
+        budget = budget_tokens * int(own.sum()) // total
+        taken[members] = _filled(own, kept, repeated, budget)
     return taken
 
 
-def _kept(
-    lengths: DocColumn,
-    codes: DocColumn,
-    n_sources: int,
-    keys: Sequence[str],
-    *,
-    threshold: int,
-    keep_short: float,
-    seed: int,
-) -> DocMask:
-    whole = _repeatable(lengths, codes, n_sources, threshold)
-    short = np.flatnonzero(~whole & (lengths > 0))
-    drawn = keyed_u64("keep short", seed=seed, keys=(keys[doc] for doc in short.tolist()))
-    whole[short] = drawn < np.uint64(int(keep_short * 2**64)) if keep_short < 1 else True
-    return whole
-
-
-def _repeatable(
-    lengths: DocColumn,
-    codes: DocColumn,
-    n_sources: int,
-    threshold: int,
-) -> DocMask:
-    """Long documents; in a source without any, all documents that are not empty."""
-    is_long = lengths >= threshold
-    has_long = np.bincount(codes[is_long], minlength=n_sources) > 0
-    found: DocMask = is_long | (~has_long[codes] & (lengths > 0))
-    return found
-
-
-def _filled(
-    lengths: DocColumn,
-    kept: DocMask,
-    repeated: DocMask,
-    budget: int,
-) -> DocColumn:
+def _filled(lengths: DocColumn, kept: DocMask, repeated: DocMask, budget: int) -> DocColumn:
     """Take documents from the front of one source's queue; the arrays are in its order."""
-    first = _front(np.where(kept, lengths, 0), budget) & kept
+    first = _front(lengths, kept, budget)
     taken: DocColumn = first.astype(np.int64)
     round_tokens = int(lengths[repeated].sum())
-    if not first[kept].all() or not round_tokens:
-        return taken
-    rounds, rest = divmod(budget - int(lengths[kept].sum()), round_tokens)
-    taken[repeated] += rounds
-    taken[_front(np.where(repeated, lengths, 0), rest) & repeated] += 1
+    if first[kept].all() and round_tokens:
+        rounds, rest = divmod(budget - int(lengths[kept].sum()), round_tokens)
+        taken[repeated] += rounds
+        taken[_front(lengths, repeated, rest)] += 1
     return taken
 
 
-def _front(lengths: DocColumn, budget: int) -> DocMask:
-    fits: DocMask = np.cumsum(lengths) <= budget
-    return fits
-
-
-def _budgets(
-    lengths: DocColumn,
-    codes: DocColumn,
-    n_sources: int,
-    budget_tokens: int,
-) -> list[int]:
-    own = np.zeros(n_sources, np.int64)
-    np.add.at(own, codes, lengths)  # bincount sums in float64, exact up to 2^53 only
-    total = int(own.sum()) or 1
-    return [budget_tokens * n // total for n in own.tolist()]
-
-
-def _by_source(codes: DocColumn, order: DocColumn, n_sources: int) -> list[DocColumn]:
-    by_source: DocColumn = order[np.argsort(codes[order], kind="stable")]
-    return np.split(by_source, np.cumsum(np.bincount(codes, minlength=n_sources)))[:n_sources]
+def _front(lengths: DocColumn, chosen: DocMask, budget: int) -> DocMask:
+    """The first of the chosen documents, as many as the budget holds."""
+    return np.asarray(chosen & (np.cumsum(np.where(chosen, lengths, 0)) <= budget))
 
 
 def _queue(keys: Sequence[str], seed: int) -> DocColumn:
@@ -165,25 +114,20 @@ def _queue(keys: Sequence[str], seed: int) -> DocColumn:
     )
 
 
-def _codes(
-    sources: Sequence[str] | None, lengths: DocColumn, keys: Sequence[object]
-) -> tuple[DocColumn, int]:
-    n_docs = len(lengths)
-    if len(keys) != n_docs or (sources is not None and len(sources) != n_docs):
-        n_named = "no" if sources is None else f"{len(sources):,}"
-        raise BadInput(
-            f"expected a source and a key for each of {n_docs:,} documents, got {n_named} sources "
-            f"and {len(keys):,} keys"
-        )
-    if sources is None:
-        return np.zeros(n_docs, np.int64), 1
-    numbers = {name: number for number, name in enumerate(sorted(set(sources)))}
-    return np.fromiter((numbers[name] for name in sources), np.int64, n_docs), len(numbers)
-
-
 def _require_sensible(
-    lengths: DocColumn, threshold: int, keep_short: float, budget_tokens: int
+    lengths: DocColumn,
+    sources: Sequence[str] | None,
+    keys: Sequence[str],
+    threshold: int,
+    keep_short: float,
+    budget_tokens: int,
 ) -> None:
+    n_docs, n_named = len(lengths), len(keys if sources is None else sources)
+    if len(keys) != n_docs or n_named != n_docs:
+        raise BadInput(
+            f"expected a source and a key for each of {n_docs:,} documents, got "
+            f"{'no' if sources is None else f'{n_named:,}'} sources and {len(keys):,} keys"
+        )
     if (lengths < 0).any():
         raise BadInput(
             f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; "

@@ -25,7 +25,7 @@ from lc_assets.stages.links import html_index, page_links
 from lc_assets.stages.longpack import link_claims, longpack_documents
 from lc_assets.stages.megatron import megatron_rows
 from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing import length_buckets, packed_rows
 from lc_assets.stages.reports import data_set_card, length_report, referral_report
 from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.stages.tokens import packing_tokens, token_documents
@@ -44,6 +44,7 @@ STAGES: tuple[Stage, ...] = (
     snapshot_withdrawals.STAGE,
     removed_documents.STAGE,
     clean_documents.STAGE,
+    length_buckets.STAGE,
     html_index.STAGE,
     page_links.STAGE,
     link_claims.STAGE,

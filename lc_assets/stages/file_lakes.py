@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe import Recipe, hint
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
     FilteringSettings,
@@ -60,6 +60,14 @@ _SUFFIXES: Final = {
     "clean_documents": (JSON_SUFFIX, TABLE_SUFFIX),
     "filtered_documents": (DOCUMENTS_SUFFIX,),
 }
+_DROPPING: Final = {
+    "clean_documents",
+    "token_documents",
+    "packing_tokens",
+    "packed_rows",
+    "length_buckets",
+}
+"""Stages that drop documents, of which no command builds two that drop the same."""
 _MOST_NAME_CHARS: Final = 20
 
 
@@ -129,8 +137,9 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
     filtered = Counts.total(found.counts for found in built["filtered_documents"].values())
     last = Counts.total(found.counts for found in list(built.values())[-1].values())
     dropped = Counter(filtered.dropped)
-    if "clean_documents" in built:
-        dropped.update(last.dropped)
+    for name in _DROPPING.intersection(built):
+        for found in built[name].values():
+            dropped.update(found.counts.dropped)
     return Counts(
         seen=filtered.seen,
         kept=last.kept,
@@ -229,4 +238,5 @@ def replaced(settings: Any, **changes: Any) -> Any:
         given = msgspec.to_builtins(settings) | changes
         return msgspec.convert(given, type(settings))
     except msgspec.ValidationError as error:
-        raise BadInput(f"not a setting of {type(settings).__name__}: {error}") from error
+        possible = hint(str(error), type(settings))
+        raise BadInput(f"not a setting of {type(settings).__name__}: {error}{possible}") from error

@@ -40,22 +40,17 @@ SHOWN_CHARS = 40
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Interface of a tokenizer."""
+    """Interface of a tokenizer.
 
-    @property
-    def name(self) -> str:
-        """Name of the vocabulary, such as ``gpt2``; equal names mean equal ids."""
-        ...
+    Attributes:
+        name: of the vocabulary, such as ``gpt2``; equal names mean equal ids.
+        vocab_size: number of ids, including end of text: every id is smaller.
+        eot: id of end of text, or None if there is none; `encode` never returns it.
+    """
 
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids, including end of text: every id is smaller."""
-        ...
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, or None if there is none. `encode` never returns it."""
-        ...
+    name: str
+    vocab_size: int
+    eot: int | None
 
     def encode(self, text: str) -> Ids:
         """Ids of a text; nothing is added before or after.
@@ -66,58 +61,12 @@ class Tokenizer(Protocol):
         ...
 
 
-@runtime_checkable
-class TiktokenEncoding(Protocol):
-    """The part of `tiktoken.Encoding` that is used."""
+class TiktokenTokenizer:
+    """The reference program, from a `tiktoken.Encoding`."""
 
-    @property
-    def name(self) -> str: ...  # noqa: D102 - tiktoken's own
-    @property
-    def n_vocab(self) -> int: ...  # noqa: D102
-    @property
-    def eot_token(self) -> int: ...  # noqa: D102
-    def encode_to_numpy(  # noqa: D102
-        self, text: str, *, disallowed_special: Any
-    ) -> UInt32[np.ndarray, " token"]: ...
-
-
-@runtime_checkable
-class FastEncoding(Protocol):
-    """The part of `gigatoken.Tokenizer` that is used."""
-
-    # Gigatoken's own.
-    def encode(self, input: bytes, /) -> UInt32[np.ndarray, " token"]: ...  # noqa: A002, D102
-
-
-class _Vocabulary:
-    """Name and size of a vocabulary, and its end of text."""
-
-    def __init__(self, name: str, vocab_size: int, eot: int | None) -> None:
-        self._name, self._vocab_size, self._eot = name, vocab_size, eot
-        self._dtype = memory_dtype(vocab_size)
-
-    @property
-    def name(self) -> str:
-        """Name of the vocabulary."""
-        return self._name
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids, including end of text."""
-        return self._vocab_size
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, or None."""
-        return self._eot
-
-
-class TiktokenTokenizer(_Vocabulary):
-    """The reference program."""
-
-    def __init__(self, encoding: TiktokenEncoding) -> None:
-        super().__init__(encoding.name, encoding.n_vocab, encoding.eot_token)
-        self._encoding = encoding
+    def __init__(self, encoding: Any) -> None:
+        self.name, self.vocab_size, self.eot = encoding.name, encoding.n_vocab, encoding.eot_token
+        self._encoding, self._dtype = encoding, memory_dtype(self.vocab_size)
 
     def encode(self, text: str) -> Ids:
         """Ids of a text.
@@ -130,11 +79,11 @@ class TiktokenTokenizer(_Vocabulary):
             return as_dtype(ids, self._dtype)
 
 
-class GigatokenTokenizer(_Vocabulary):
+class GigatokenTokenizer:
     """The fast program.
 
     Args:
-        build: creates a gigatoken encoder without special tokens and with an empty cache.
+        build: creates a `gigatoken.Tokenizer` without special tokens and with an empty cache.
         name: name of the vocabulary.
         vocab_size: number of ids, including end of text.
         eot: id of end of text, or None.
@@ -143,7 +92,7 @@ class GigatokenTokenizer(_Vocabulary):
 
     def __init__(
         self,
-        build: Callable[[], FastEncoding],
+        build: Callable[[], Any],
         *,
         name: str,
         vocab_size: int,
@@ -152,9 +101,10 @@ class GigatokenTokenizer(_Vocabulary):
     ) -> None:
         if rebuild_after_bytes < 1:
             raise BadInput(f"rebuild_after_bytes must be at least 1, got {rebuild_after_bytes:,}")
-        super().__init__(name, vocab_size, eot)
+        self.name, self.vocab_size, self.eot = name, vocab_size, eot
         self._build, self._rebuild_after_bytes = build, rebuild_after_bytes
         self._encoding, self._n_bytes = build(), 0
+        self._dtype = memory_dtype(vocab_size)
 
     def encode(self, text: str) -> Ids:
         """Ids of a text.

@@ -13,10 +13,9 @@ import pytest
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.decomposition import decomposed
 from lc_assets.packing.similarity import Similarity, _placed
-from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
+from lc_assets.packing.term_vectors import UNIT, PageTerms, term_vectors
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
-from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.text.duplicates.shingles import term_counts
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -146,10 +145,8 @@ def test_similar_pages_against_a_matrix_of_all_pairs(pages):
     _, texts, kind = pages
     counted = [term_counts(text) for text in texts]
     counting, _ = cpu_seconds(lambda _: [term_counts(text) for text in texts], rounds=1)
-    counts = TermCounts.of(counted)
-    weighing, vectors = cpu_seconds(
-        lambda _: term_vectors(counts, counts.pages_with(), len(counts)), rounds=2
-    )
+    counts = PageTerms.of(counted)
+    weighing, vectors = cpu_seconds(lambda _: term_vectors(counts), rounds=2)
     lengths = np.array([len(text) // 4 for text in texts], np.int64)
     _placed(vectors, lengths, 49_152, Similarity())
     ours, packs = cpu_seconds(lambda _: _placed(vectors, lengths, 49_152, Similarity()))
@@ -170,7 +167,7 @@ def test_similar_pages_against_a_matrix_of_all_pairs(pages):
     assert matrix > ours
 
 
-def packed_by_matrix(vectors: TermVectors, lengths, max_tokens):
+def packed_by_matrix(vectors: PageTerms, lengths, max_tokens):
     """SPLiCe over a dense matrix of cosines: exact, because weights are whole numbers."""
     terms, number = np.unique(vectors.terms, return_inverse=True)
     dense = np.zeros((len(vectors), len(terms)))
@@ -195,28 +192,6 @@ def packed_by_matrix(vectors: TermVectors, lengths, max_tokens):
     return order
 
 
-def test_packing_similar_pages_from_file_to_file(pages, tmp_path):
-    """Read, counted, tokenized, compared, written: against reading and writing the same lines and
-    nothing else.
-    """
-    path, texts, kind = pages
-    settings = SimilarSettings(max_tokens=49_152)
-    pack_similar([path], tmp_path / "out", settings, executor=ONE)
-    ours, packed = cpu_seconds(
-        lambda _: pack_similar([path], tmp_path / "out", settings, executor=ONE), rounds=2
-    )
-    copying, n_copied = cpu_seconds(lambda _: copied(path, tmp_path / "copy.gz"), rounds=2)
-    assert packed.kept + packed.dropped.get("the same page again", 0) == n_copied
-    say(
-        f"similar {kind}, file to file",
-        len(texts) / 1e3,
-        "thousand pages",
-        ours,
-        gzip_and_json_alone=copying,
-    )
-    assert copying * 3 > ours
-
-
 def copied(path, out):
     with gzip.open(path) as source, gzip.open(out, "wb", 6) as target:
         lines = [json.loads(line) for line in source]
@@ -230,8 +205,8 @@ def test_a_hundred_thousand_pages(pages):
     copy.
     """
     _, texts, _ = pages
-    counts = TermCounts.of(term_counts(text) for text in texts)
-    vectors = term_vectors(counts, counts.pages_with(), len(counts))
+    counts = PageTerms.of(term_counts(text) for text in texts)
+    vectors = term_vectors(counts)
     n_copies = 100_000 // len(texts) + 1
     drawn = np.random.default_rng(0)
     parts = []
@@ -241,14 +216,8 @@ def test_a_hundred_thousand_pages(pages):
             np.sort(drawn.choice(np.arange(a, b), (b - a) // 2, replace=False))
             for a, b in pairwise(begins)
         ]
-        parts.append(
-            TermVectors(
-                begins=np.cumsum([0, *map(len, kept)], dtype=np.int64),
-                terms=np.concatenate([vectors.terms[own] for own in kept]),
-                weights=np.concatenate([vectors.weights[own] for own in kept]),
-            )
-        )
-    many = TermVectors.joined(parts)
+        parts += [(vectors.terms[own], vectors.weights[own]) for own in kept]
+    many = PageTerms.of(parts, np.int16)
     lengths = np.tile(np.array([len(text) // 4 for text in texts], np.int64), n_copies)
     ours, packs = cpu_seconds(lambda _: _placed(many, lengths, 49_152, Similarity()), rounds=1)
     assert len(packs.order) == len(many) >= 100_000

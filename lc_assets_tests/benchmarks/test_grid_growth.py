@@ -15,8 +15,7 @@ import pytest
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import TOKENIZED, read_table, write_table
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.rows.gathering import gather
-from lc_assets.stages.rows.row_plans import plan_rows
+from lc_assets.stages.rows.row_plans import gather_rows, plan_rows
 from lc_assets.stages.rows.token_grid import rows_of
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.test_memory_by_stage import KEY, RECIPE, measured
@@ -76,7 +75,7 @@ def test_the_shuffle_costs_little_more_than_a_copy(tmp_path):
         with (tmp_path / "shuffled.bin").open("wb") as out:
             for first in range(0, plan.num_rows, 2048):
                 band = plan.slice(first, 2048)
-                gather(
+                gather_rows(
                     band,
                     tokens,
                     row_tokens=ROW_TOKENS,

@@ -1,4 +1,4 @@
-"""Text to ``.bin`` and ``.idx``, and the ``.idx`` alone, against doing it row by row. Run with
+"""The ``.idx`` alone, and merging, against doing it row by row. Run with
 ``-s`` to see the figures.
 """
 
@@ -8,22 +8,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.idx import idx_blocks
-from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
-from lc_assets.stages.megatron import megatron_writing
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron.megatron_merging import merge
-from lc_assets.stages.megatron.megatron_settings import Writing, settle
-from lc_assets.stages.megatron.megatron_writing import write_data_set
-from lc_assets.tokens.tokenizers import GigatokenTokenizer
-from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
+from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.reference.preprocess_data import preprocess, write_index
 
 DOCUMENT_CHARS, CORPUS_CHARS = 4_000, 16_000_000
 N_SEQUENCES = 5_000_000
-SETTLED = settle(Writing(tokenizer="gpt2", append_eod=True))
 
 
 @pytest.fixture(scope="module")
@@ -40,47 +34,6 @@ def corpus(tmp_path_factory):
         "".join(json.dumps({"text": page}, ensure_ascii=False) + "\n" for page in pages), "utf-8"
     )
     return path
-
-
-def test_writing_is_preprocess_datas_and_faster(corpus, tmp_path, monkeypatch):
-    """MB of JSON lines per CPU-second, one process; words never seen before, and seen ones; digests
-    and the twin's check included.
-    """
-    fresh = GigatokenTokenizer(
-        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
-    )
-    twin = gpt2_tokenizer(fast=False)
-    monkeypatch.setattr(
-        megatron_writing, "tokenizer_of", lambda _, *, fast: fresh if fast else twin
-    )
-
-    def ours(number):
-        return write_data_set(
-            [corpus], tmp_path / f"ours{number}", SETTLED, executor=LocalExecutor()
-        )
-
-    first, _ = cpu_seconds(lambda _: ours(0), rounds=1)
-    again, _ = cpu_seconds(lambda number: ours(number + 1))
-    theirs, _ = cpu_seconds(
-        lambda _: preprocess(
-            corpus, tmp_path / "theirs", twin._encoding.encode_ordinary, eod=GPT2_EOT
-        ),
-        rounds=1,
-    )
-    for suffix in ("bin", "idx"):
-        assert (tmp_path / f"ours0.{suffix}").read_bytes() == (
-            tmp_path / f"theirs.{suffix}"
-        ).read_bytes()
-    megabytes = corpus.stat().st_size / 1e6
-    say(
-        f"text to .bin and .idx ({prose()[0]})",
-        megabytes,
-        "MB",
-        first,
-        words_seen_before=again,
-        json_and_tiktoken_row_by_row=theirs,
-    )
-    assert 4 * first < theirs
 
 
 def test_an_index_of_millions_of_documents_takes_little(tmp_path):
@@ -123,7 +76,8 @@ def test_merging_is_a_copy(tmp_path, corpus):
     """MB of ids per CPU-second, digests included, against reading and writing the bytes alone;
     memory is a block.
     """
-    write_data_set([corpus], tmp_path / "a", SETTLED, executor=LocalExecutor())
+    encode = gpt2_tokenizer(fast=False)._encoding.encode_ordinary
+    preprocess(corpus, tmp_path / "a", encode, eod=GPT2_EOT)
     names = [f"copy{number}" for number in range(6)]
     for name in names:
         for suffix in ("bin", "idx"):

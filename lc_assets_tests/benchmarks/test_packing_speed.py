@@ -18,9 +18,8 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.packing.bestfit import _fit, best_fit
 from lc_assets.packing.methods import METHODS, Shape, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
-from lc_assets.stages.packing.packing_documents import DOCUMENTS, read_documents
-from lc_assets.stages.packing.packing_plans import plan_packing
-from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
+from lc_assets.stages.packing.packing_plans import DOCUMENTS, plan_packing, read_documents
+from lc_assets.stages.packing.packing_writing import PackedTask, Vocabulary, write_plan, write_task
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows
@@ -118,10 +117,22 @@ def store(tmp_path_factory):
 def written(store, out, method="bestfit"):
     """Rows as `packed` writes them."""
     settings = PackingSettings(method=method, heldout_fraction=0, cut_at="anywhere")
-    documents = read_documents(store)
+    documents = read_documents(store, settings)
     plans = {"train": plan_packing(documents, settings)["train"]}
     vocabulary = Vocabulary(tokenizer="gpt2", n_ids=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
-    for task in write_plan(plans, documents, store, out, vocabulary, about={}):
+    common = PackedTask(
+        kind="rows",
+        tokens=store,
+        folder=out,
+        split="",
+        groups=range(0),
+        row_tokens=settings.row_tokens,
+        vocabulary=vocabulary,
+        setting="gpt2",
+        whole_rows=False,
+        block=range(0),
+    )
+    for task in write_plan(plans, documents, {}, common):
         write_task(task)
     return plans["train"]
 

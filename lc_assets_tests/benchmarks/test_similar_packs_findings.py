@@ -11,15 +11,13 @@ import json
 
 import pytest
 
-from lc_assets.execution.local import LocalExecutor
-from lc_assets.packing.similarity import Similarity
+from lc_assets.build.settings.longpack import PackingSettings, SimilarSettings
 from lc_assets.randomness import rng_for
-from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.stages.reports.document_sets import group_of
 from lc_assets.stages.reports.measuring import Measuring, measure_corpus
+from lc_assets_tests.file_runs import ONE, run
 
 MAX_TOKENS = 49_152
-ONE = LocalExecutor(workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +56,20 @@ def by_chance(pages, folder, *, within_manuals):
     return folder
 
 
-def similar(files, folder, **similarity):
-    pack_similar(
-        files,
-        folder,
-        SimilarSettings(max_tokens=MAX_TOKENS, similarity=Similarity(**similarity)),
-        executor=ONE,
+def similar(files, folder, **similar):
+    """Folder of the texts of rows of similar pages."""
+    corpus = folder.with_name(f"{folder.name}-in")
+    corpus.mkdir()
+    for file in files:
+        (corpus / file.name).symlink_to(file)
+    settings = PackingSettings(
+        wanted=True,
+        row_tokens=MAX_TOKENS,
+        heldout_fraction=0,
+        similar=SimilarSettings(**similar),
+        texts=True,
     )
-    return folder / "documents"
+    return run("packed_rows", [corpus], folder, packed_rows=settings)[0] / "texts"
 
 
 def far_pairs(folder):

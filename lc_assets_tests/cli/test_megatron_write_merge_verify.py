@@ -1,8 +1,9 @@
-"""``lc megatron write``, ``merge``, ``export`` and ``lc verify``: summaries that balance, exit
-codes, one sentence each.
+"""``lc tokenize``, ``lc megatron merge`` and ``export``, and ``lc verify``: summaries that balance,
+exit codes, one sentence each.
 """
 
 import json
+import shutil
 import struct
 
 import numpy as np
@@ -11,9 +12,12 @@ import pytest
 from lc_assets.cli.megatron.merge import bytes_of
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.named import vocabulary_of
+from lc_assets.stages.megatron.megatron_receipts import Ids, write_receipt
 from lc_assets_tests.builders import tokenizer_json
+from lc_assets_tests.file_runs import version_in
 
-COMMANDS = ["write", "merge", "export"]
+COMMANDS = ["merge", "export"]
 
 
 @pytest.fixture
@@ -29,29 +33,31 @@ def written(tmp_path, lc):
             ]
         )
     )
-    said = lc(
-        "megatron",
-        "write",
-        tmp_path / "a.jsonl",
-        "--output",
-        tmp_path / "a",
-        "--tokenizer",
-        "gpt2",
-        "--append-eod",
-        "--workers",
-        1,
+    options = ("--append-eod", "--workers", 1)
+    said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "out", *options)
+    folder = version_in(tmp_path / "out", "token_documents")
+    for suffix in ("bin", "idx"):
+        shutil.copy(folder / f"a.{suffix}", tmp_path)
+    ids = Ids(
+        tokenizer="gpt2",
+        tokenizer_sha256=vocabulary_of("gpt2").sha256,
+        n_ids=50_257,
+        eod=50_256,
+        dtype="uint16",
     )
+    write_receipt(tmp_path / "a", made_by="merge", ids=ids, dropped={})
     return tmp_path / "a", said
 
 
-def test_writing_prints_a_summary_that_balances(written):
+def test_tokenizing_prints_a_summary_that_balances(written):
     prefix, said = written
     assert (said.code, said.out.splitlines()[0], said.err) == (
         0,
-        "4 documents = 2 written + 2 dropped",
+        "4 documents = 2 written + 2 left out",
         "",
     )
-    assert "empty 1 not JSON 1 tokens 5 characters 8 files 1" in " ".join(said.out.split())
+    assert "not JSON 1" in " ".join(said.out.split())
+    assert "tokens 5" in " ".join(said.out.split())
     assert [ids.tolist()[-1] for ids in MegatronReader(prefix)] == [50_256, 50_256]
 
 
@@ -118,17 +124,14 @@ def test_a_vocabulary_by_its_size(written, lc):
 
 
 def test_data_sets_per_file_are_merged_by_their_folder(tmp_path, lc):
+    (tmp_path / "in").mkdir()
     for name in "ab":
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"body": name}))
-    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    more = ["--per-file", "--text-field", "body", "--workers", 1]
-    said = lc(
-        "megatron", "write", *files, "--output", tmp_path / "parts", "--tokenizer", "gpt2", *more
-    )
-    assert (said.code, said.out.splitlines()[0]) == (0, "2 documents = 2 written + 0 dropped")
-    said = lc(
-        "megatron", "merge", tmp_path / "parts", "--output", tmp_path / "all", "--max-size", "2B"
-    )
+        (tmp_path / "in" / f"{name}.jsonl").write_text(json.dumps({"body": name}))
+    options = ("--text-field", "body", "--workers", 1)
+    said = lc("tokenize", tmp_path / "in", tmp_path / "out", *options)
+    assert (said.code, said.out.splitlines()[0]) == (0, "2 documents = 2 written + 0 left out")
+    parts = version_in(tmp_path / "out", "token_documents")
+    said = lc("megatron", "merge", parts, "--output", tmp_path / "all", "--max-size", "2B")
     assert (said.code, said.out.splitlines()[0]) == (0, "2 data sets into 2")
     assert len(MegatronReader(tmp_path / "all-00001")) == 1
 
@@ -174,54 +177,30 @@ def test_exports(written, tmp_path, lc):
 
 
 def test_what_should_be_known_is_said_on_standard_error(tmp_path, lc):
-    """The reader's trap; the twin that did the work."""
+    """The reader's trap; the reference tokenizer that did the work; an end that is missing."""
     file = tokenizer_json(tmp_path / "tokenizer.json", far_id=65_510)
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "the"}))
-    said = lc(
-        "megatron",
-        "write",
-        tmp_path / "a.jsonl",
-        "--output",
-        tmp_path / "a",
-        "--tokenizer",
-        file,
-        "--workers",
-        1,
-    )
+    options = ("--tokenizer", file, "--workers", 1)
+    said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "out", *options)
     assert (said.code, "--per-dataset-sequences-path" in said.err) == (0, True)
     file.write_bytes(
         file.read_bytes()
         .replace(b'"normalizer":null', b'"normalizer":{"type":"NFKC"}')
         .replace(b'"normalizer": null', b'"normalizer": {"type": "NFKC"}')
     )
-    said = lc(
-        "megatron",
-        "write",
-        tmp_path / "a.jsonl",
-        "--output",
-        tmp_path / "a",
-        "--tokenizer",
-        file,
-        "--workers",
-        1,
-    )
+    said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "out", *options)
     assert (said.code, "1 files were tokenized by the reference tokenizer" in said.err) == (0, True)
+    document = json.loads(file.read_bytes()) | {"added_tokens": []}
+    document["model"]["vocab"].pop("</s>", None)
+    file.write_text(json.dumps(document))
+    said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "other", *options, "--append-eod")
+    assert (said.code, "has no end of text, so none is appended" in said.err) == (0, True)
 
 
 def test_nothing_to_write_is_2(tmp_path, lc):
     (tmp_path / "a.jsonl").write_text("{}\n")
-    said = lc(
-        "megatron",
-        "write",
-        tmp_path / "a.jsonl",
-        "--output",
-        tmp_path / "a",
-        "--tokenizer",
-        "gpt2",
-        "--workers",
-        1,
-    )
-    assert (said.code, "no document to write of 1 seen (1 no text)" in said.err) == (2, True)
+    said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "out", "--workers", 1)
+    assert (said.code, "none of 1 documents" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``lc band``, ``lc buckets``, ``lc pack-similar`` and ``lc megatron decompose``: what they
+"""``lc band``, ``lc buckets``, ``lc pack --similar`` and ``lc megatron decompose``: what they
 print.
 """
 
@@ -7,10 +7,12 @@ import json
 import re
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets_tests.builders import WORDS
+from lc_assets_tests.file_runs import version_in
 
 
 @pytest.fixture
@@ -48,26 +50,20 @@ def test_buckets_print_a_table(lc, pages, tmp_path):
     assert re.search(r"10-4K +20 +[\d,]+ +100.0 %", said.out)
 
 
-def test_similar_pages_print_lengths_before_and_after(lc, pages, tmp_path):
-    said = lc(
-        "pack-similar",
-        pages,
-        tmp_path / "out",
-        "--max-tokens",
-        5000,
-        "--neighbours",
-        2,
-        "--workers",
-        1,
-    )
-    assert said.code == 0
-    assert "21 pages = 20 in packs + 1 left out" in said.out
-    assert re.search(r"0-4K +20 +100.0 % +2 +100.0 %", said.out)
-    assert "\x1b" not in said.out
-    path = lc(
-        "pack-similar", pages, tmp_path / "path", "--max-tokens", 5000, "--path", "--workers", 1
-    )
-    assert "= 20 in packs" in path.out
+def test_similar_pages_share_rows(lc, pages, tmp_path):
+    """Pages of each of the two kinds fill a row of their own."""
+    for more in (["--neighbours", 2], ["--path"]):
+        out = tmp_path / more[0].strip("-")
+        options = ["--similar", *more, "--length", 1500, "--max-similarity", 1, "--workers", 1]
+        said = lc("pack", pages, out, *options)
+        assert said.code == 0, said.err
+        assert re.search(r"documents +21\n.*not JSON +1\n.*packed +20\n", said.out, re.DOTALL)
+        assert "\x1b" not in said.out
+        spans = pq.read_table(version_in(out, "packed_rows") / "spans.parquet").to_pylist()
+        rows = {}
+        for line in spans:
+            rows.setdefault(line["row"], set()).add(int(line["id"].rpartition("p")[2]) % 2)
+        assert all(len(kinds) == 1 for kinds in rows.values())
 
 
 def test_pieces_print_a_table_by_length(lc, tmp_path):
@@ -93,13 +89,11 @@ def test_pieces_print_a_table_by_length(lc, tmp_path):
     [
         (["band", "IN", "out", "--drop-low", 0.6, "--drop-high", 0.5], "wanted two shares"),
         (["band", "IN", "out", "--measure", "nothing"], "nothing"),
-        (["buckets", "IN", "out", "--edges", "8,x"], "are no numbers"),
+        (["buckets", "IN", "out", "--edges", "8,x"], "expected numbers"),
         (["buckets", "IN", "out", "--edges", "8,4"], "must be ascending"),
-        (["pack-similar", "IN", "--max-tokens", 5], "name what to read and where to write"),
-        (
-            ["pack-similar", "IN", "out", "--max-tokens", 5, "--min-similarity", 0.99],
-            "min_similarity <= max_similarity",
-        ),
+        (["pack", "IN", "--similar"], "name what to read and where to write"),
+        (["pack", "IN", "out", "--similar", "--min-similarity", 0.99], "is above max_similarity"),
+        (["pack", "IN", "out", "--similar", "--method", "segment"], "take bestfit or concat"),
         (["megatron", "decompose", "IN", "--output", "out", "--shortest", 3], "a power of two"),
     ],
 )

@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 from lc_assets.packing.longpack import (
     PART_END,
     ROOT_LINE,
-    Child,
     Part,
     Placed,
     one_line,
-    pack,
-    part_cost,
     part_text,
     written,
 )
 from lc_assets_tests.reference import longpack_paper
+from lc_assets_tests.reference.longpack_documents import Child, content_of, pack, part_cost
 from lc_assets_tests.strategies import hostile_text
 
 ADDRESSES = [f"http://example.org/{name}" for name in "abcdef"]
@@ -143,17 +141,17 @@ def test_children_are_admitted_round_by_round_and_written_before_what_points_at_
     """Against the obvious loops: whole parts while there is room, no content twice, and in
     post-order.
     """
-    admitted, held, used = [], {root.content}, part_cost(root.n_tokens, "")
+    admitted, held, used = [], {content_of(root)}, part_cost(root.n_tokens, "")
     for above, child in rounds_of([((), child) for child in children]):
         cost = part_cost(child.page.n_tokens, child.keys)
         fits = max_tokens is None or used + cost <= max_tokens
         if (
             all(any(found is one for found in admitted) for one in above)
             and fits
-            and child.page.content not in held
+            and content_of(child.page) not in held
         ):
             admitted.append(child)
-            held.add(child.page.content)
+            held.add(content_of(child.page))
             used += cost
     packed = pack(root, children, max_tokens=max_tokens)
     wanted = [

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.packing import similarity as module
+from lc_assets.packing import term_vectors as term_vectors_module
 from lc_assets.packing.similarity import Similarity, similar_packs
-from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
+from lc_assets.packing.term_vectors import UNIT, PageTerms, term_vectors
 from lc_assets_tests.reference import packing as reference
 
 
@@ -30,7 +31,7 @@ def counted_pages(draw):
 
 def counts_of(pages):
     """As arrays."""
-    return TermCounts.of(
+    return PageTerms.of(
         (
             np.array(sorted(page), np.int32),
             np.array([page[term] for term in sorted(page)], np.int32),
@@ -41,8 +42,7 @@ def counts_of(pages):
 
 def vectors_of(pages, **more):
     """As vectors."""
-    counts = counts_of(pages)
-    return term_vectors(counts, counts.pages_with(), len(counts), **more)
+    return term_vectors(counts_of(pages), **more)
 
 
 SIMILARITY = st.builds(
@@ -100,7 +100,7 @@ def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
     assert [[keys[places[n]] for n in pack] for pack in shuffled.packs()] == [
         [keys[n] for n in pack] for pack in packs.packs()
     ]
-    assert shuffled.depths().tolist() == packs.depths().tolist()
+    assert shuffled.first.tolist() == packs.first.tolist()
 
 
 @given(counted_pages(), st.integers(1, 4))
@@ -129,15 +129,14 @@ def test_vectors_are_tf_idf_to_the_rounding(pages, most_terms):
         assert not left_out or value[left_out[-1]] <= min(value[term] for term in got) + 5e-3
 
 
-def test_parts_of_a_corpus_are_the_corpus():
-    """Vectors made part by part, of counts that were added up, are those of the whole."""
+def test_pages_weighed_apart_are_weighed_together(monkeypatch):
+    """The vectors do not depend on how many pages are weighed at once."""
     pages = [{1: 2, 2: 1}, {1: 1, 3: 1}, {3: 4, 2: 2}, {9: 1}]
-    parts = [counts_of(pages[:1]), counts_of(pages[1:])]
-    together = sum(part.pages_with() for part in parts)
-    joined = TermVectors.joined(term_vectors(part, together, 4) for part in parts)
     whole = vectors_of(pages)
+    monkeypatch.setattr(term_vectors_module, "AT_ONCE", 2)
+    parts = vectors_of(pages)
     for name in ("begins", "terms", "weights"):
-        assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
 
 
 def test_topics_come_together():
@@ -185,7 +184,7 @@ def test_common_terms_cost_no_more_than_the_effort():
         np.int32
     )
     weights = np.full(terms.shape, 1000, np.int16)
-    vectors = TermVectors(
+    vectors = PageTerms(
         begins=np.arange(n_pages + 1, dtype=np.int64) * 201,
         terms=terms.reshape(-1),
         weights=weights.reshape(-1),

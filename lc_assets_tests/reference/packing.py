@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.pieces import Pieces
 from lc_assets.packing.similarity import Similarity, SimilarPacks
-from lc_assets.packing.term_vectors import TermVectors
+from lc_assets.packing.term_vectors import PageTerms
 
 
 def fit(
@@ -96,7 +96,7 @@ def too_common(sizes: Int64[np.ndarray, " term"], most: int) -> list[int]:
 
 
 def place_similar(
-    vectors: TermVectors,
+    vectors: PageTerms,
     lengths: Int64[np.ndarray, " page"],
     max_tokens: int,
     similarity: Similarity,

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import LcError
-from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronWriter
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.lake import Published
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
@@ -28,9 +29,8 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.megatron.megatron_settings import Writing, settle
+from lc_assets.stages.megatron.megatron_receipts import Ids, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import verify_data_set
-from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
@@ -177,14 +177,13 @@ def test_every_flipped_bit_of_a_release_is_found(everything):
 
 
 def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
-    """What `lc megatron write` publishes, by what `lc verify` asks: both files and the receipt."""
-    (tmp_path / "in.jsonl").write_text(
-        "".join(f'{{"text": "line {number} of a text"}}\n' for number in range(5))
-    )
+    """What `lc megatron merge` publishes, by what `lc verify` reads: both files and the receipt."""
     prefix = tmp_path / "out" / "mine"
-    write_data_set(
-        [tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), executor=LocalExecutor()
-    )
+    with MegatronWriter.publishing(prefix, np.dtype(np.uint16)) as writer:
+        for number in range(5):
+            writer.add(gpt2_tokenizer().encode(f"line {number} of a text"))
+    ids = Ids(tokenizer="gpt2", tokenizer_sha256="0" * 64, n_ids=50_257, eod=None, dtype="uint16")
+    write_receipt(prefix, made_by="merge", ids=ids, dropped={})
     n_bits = n_said = 0
     for path in sorted(prefix.parent.iterdir()):
         here, found = n_found(path, lambda: verify_data_set(prefix).damage)

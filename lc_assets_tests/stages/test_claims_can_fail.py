@@ -20,7 +20,7 @@ from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
 NEW = "2023-14"
@@ -682,7 +682,9 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
         for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
     }
     elsewhere |= {
-        ("clean_documents", claim.__name__) for claim in stage_named("clean_documents").checks
+        (name, claim.__name__)
+        for name in ("clean_documents", "length_buckets")
+        for claim in stage_named(name).checks
     }
     elsewhere |= {
         ("document_signals", claim.__name__) for claim in stage_named("document_signals").checks

@@ -18,7 +18,7 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.stretches import read_stretches
-from lc_assets.stages.rows.gathering import gather
+from lc_assets.stages.rows.row_plans import gather_rows
 from lc_assets.stages.rows.token_grid import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 from lc_assets_tests.grid_builders import write_grid
@@ -76,12 +76,12 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     ]
     plan = plan_of(places, shifts)
     np.testing.assert_array_equal(
-        gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts),
+        gather_rows(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts),
         np.stack(slow),
     )
     unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
     np.testing.assert_array_equal(
-        gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled
+        gather_rows(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled
     )
 
 
@@ -111,7 +111,7 @@ def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
     free = (number for number in itertools.count() if number not in in_use)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, 20, None)), hard))
-        rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE)
+        rows = gather_rows(plan, tmp_path, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     np.testing.assert_array_equal(
@@ -125,7 +125,7 @@ def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     """
     folder, documents = tokens
     places, shifts = sorted(documents), [number % ROW_TOKENS for number in range(12)]
-    rows = gather(
+    rows = gather_rows(
         plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts
     )
     for row, column in ((2, 0), (5, 3), (11, 5)):

@@ -18,7 +18,7 @@ from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.rows.token_grid import decoded_rows
-from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 

@@ -38,7 +38,7 @@ from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.packing import packed_rows as packed
 from lc_assets.stages.packing import packing_writing
-from lc_assets.stages.packing.packed_claims import (
+from lc_assets.stages.packing.packed_checks import (
     every_token_is_packed_as_often_as_asked,
     spans_are_megatrons_documents,
     the_method_kept_its_word,

@@ -9,7 +9,8 @@ from lc_assets.build.tables import FILTERED, TableWriter, read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.stages.tokens.token_documents import STAGE, TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens.token_documents import STAGE
+from lc_assets.stages.tokens.tokenizing import TokenizeTask, tokenize_shard
 
 TEXTS = [
     "Ruf 030 901820 an oder schreib an ann@mail.org.",
@@ -31,13 +32,12 @@ def documents(tmp_path):
 
 
 def tokenized(documents, folder, **privacy):
-    settings = TokenizingSettings(min_tokens=5)
+    settings = TokenizingSettings(min_tokens=5, privacy=PrivacySettings(**privacy))
     counts = tokenize_shard(
         TokenizeTask(
             documents=documents,
             folder=folder,
             settings=settings,
-            privacy=PrivacySettings(**privacy),
         )
     )
     return counts, [reader.tolist() for reader in MegatronReader(folder / "0000-de_head")]

@@ -9,9 +9,8 @@ from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.build.tables import FILTERED, TableWriter
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.stages.tokens import checked_tokenizing
-from lc_assets.stages.tokens.checked_tokenizing import BY_REFERENCE
-from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens import tokenizing
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, TokenizeTask, tokenize_shard
 
 TEXTS = [
     "Call me Ishmael. Some years ago, never mind how long precisely.",
@@ -63,7 +62,7 @@ def test_the_reference_tokenizes_a_shard_where_the_fast_tokenizer_differs(
         )
     )
     monkeypatch.setattr(
-        checked_tokenizing,
+        tokenizing,
         "tokenizer_of",
         lambda _name, *, fast=True: WrongTokenizer(word) if fast else gpt2_tokenizer(fast=False),
     )
@@ -81,13 +80,13 @@ def test_the_reference_tokenizes_a_shard_where_the_fast_tokenizer_differs(
 def test_only_the_beginnings_are_checked(shard, monkeypatch):
     """Characters after the beginning are not compared, so a book costs no more than a page."""
     monkeypatch.setattr(
-        checked_tokenizing,
+        tokenizing,
         "tokenizer_of",
         lambda _name, *, fast=True: (
             WrongTokenizer("precisely") if fast else gpt2_tokenizer(fast=False)
         ),
     )
-    monkeypatch.setattr(checked_tokenizing, "CHECKED_CHARS", 20)
+    monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
     assert tokenize_shard(shard).extra[BY_REFERENCE] == 0
     assert not np.array_equal(
         MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0])

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron.megatron_merging import merge
-from lc_assets.stages.megatron.megatron_settings import Writing, settle
-from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.vocabulary import GPT2_EOT
+from lc_assets_tests.stages.test_tokenizing_files import tokenize
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore")]
 WORDS = ["the", "times", "naïve", "你好", "<|endoftext|>", "\n\n", "  ", "x1", "🙂", "\u0301"]
@@ -71,28 +69,16 @@ def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
             texts = random_corpus(rng, folder / f"{name}.jsonl")
             wanted = [encode(text) + [GPT2_EOT] * eod for text in texts]
             built(real, folder / f"{name}-theirs", wanted, np.dtype(dtype).type)
-            settled = settle(Writing(tokenizer="gpt2", append_eod=eod, dtype=dtype))
-            write_data_set(
-                [folder / f"{name}.jsonl"],
-                folder / f"{name}-ours",
-                settled,
-                executor=LocalExecutor(),
-            )
-            assert same_files(folder / f"{name}-ours", folder / f"{name}-theirs")
-            prefixes.append(folder / f"{name}-ours")
+            source = folder / f"{name}.jsonl"
+            ours, _ = tokenize(source, folder / f"{name}-lake", append_eod=eod, dtype=dtype)
+            assert same_files(ours / name, folder / f"{name}-theirs")
+            prefixes.append(ours / name)
         builder = real.IndexedDatasetBuilder(str(folder / "theirs.bin"), dtype=np.dtype(dtype).type)
         for prefix in prefixes:
             builder.add_index(str(prefix))
         builder.finalize(str(folder / "theirs.idx"))
         merge(prefixes, folder / "ours")
-        write_data_set(
-            [folder / "a.jsonl", folder / "b.jsonl"],
-            folder / "at-once",
-            settled,
-            executor=LocalExecutor(),
-        )
         assert same_files(folder / "ours", folder / "theirs")
-        assert same_files(folder / "at-once", folder / "theirs")
         same_answers(real, folder / "ours", rng)
 
 

@@ -5,7 +5,8 @@ All of it is off by default: a recipe that names nothing here builds the chain o
 alone.
 """
 
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -16,6 +17,11 @@ from lc_assets.vocabulary import KIBI
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+KEEP_ORDER: Final = ("bestfit", "concat")
+"""Methods of packing that keep a group of documents together and in order."""
+NO_SOURCE: Final = "nothing"
 
 
 class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
@@ -117,15 +123,39 @@ class UpsamplingSettings(Settings, frozen=True, kw_only=True):
         threshold: tokens from which a document is long; LongPack's paper took 8,192, Fu et al.
             4,096.
         keep_short: share of the shorter documents that are kept, by a keyed hash.
-        by: what makes two documents of one source, each of which keeps its share of the tokens; or
-            ``nothing``: all are of one.
+        by: column or field of a record that names a document's source, such as ``language`` or
+            ``source_domain``: each source keeps its share of the tokens. ``nothing``: all documents
+            are of one.
         budget: tokens that are taken, in multiples of those that came in.
     """
 
     threshold: Tokens = 8 * KIBI
     keep_short: Fraction = 0.1
-    by: Literal["nothing", "language", "bucket", "source_domain"] = "language"
+    by: Annotated[str, msgspec.Meta(min_length=1)] = "language"
     budget: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+
+
+class SimilarSettings(Settings, frozen=True, kw_only=True):
+    """How similar documents are put together; see `lc_assets.packing.similarity`.
+
+    Attributes:
+        neighbours: documents to find for each document.
+        path: whether a group follows one path of nearest neighbours, as in in-context pretraining.
+        min_similarity: cosine below which a document is no neighbour.
+        max_similarity: cosine above which it is a copy, not a neighbour.
+    """
+
+    neighbours: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    path: bool = False
+    min_similarity: Fraction = 0.0
+    max_similarity: Fraction = 0.95
+
+    def __post_init__(self) -> None:
+        if self.min_similarity > self.max_similarity:
+            raise BadInput(
+                f"packed_rows.similar: min_similarity ({self.min_similarity}) is above "
+                f"max_similarity ({self.max_similarity})"
+            )
 
 
 class PackingSettings(Settings, frozen=True, kw_only=True):
@@ -150,6 +180,12 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the
             grid's.
         seed: of the order.
+        order_by: field of a record with a number: documents are packed in this order, not in that
+            of their hashes.
+        group_by: field of a record that names its group, such as a repository: documents of a
+            group are packed together, in the order of ``order_by``.
+        similar: instead: groups of similar documents, each as long as a row at most.
+        texts: whether the texts of the rows are written too, for reading and for measuring.
     """
 
     wanted: bool = False
@@ -164,6 +200,54 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     megatron: Literal["spans", "rows"] = "spans"
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
+    order_by: str = ""
+    group_by: str = ""
+    similar: SimilarSettings | None = None
+    texts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.group_by and not self.order_by:
+            raise BadInput(
+                "packed_rows.group_by needs order_by, the order of a group's documents: give "
+                "--order-by with --group-by"
+            )
+        if self.order_by and (self.similar is not None or self.documents != "natural"):
+            raise BadInput(
+                "packed_rows.order_by orders documents = natural by a field of their records: "
+                "leave out similar, or order_by"
+            )
+        if (self.order_by or self.similar is not None) and self.method not in KEEP_ORDER:
+            raise BadInput(
+                f"method {self.method} does not keep the order of documents: with order_by or "
+                f"similar take {' or '.join(KEEP_ORDER)}"
+            )
+
+    @property
+    def fields(self) -> set[str]:
+        """Columns, or fields of records, that packing reads of a document."""
+        source = self.upsampling.by if self.method == "upsample" else NO_SOURCE
+        return {self.order_by, self.group_by, source} - {"", NO_SOURCE} if self.wanted else set()
+
+
+class LengthBucketSettings(Settings, frozen=True, kw_only=True):
+    """Documents by their length.
+
+    Attributes:
+        wanted: whether they are written.
+        edges: tokens at which a bucket ends, ascending.
+    """
+
+    wanted: bool = False
+    edges: Annotated[tuple[Tokens, ...], msgspec.Meta(min_length=1)] = tuple(
+        KIBI << power for power in range(2, 8)
+    )
+
+    def __post_init__(self) -> None:
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise BadInput(
+                "length_buckets.edges must be ascending numbers of tokens, got "
+                f"{', '.join(map(str, self.edges))}"
+            )
 
 
 class LengthReportSettings(Settings, frozen=True, kw_only=True):

@@ -44,6 +44,10 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
         first_tokens: only so many tokens of a document are kept, and little more of it is
             tokenized; none keeps whole documents. LongCrawl64's rows need 65,536.
         privacy: which personal data are replaced before a text is tokenized.
+        append_eod: whether every document ends with the tokenizer's end of text, as
+            ``preprocess_data.py --append-eod`` writes it.
+        dtype: of the stored ids: ``auto`` (uint16 below 65,500 ids, as Megatron), ``uint16`` or
+            ``int32``.
     """
 
     tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
@@ -51,6 +55,8 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
     min_tokens: Tokens = ROW_TOKENS
     first_tokens: Tokens | None = None
     privacy: PrivacySettings = PrivacySettings()
+    append_eod: bool = False
+    dtype: Literal["auto", "uint16", "int32"] = "auto"
 
     def __post_init__(self) -> None:
         if self.first_tokens is not None and self.first_tokens < self.min_tokens:

@@ -1,4 +1,4 @@
-"""``lc pack``: any corpus into rows of a fixed length, with every span of every document known."""
+"""``lc pack``: documents into rows of a fixed length, with the span of every document known."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import complain, facts, say, table
+from lc_assets.cli.printing import facts, say, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lc_assets.build.settings.longpack import PackingSettings
-    from lc_assets.stages.packing.packing_corpora import PackedCorpus
+    from lc_assets.build.stage import Built
 
 
 def pack(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN... OUT", help="Files and folders of documents, and a new folder."
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
         ),
     ],
     method: Annotated[
@@ -27,13 +30,7 @@ def pack(
     segment: Annotated[
         int, typer.Option("--segment", help="Tokens of a segment at most, for segment and reorder.")
     ] = 4096,
-    tokenizer: Annotated[
-        str,
-        typer.Option(
-            "--tokenizer",
-            help="As for `lc megatron write`: a name, a file, a folder or owner/model.",
-        ),
-    ] = "gpt2",
+    tokenizer: options.Tokenizer = "gpt2",
     seed: Annotated[int, typer.Option("--seed", help="Of the order of documents and rows.")] = 64,
     min_tokens: Annotated[
         int, typer.Option("--min-tokens", help="Leave shorter documents out.")
@@ -74,13 +71,29 @@ def pack(
             "of a group together, in the order of --order-by.",
         ),
     ] = None,
-    text_field: Annotated[
-        str | None,
+    similar: Annotated[
+        bool,
         typer.Option(
-            "--text-field",
-            help="Where a record's text is; by default raw_content, text or content.",
+            "--similar", help="Instead: groups of similar documents, each as long as a row at most."
         ),
-    ] = None,
+    ] = False,
+    neighbours: Annotated[
+        int,
+        typer.Option("--neighbours", help="Similar documents to find for each of a group."),
+    ] = 3,
+    path: Annotated[
+        bool,
+        typer.Option(
+            "--path", help="Follow one path of nearest neighbours, as in-context pretraining."
+        ),
+    ] = False,
+    min_similarity: Annotated[
+        float, typer.Option("--min-similarity", help="Least cosine of neighbours.")
+    ] = 0.0,
+    max_similarity: Annotated[
+        float, typer.Option("--max-similarity", help="Cosine above which one is a copy.")
+    ] = 0.95,
+    text_field: options.TextField = None,
     no_eod: Annotated[
         bool, typer.Option("--no-eod", help="Let no end of text stand behind documents.")
     ] = False,
@@ -93,74 +106,98 @@ def pack(
     megatron: Annotated[
         str, typer.Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
     ] = "spans",
-    no_texts: Annotated[bool, typer.Option("--no-texts", help="Write no texts of rows.")] = False,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Write the texts of the rows too.")
+    ] = False,
     workers: options.Workers = None,
 ) -> None:
-    """Pack documents into rows, and print where all tokens are.
+    """Pack documents into rows, and print where all tokens are; each IN has rows of its own.
 
-    Writes OUT/train.zarr and the spans that training reads, OUT/train.bin and .idx for Megatron,
-    OUT/spans.parquet, and OUT/texts, the rows as a corpus with spans, which `lc referrals --scope
-    document` measures.
+    OUT is a lake: `packed_rows` holds train.zarr with its spans for training, train.bin and
+    train.idx for Megatron, spans.parquet, and with --texts the rows as a corpus.
 
     Example: lc pack corpus packed --method bestfit --length 65536
     """
-    import msgspec
-
     from lc_assets.build.settings.longpack import PackingSettings
+    from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.errors import BadInput
     from lc_assets.execution.local import executor_of
-    from lc_assets.stages.megatron.megatron_settings import Writing, settle
-    from lc_assets.stages.packing.packing_corpora import CorpusPacking, pack_corpus
+    from lc_assets.formats.tokenizers.named import located, vocabulary_of
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
     *inputs, out = sources
     if not inputs:
         raise BadInput("name what to read and where to write: lc pack IN OUT")
-    given = {
-        "method": method,
-        "row_tokens": length,
-        "segment_tokens": segment,
-        "seed": seed,
-        "min_tokens": min_tokens,
-        "append_eod": not no_eod,
-        "cut_at": "anywhere" if cut_anywhere else "ends",
-        "megatron": megatron,
-        "heldout_fraction": 0,
-        "upsampling": {"threshold": threshold, "keep_short": keep_short, "budget": budget},
-    }
-    try:
-        settings = msgspec.convert(given, PackingSettings)
-    except msgspec.ValidationError as error:
-        raise BadInput(
-            f"not a way to pack: {error}; there are the methods bestfit, concat, segment, reorder "
-            "and upsample"
-        ) from error
-    settled = settle(Writing(tokenizer=tokenizer, append_eod=not no_eod, text_field=text_field))
-    if settled.ids.eod is None and not no_eod:
-        raise BadInput(
-            f"{settled.ids.tokenizer} has no end of text to end documents with: pass --no-eod"
-        )
-    for warning in settled.warnings:
-        complain(f"warning: {warning}")
-    packing = CorpusPacking(
-        settled=settled,
-        settings=settings,
-        source_field=source_field,
-        texts=not no_texts,
-        order_field=order_by,
-        group_field=group_by,
+    settings = replaced(
+        PackingSettings(),
+        wanted=True,
+        method=method,
+        row_tokens=length,
+        segment_tokens=segment,
+        seed=seed,
+        min_tokens=min_tokens,
+        append_eod=not no_eod,
+        cut_at="anywhere" if cut_anywhere else "ends",
+        megatron=megatron,
+        heldout_fraction=0,
+        upsampling={
+            "threshold": threshold,
+            "keep_short": keep_short,
+            "budget": budget,
+            "by": source_field or "nothing",
+        },
+        order_by=order_by or "",
+        group_by=group_by or "",
+        texts=texts,
+        similar={
+            "neighbours": neighbours,
+            "path": path,
+            "min_similarity": min_similarity,
+            "max_similarity": max_similarity,
+        }
+        if similar
+        else None,
     )
-    show(pack_corpus(inputs, out, packing, executor=executor_of(workers)), settings, out)
+    setting = located(tokenizer)
+    if vocabulary_of(setting).eot is None and not no_eod:
+        raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
+    context = context_over_files(
+        inputs,
+        out,
+        executor=executor_of(workers),
+        settings={
+            "packed_rows": settings,
+            "token_documents": replaced(TokenizingSettings(), tokenizer=setting),
+        },
+        text_field=text_field,
+    )
+    show(build_for(context, "packed_rows"), settings)
 
 
-def show(report: "PackedCorpus", settings: "PackingSettings", out: Path) -> None:
+def show(built: "Mapping[str, Mapping[str, Built]]", settings: "PackingSettings") -> None:
     """Print what was read, where its tokens are, and what that costs."""
-    read, found = report.read, report.balance
-    seen = [
-        ("documents", read.seen),
-        *((f"dropped: {why}", n) for why, n in read.dropped.items()),
-        ("tokenized", read.kept),
-    ]
-    facts([*seen, ("packed", found.taken)])
+    from lc_assets.counts import Counts
+    from lc_assets.errors import BadInput
+    from lc_assets.stages.file_lakes import counts_of
+    from lc_assets.stages.packing.packed_rows import balance_of
+    from lc_assets.stages.packing.packing_writing import TORN
+
+    counts = counts_of(built)
+    tokenized = Counts.total(version.counts for version in built["packing_tokens"].values())
+    packed = Counts.total(version.counts for version in built["packed_rows"].values())
+    if not packed.seen:
+        dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items())
+        raise BadInput(f"no document to pack of {counts.seen:,} seen: {dropped}")
+    found = balance_of(packed, settings)
+    left_out = [(f"dropped: {why}", n) for why, n in counts.dropped.items()]
+    facts(
+        [
+            ("documents", counts.seen),
+            *left_out,
+            ("tokenized", tokenized.kept),
+            ("packed", found.taken),
+        ]
+    )
     lines = [
         ("tokens of documents", found.tokens),
         ("+ repeated", found.repeated),
@@ -183,11 +220,13 @@ def show(report: "PackedCorpus", settings: "PackingSettings", out: Path) -> None
                 "attention within pieces",
                 f"{found.attention_share:.2%} of attention over whole rows",
             ),
-            *report.texts.extra.items(),
+            *((name, packed.extra[name]) for name in (TORN,) if name in packed.extra),
         ]
     )
     held = found.tokens + found.repeated - found.left_over
     say(
         f"{found.tokens:,} + {found.repeated:,} - {found.left_over:,} = {held:,} tokens in rows, "
-        f"packed by {settings.method} into {out}"
+        f"packed by {settings.method}"
     )
+    for version in built["packed_rows"].values():
+        say(f"written to {version.published.folder}")

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import gigatoken
 import msgspec
@@ -39,7 +39,7 @@ import numpy as np
 
 from lc_assets.errors import UNDECODABLE, BadInput
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
-from lc_assets.tokens.tokenizers import FastEncoding, Ids, without_surrogates
+from lc_assets.tokens.tokenizers import Ids, without_surrogates
 
 END_OF_TEXT: Final = (
     *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
@@ -107,37 +107,22 @@ class TokenizerFile(ABC):
         self.path, self._content = path, content
         n_ids, eot = self._facts()
         digest = hashlib.sha256(content).hexdigest()
-        name = f"{path.name}-{digest[:12]}"
-        self.vocabulary = Vocabulary(name=name, n_ids=n_ids, eot=eot, sha256=digest)
+        self.name, self.vocab_size, self.eot = f"{path.name}-{digest[:12]}", n_ids, eot
+        self.vocabulary = Vocabulary(name=self.name, n_ids=n_ids, eot=eot, sha256=digest)
         self._dtype = memory_dtype(n_ids)
-
-    @property
-    def name(self) -> str:
-        """Name of the vocabulary."""
-        return self.vocabulary.name
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids."""
-        return self.vocabulary.n_ids
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, or None."""
-        return self.vocabulary.eot
 
     def encode(self, text: str) -> Ids:
         """Ids of a text."""
         return as_dtype(np.array(self._encode(without_surrogates(text)), np.uint32), self._dtype)
 
-    def build_fast(self) -> FastEncoding:
+    def build_fast(self) -> Any:
         """Make a fast encoder that never gives a special token.
 
         Raises:
             BadInput: when gigatoken does not know this kind of file.
         """
         try:
-            return cast("FastEncoding", self._build_fast())
+            return self._build_fast()
         except (ValueError, RuntimeError) as error:
             raise BadInput(
                 f"{self.path}: the fast tokenizer does not know this kind of file: {error}"
@@ -155,7 +140,7 @@ class TokenizerFile(ABC):
     def _encode(self, text: str) -> Sequence[int]: ...
 
     @abstractmethod
-    def _build_fast(self) -> object: ...
+    def _build_fast(self) -> Any: ...
 
 
 def open_tokenizer_file(path: Path) -> TokenizerFile:
@@ -244,7 +229,7 @@ class _HuggingFace(TokenizerFile):
         program.no_truncation()
         return program
 
-    def _build_fast(self) -> object:
+    def _build_fast(self) -> Any:
         document: dict[str, Any] = msgspec.json.decode(self._content)
         document["added_tokens"] = [
             token for token in document.get("added_tokens", []) if not token.get("special")
@@ -279,7 +264,7 @@ class _SentencePiece(TokenizerFile):
 
         return sentencepiece.SentencePieceProcessor(model_proto=self._content)
 
-    def _build_fast(self) -> object:
+    def _build_fast(self) -> Any:
         model = self._parsed()
         normalizer = model.normalizer_spec
         if normalizer.precompiled_charsmap or normalizer.remove_extra_whitespaces:

@@ -26,7 +26,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final
 
 import numpy as np
 import tiktoken
@@ -48,7 +48,6 @@ from lc_assets.formats.tokenizers.gpt2 import (
 )
 from lc_assets.packing.cutting import flags_of
 from lc_assets.tokens.tokenizers import (
-    FastEncoding,
     GigatokenTokenizer,
     TiktokenTokenizer,
     Tokenizer,
@@ -184,11 +183,10 @@ def _decoder(setting: str) -> Callable[[list[int]], str]:
 @functools.lru_cache(maxsize=8)
 def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
     """One per content of a file, not per path: a file that changed has another digest."""
-    build: Callable[[], FastEncoding]
     if setting in TIKTOKEN:
         if not fast:
             return TiktokenTokenizer(_encoding(setting))
-        build = functools.partial(_build_fast, setting)
+        build: Callable[[], Any] = functools.partial(_build_fast, setting)
     else:
         file = open_tokenizer_file(Path(setting))
         if not fast:
@@ -213,10 +211,10 @@ def _encoding(setting: str) -> tiktoken.Encoding:
         ) from error
 
 
-def _build_fast(setting: str) -> FastEncoding:
+def _build_fast(setting: str) -> Any:
     ranks = _encoding(setting)._mergeable_ranks  # tiktoken has no public access to them
     try:
-        return cast("FastEncoding", gigatoken_of_ranks(ranks, _PRETOKENIZERS[setting]))
+        return gigatoken_of_ranks(ranks, _PRETOKENIZERS[setting])
     except RuntimeError as error:  # p50k_base has a gap among its ranks
         raise BadInput(
             f"{setting}: the fast tokenizer does not know this kind of vocabulary: {error}"

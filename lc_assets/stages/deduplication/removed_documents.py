@@ -152,14 +152,25 @@ def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def remaining_read(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+def removed_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
+    """The same of a partition, out of a stage's inputs; empty where the recipe excludes nothing."""
+    published = inputs.get(f"removed_documents/{key}")
+    return {} if published is None else removed_by_shard(published.only(TABLE))
+
+
+def remaining_read(
+    inputs: Mapping[str, Published],
+    key: str,
+    removed: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Reads]:
     """What each shard of a stage reads that passes over excluded documents: the shard's filtered
-    documents, and which of them are excluded; for `Sharding.reads`.
+    documents, and which of them are excluded (by default those of `removed_in`); for
+    `Sharding.reads`.
     """
-    removed = removed_by_shard(inputs[f"removed_documents/{key}"].only(TABLE))
+    left_out = removed_in(inputs, key) if removed is None else removed
     documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
     return {
-        name: (read, Read("removed", digest_of(removed.get(name, {}))))
+        name: (read, Read("removed", digest_of(left_out.get(name, {}))))
         for name, read in documents.items()
     }
 
@@ -342,6 +353,15 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 def _are_duplicates_removed(recipe: Recipe) -> bool:
     return recipe.near_duplicate_pairs.near or bool(recipe.removed_documents.exact)
+
+
+def removes_documents(recipe: Recipe) -> bool:
+    """Whether a recipe excludes documents at all: tokens and rows then need to know which."""
+    return (
+        _are_duplicates_removed(recipe)
+        or bool(recipe.contaminated_documents.against)
+        or bool(recipe.withdrawn_documents.lists)
+    )
 
 
 _OLDER_OR_ALL = ALL_SNAPSHOTS.where(

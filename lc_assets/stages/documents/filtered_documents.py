@@ -35,7 +35,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import read_all
+from lc_assets.build.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
@@ -85,7 +85,11 @@ def _write(context: BuildContext, staging: StagingFolder) -> Counts:
     key = staging.fingerprint.key
     source = file_source(context.recipe.sources, key)
     tasks = shard_tasks(
-        context, staging, perplexity=source is not None and _keeps_perplexity(context.recipe)
+        context,
+        staging,
+        perplexity=source is not None and _keeps_perplexity(context.recipe),
+        fields=fields_for_packing(context.recipe),
+        order_by=context.recipe.packed_rows.order_by,
     )
     stored = staging.inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
     if stored is not None:
@@ -103,6 +107,13 @@ def _write(context: BuildContext, staging: StagingFolder) -> Counts:
 def _keeps_perplexity(recipe: Recipe) -> bool:
     """Whether a later stage prefers documents by the perplexity that their records name."""
     return "best_perplexity" in recipe.removed_documents.prefer
+
+
+def fields_for_packing(recipe: Recipe) -> tuple[str, ...]:
+    """Fields of the records by which packing orders, groups or samples documents, and which no
+    column of the tables of documents or tokens holds.
+    """
+    return tuple(sorted(recipe.packed_rows.fields - {*FILTERED.names, *TOKENIZED.names}))
 
 
 def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Counts) -> None:
@@ -187,6 +198,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
         } | ({"perplexity": True} if _keeps_perplexity(recipe) else {})
         if source.quality != "fast":
             read["source"]["quality"] = source.quality
+    if fields := fields_for_packing(recipe):
+        read["fields"] = list(fields)
     lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
     models = dict(models_of(settings.models, columns).digests)
     return (

@@ -14,9 +14,10 @@ import contextlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import nan
+from math import isfinite, nan
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ from numpy.typing import NDArray
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.lines import LineCount, read_other_lines
 from lc_assets.formats.redpajama.signals import SignalsTable
@@ -359,6 +361,7 @@ def _sort(
             "id": part.id_of(line),
             "url": found.url,
             **described(found, shard.language, shard.bucket, task.rules),
+            **(_fields_of(task, found) if task.fields else {}),
             **{name: float(column[row]) for name, column in part.table.columns.items()},
             **{name: nan if value is None else value for name, value in own.items()},
         }
@@ -403,16 +406,47 @@ def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:
                 )
             )
             for suffix, schema in (
-                (DOCUMENTS_SUFFIX, schema_of(task.rules, perplexity=task.perplexity)),
+                (
+                    DOCUMENTS_SUFFIX,
+                    schema_of(task.rules, perplexity=task.perplexity, fields=task.fields),
+                ),
                 (DROPPED_SUFFIX, DROPPED),
             )
         )
     )
 
 
-def schema_of(rules: RuleSet, *, perplexity: bool = False) -> pa.Schema:
+def schema_of(
+    rules: RuleSet, *, perplexity: bool = False, fields: tuple[str, ...] = ()
+) -> pa.Schema:
     """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; of files
-    also the record's ``perplexity``, where documents are preferred by it.
+    also the record's ``perplexity``, where documents are preferred by it, and the ``fields`` that
+    packing reads, as text.
     """
     values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
-    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values)])
+    read = [(name, pa.string()) for name in fields if name not in values]
+    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values), *read])
+
+
+def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
+    """The fields of a record that packing reads, as text; empty where it has none.
+
+    Raises:
+        BadInput: when documents are ordered by a field that holds no number.
+    """
+    known: dict[str, Any] = (
+        msgspec.json.decode(record.rest) if isinstance(record, CorpusDocument) else {}
+    )
+    order = as_float(known.get(task.order_by))
+    if task.order_by in task.fields and (order is None or not isfinite(order)):
+        name = record.id if isinstance(record, CorpusDocument) else record.url
+        raise BadInput(
+            f"{task}: document {name}: field {task.order_by!r} holds no number; "
+            "packed_rows.order_by needs one in every record; fields: "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    found = {name: "" if known.get(name) is None else known[name] for name in task.fields}
+    return {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in found.items()
+    }

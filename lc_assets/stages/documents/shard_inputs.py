@@ -70,6 +70,8 @@ class ShardTask:
         source: of files; None means RedPajama-V2.
         stored: table of the values of all documents, when `document_signals` has published it.
         perplexity: whether the perplexity that a file's record names is written.
+        fields: of a file's records that are written as columns.
+        order_by: the field that orders documents in packed rows.
         columns: of values that are stored.
         lines: whether RedPajama-V2's own lines of signals are written.
     """
@@ -82,6 +84,8 @@ class ShardTask:
     source: FileSource | None = None
     stored: Path | None = None
     perplexity: bool = False
+    fields: tuple[str, ...] = ()
+    order_by: str = ""
     columns: tuple[str, ...] = ()
     lines: bool = False
 

@@ -17,6 +17,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
+from lc_assets.stages.documents import clean_documents
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import (
     Span,
@@ -30,7 +31,7 @@ from lc_assets.stages.lineage.spans import (
 from lc_assets.stages.longpack import longpack_documents
 from lc_assets.stages.megatron import megatron_rows
 from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing import length_buckets, packed_rows
 from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.stages.tokens import packing_tokens
 from lc_assets.vocabulary import SPLITS
@@ -40,8 +41,9 @@ READ_THROUGH = {
     megatron_rows.STAGE.name: token_grid.STAGE.name,
     row_lineage.STAGE.name: token_grid.STAGE.name,
     packed_rows.STAGE.name: packing_tokens.STAGE.name,
+    length_buckets.STAGE.name: clean_documents.STAGE.name,
 }
-"""Stage → the input that says where its rows are from."""
+"""Stage → the input that says where its rows or documents are from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,18 @@
-"""`packed_rows`: rows of a fixed length, filled with documents of any length, with every span of
-theirs known.
+"""`packed_rows`: rows of a fixed length, filled with documents of any length, with the span of
+every document.
 
-Published are rows as a token grid, the same pieces as Megatron's documents, and the spans, as
-arrays for training and as a table for people (docs/formats/packed.md). Here: one snapshot's
-version. Not here: how rows are filled (`lc_assets.packing`, docs/packing.md), what must hold of
-them (`stages.packed_claims`).
+Published are rows as a token grid, the same pieces as Megatron's documents, the spans, as arrays
+for training and as a table for people, and on request the rows' texts (docs/formats/packed.md).
+How rows are filled: `lc_assets.packing`, docs/packing.md.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.settings.longpack import PackingSettings
@@ -29,17 +25,19 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import opened_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.packed_spans import PackedSpans
-from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.tokenizers.named import sentence_flags
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
-from lc_assets.packing.cutting import Ends
+from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.methods import CUT_AT_ENDS
 from lc_assets.packing.pieces import Balance, Packing, balance
-from lc_assets.stages.packing.packed_claims import (
+from lc_assets.stages.packing.packed_checks import (
     every_token_is_packed_as_often_as_asked,
     packed_train_and_heldout_share_nothing,
     rows_are_filled_from_the_left,
@@ -47,11 +45,18 @@ from lc_assets.stages.packing.packed_claims import (
     spans_are_megatrons_documents,
     the_method_kept_its_word,
 )
-from lc_assets.stages.packing.packing_documents import PackingDocuments, read_documents
-from lc_assets.stages.packing.packing_ends import ends_tasks, find_ends, read_ends
-from lc_assets.stages.packing.packing_plans import drawn_by, ended_lengths, plan_packing, source_of
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
-from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
+from lc_assets.stages.packing.packing_plans import (
+    drawn_by,
+    ended_lengths,
+    plan_packing,
+    read_documents,
+)
+from lc_assets.stages.packing.packing_writing import (
+    PackedTask,
+    Vocabulary,
+    write_plan,
+    write_task,
+)
 from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -62,29 +67,35 @@ def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish one snapshot's packed rows.
 
     Raises:
-        NotPublished: when the token ids of its documents are not there.
+        NotPublished: when the token ids of its documents are not published.
         BadInput: when documents are to be ended and the tokenizer has no end of text.
     """
     settings = context.recipe.packed_rows
 
     def fill(staging: StagingFolder) -> Counts:
         store = staging.inputs[f"packing_tokens/{snapshot}"]
-        vocabulary = vocabulary_of_store(store, settings)
-        documents = read_documents(store.folder, source=source_of(settings))
-        ends = _ends(context, staging, store, documents)
+        common = PackedTask(
+            kind="rows",
+            tokens=store.folder,
+            folder=staging.folder,
+            split="",
+            groups=range(0),
+            row_tokens=settings.row_tokens,
+            vocabulary=vocabulary_of_store(store, settings),
+            setting=context.recipe.token_documents.tokenizer,
+            whole_rows=settings.megatron == "rows",
+            block=range(0),
+        )
+        documents = read_documents(store.folder, settings)
+        ends = None
+        if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
+            ends = _find_ends(context, staging, common, documents.shards)
         plans = plan_packing(documents, settings, ends)
         about = {"packing": settings.method, "documents_end": settings.append_eod}
-        tasks = write_plan(
-            plans,
-            documents,
-            store.folder,
-            staging.folder,
-            vocabulary,
-            about=about,
-            whole_rows=settings.megatron == "rows",
-        )
-        run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
-        return counted(plans, ended_lengths(documents, settings))
+        tasks = write_plan(plans, documents, about, common, texts=settings.texts)
+        written = run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
+        counts = counted(plans, ended_lengths(documents, settings))
+        return counts + Counts(extra=written.extra) if settings.texts else counts
 
     return build(context, STAGE, snapshot, fill, randomness=drawn_by(settings))
 
@@ -102,28 +113,67 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     if settings.append_eod and found.eot is None:
         raise BadInput(
             f"{found.tokenizer} has no end of text to end documents with: set "
-            "packed_rows.append_eod "
-            "= false"
+            "packed_rows.append_eod = false"
         )
     return found
 
 
-def _ends(
-    context: BuildContext, staging: StagingFolder, store: Published, documents: PackingDocuments
-) -> Ends | None:
-    settings = context.recipe.packed_rows
-    if settings.method not in CUT_AT_ENDS or settings.cut_at == "anywhere":
-        return None
-    tasks = ends_tasks(
-        documents.shards,
-        store.folder,
-        staging.folder,
-        tokenizer=context.recipe.token_documents.tokenizer,
-        n_ids=int(store.receipt.fingerprint.params["n_ids"]),
-        segment_tokens=settings.segment_tokens,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndsTask:
+    """One shard of a token store, in which ends of sentences and lines are looked for."""
+
+    tokens: Path
+    shard: str
+    folder: Path
+    setting: str
+    segment_tokens: int
+
+    @property
+    def name(self) -> str:
+        """Of the shard's ends."""
+        return f"ends-{self.shard}"
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Where they are kept while the version is built."""
+        stem = self.folder / SCRATCH / self.name
+        return stem.with_name(f"{self.name}_first.npy"), stem.with_name(f"{self.name}_token.npy")
+
+    def __str__(self) -> str:
+        return str(self.tokens / self.shard)
+
+
+def _find_ends(
+    context: BuildContext, staging: StagingFolder, common: PackedTask, shards: tuple[str, ...]
+) -> Ends:
+    """Where sentences and lines end in all documents, in the order of their shards."""
+    most = context.recipe.packed_rows.segment_tokens
+    tasks = [
+        EndsTask(
+            tokens=common.tokens,
+            shard=shard,
+            folder=common.folder,
+            setting=common.setting,
+            segment_tokens=most,
+        )
+        for shard in shards
+    ]
     run_shards(context, staging, find_ends, tasks, what="find ends")
-    return read_ends(tasks)
+    found = [tuple(map(read_npy, task.files)) for task in tasks]
+    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(first) for first, _ in found)])
+    token = np.concatenate([np.empty(0, np.int64), *(token for _, token in found)])
+    return Ends(first=np.cumsum(counts), token=token)
+
+
+@once
+def find_ends(task: EndsTask) -> Counts:
+    """Find the ends of one shard's documents."""
+    flags, prefix = sentence_flags(task.setting), task.tokens / task.shard
+    documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
+    found = Ends.joined(ends_in(ids, flags, spacing(task.segment_tokens)) for ids in documents)
+    for path, array in zip(task.files, (found.first, found.token), strict=True):
+        write_npy(path, array)
+    return Counts()
 
 
 def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Counts:
@@ -172,56 +222,13 @@ def balance_of(counts: Counts, settings: PackingSettings) -> Balance:
     )
 
 
-def piece_lengths(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Tokens of every piece of all splits, and pieces of every row."""
-    lengths, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for split in SPLITS:
-        spans = PackedSpans.open(
-            folder, split, row_tokens=GridReader(folder / f"{split}.zarr").row_tokens
-        )
-        lengths.append(spans.lengths)
-        counts.append(np.diff(spans.first))
-    return np.concatenate(lengths), np.concatenate(counts)
-
-
-def decoded_packed_rows(
-    folder: Path, tokenizer: str, *, n_rows: int, n_tokens: int = 16
-) -> list[dict[str, Any]]:
-    """How the pieces of the first training rows begin, as text, for people; a line per piece."""
-    path = folder / SPANS_FILE
-    with opened_table(path) as file:
-        lines = file.read_row_group(0).to_pylist() if file.num_row_groups else []
-    reader = GridReader(folder / "train.zarr")
-    chosen = [line for line in lines if line["split"] == "train" and line["row"] < n_rows]
-    rows = (
-        reader.read(slice(0, min(n_rows, reader.n_rows)), slice(0, reader.row_tokens))
-        if chosen
-        else ()
-    )
-    return [
-        {
-            "row": line["row"],
-            "piece": line["piece"],
-            "begins": " ".join(
-                text_of(
-                    tokenizer, rows[line["row"]][line["row_start"] : line["row_stop"]][:n_tokens]
-                ).split()
-            )[:80],
-            "tokens": (
-                f"{line['document_start']:,} to {line['document_stop']:,} of {line['n_tokens']:,}"
-            ),
-            "url": line["url"],
-        }
-        for line in chosen
-    ]
-
-
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """All settings but which documents: that is `packing_tokens`' own."""
+    """All settings but those of `packing_tokens`; those added later where they are given."""
     return {
         name: value
         for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
+        and (value or name not in {"order_by", "group_by", "similar", "texts"})
     }
 
 

@@ -1,17 +1,16 @@
 """Writing packed rows: one folder that training reads, and Megatron too (docs/formats/packed.md).
 
-``spans.parquet`` is written first, in groups of whole rows that no band shares with another; bands
-of rows and Megatron's files are then written from it by tasks of their own, a group at a time. So
-memory is a band of rows, or a group, whatever the set's size.
-
-Here: files. Not here: the plan (`stages.packing_plans`).
+``spans.parquet`` is written first, in groups of whole rows that no block of rows shares with
+another; blocks of rows, Megatron's files and texts are then written from it by tasks of their own,
+a group at a time. So memory is a block of rows, or a group, whatever the size of the set.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from lc_assets.build.tables import COMPRESSION, opened_table
 from lc_assets.counts import Counts
-from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,
@@ -28,30 +26,32 @@ from lc_assets.formats.arrays.grid_layout import (
     GridLayout,
     grid_dtype,
 )
+from lc_assets.formats.corpora.containers import write_corpus
+from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
-from lc_assets.stages.packing.packing_documents import PackingDocuments
-from lc_assets.stages.packing.packing_gathering import COLUMNS, gather_pieces
-from lc_assets.stages.packing.packing_plans import span_lines
+from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
+from lc_assets.stages.tokens.gathering import gather
 from lc_assets.tokens.dtypes import megatron_dtype
 
 MOST_PIECES: Final = 1 << 16
 MOST_TOKENS: Final = 1 << 24
 """Pieces and tokens of a group, unless one row has more: 64 MiB of ids of four bytes."""
 
+TEXTS: Final = "texts"
+SEPARATOR: Final = "\n\n"
+TORN: Final = "pieces torn within a character"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What ids mean.
-
-    Attributes:
-        tokenizer: its name.
-        n_ids: every id is smaller.
-        eot: end of text, or None where there is none.
+    """What ids mean: the tokenizer's name; every id is below ``n_ids``; ``eot`` is end of text, or
+    None where there is none.
     """
 
     tokenizer: str
@@ -65,57 +65,42 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackedBandTask:
-    """One band of rows of one split, whose pieces are some groups of ``spans.parquet``, to be
-    written into ``folder``.
+class PackedTask:
+    """A part of what is written from some groups of ``spans.parquet`` in ``folder``.
+
+    Attributes:
+        kind: ``rows``, a block of one split's rows; ``megatron``, one split's pieces, or, with
+            ``whole_rows``, rows, each a document of Megatron's; or ``texts``, the texts of a group.
+        block: of rows.
+        tokens: folder of the token store.
+        setting: of the tokenizer, for texts.
     """
 
-    tokens: Path
-    folder: Path
-    split: str
-    block: range
-    groups: range
-    row_tokens: int
-    vocabulary: Vocabulary
-
-    @property
-    def name(self) -> str:
-        """Split and first row."""
-        return f"{self.split}-{self.block.start:09d}"
-
-    def __str__(self) -> str:
-        return f"{self.folder.name} {self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedMegatronTask:
-    """One split's pieces, or ``whole_rows``, each a document of Megatron's, to be written into
-    ``folder``.
-    """
-
+    kind: str
     tokens: Path
     folder: Path
     split: str
     groups: range
     row_tokens: int
     vocabulary: Vocabulary
+    setting: str
     whole_rows: bool
+    block: range
 
     @property
     def name(self) -> str:
-        """Split, and whose files."""
-        return f"{self.split}-megatron"
+        """Split and first row; or split and kind; or number of the texts' file."""
+        if self.kind == "rows":
+            return f"{self.split}-{self.block.start:09d}"
+        return f"{self.split}-megatron" if self.kind == "megatron" else f"{self.groups[0]:05d}"
 
     def __str__(self) -> str:
         return f"{self.folder.name} {self.name}"
-
-
-PackedTask = PackedBandTask | PackedMegatronTask
 
 
 def layout_of(n_rows: int, row_tokens: int, n_ids: int) -> GridLayout:
     """Layout of packed rows: as a grid's, with fewer rows a shard where rows are long, so that a
-    band stays in memory.
+    block stays in memory.
     """
     rows = SHARD_ROWS * SHARD_TOKENS // row_tokens // INNER_ROWS * INNER_ROWS
     return GridLayout(n_rows, row_tokens, n_ids, shard_rows=min(max(rows, INNER_ROWS), SHARD_ROWS))
@@ -124,78 +109,53 @@ def layout_of(n_rows: int, row_tokens: int, n_ids: int) -> GridLayout:
 def write_plan(
     plans: Mapping[str, Packing],
     documents: PackingDocuments,
-    tokens: Path,
-    folder: Path,
-    vocabulary: Vocabulary,
-    *,
     about: Mapping[str, Any],
-    whole_rows: bool = False,
+    task: PackedTask,
+    *,
+    texts: bool = False,
 ) -> list[PackedTask]:
     """Write the spans of all splits and the arrays' metadata; return the tasks that write the rest.
 
     Args:
-        plans: by split, in the order that splits stand in.
+        plans: by split, in the order of the splits.
         documents: that they are of.
-        tokens: folder of the token store.
-        folder: for all of it.
-        vocabulary: of the ids.
-        about: more attributes of the arrays.
-        whole_rows: whether Megatron's documents are rows, not pieces.
+        about: further attributes of the arrays.
+        task: what all tasks have in common.
+        texts: whether the rows' texts are written too.
     """
     tasks: list[PackedTask] = []
-    n_groups = 0
+    n_groups, ids = 0, task.vocabulary
     with (
-        publish(folder / SPANS_FILE) as draft,
+        publish(task.folder / SPANS_FILE) as draft,
         pq.ParquetWriter(draft, PACKED_SPANS, compression=COMPRESSION) as writer,
     ):
         for split, plan in plans.items():
-            layout = layout_of(plan.n_rows, plan.row_tokens, vocabulary.n_ids)
-            attributes = {"eot": vocabulary.eot, "pad": vocabulary.pad, **about}
-            create_grid(
-                folder / f"{split}.zarr",
-                layout,
-                tokenizer=vocabulary.tokenizer,
-                attributes=attributes,
-            )
+            layout = layout_of(plan.n_rows, plan.row_tokens, ids.n_ids)
+            attributes = {"eot": ids.eot, "pad": ids.pad, **about}
+            path = task.folder / f"{split}.zarr"
+            create_grid(path, layout, tokenizer=ids.tokenizer, attributes=attributes)
             begin = n_groups
             for block in plan_bands(layout):
-                first_of_band = n_groups
+                first_of_block = n_groups
                 for start, stop in groups_of(plan, block):
-                    writer.write_table(
-                        span_lines(plan, documents, split, start, stop), row_group_size=stop - start
-                    )
+                    lines = span_lines(plan, documents, split, start, stop)
+                    writer.write_table(lines, row_group_size=stop - start)
                     n_groups += 1
-                tasks.append(
-                    PackedBandTask(
-                        tokens=tokens,
-                        folder=folder,
-                        split=split,
-                        block=block,
-                        groups=range(first_of_band, n_groups),
-                        row_tokens=plan.row_tokens,
-                        vocabulary=vocabulary,
-                    )
-                )
-            tasks.append(
-                PackedMegatronTask(
-                    tokens=tokens,
-                    folder=folder,
-                    split=split,
-                    groups=range(begin, n_groups),
-                    row_tokens=plan.row_tokens,
-                    vocabulary=vocabulary,
-                    whole_rows=whole_rows,
-                )
-            )
+                groups = range(first_of_block, n_groups)
+                tasks.append(replace(task, kind="rows", split=split, block=block, groups=groups))
+            groups = range(begin, n_groups)
+            tasks.append(replace(task, kind="megatron", split=split, groups=groups))
             stops = plan.places + plan.pieces.lengths
-            PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows).write(
-                folder, split
-            )
+            spans = PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows)
+            spans.write(task.folder, split)
+    if texts:
+        of_group = (range(number, number + 1) for number in range(n_groups))
+        tasks += [replace(task, kind="texts", groups=group) for group in of_group]
     return tasks
 
 
 def groups_of(plan: Packing, block: range) -> Iterator[tuple[int, int]]:
-    """First and last (exclusive) piece of each group of a band: whole rows, at most `MOST_PIECES`
+    """First and last (exclusive) piece of each group of a block: whole rows, at most `MOST_PIECES`
     and `MOST_TOKENS` unless one has more.
     """
     most_rows = max(MOST_TOKENS // plan.row_tokens, 1)
@@ -209,68 +169,134 @@ def groups_of(plan: Packing, block: range) -> Iterator[tuple[int, int]]:
         row = until
 
 
-def write_task(task: PackedTask) -> Counts:
-    """Write one band, or one split for Megatron, unless it was written before."""
-    return (
-        write_packed_band(task)
-        if isinstance(task, PackedBandTask)
-        else write_packed_documents(task)
-    )
-
-
 @once
-def write_packed_band(task: PackedBandTask) -> Counts:
-    """Write one band of rows: their pieces one behind the other, and padding."""
-    rows = np.full(
-        (len(task.block), task.row_tokens), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids)
-    )
-    for plan in read_groups(task.folder, task.groups):
-        places = (np.asarray(plan["row"]) - task.block.start) * task.row_tokens + np.asarray(
-            plan["row_start"]
-        )
-        gather_pieces(plan, task.tokens, rows.reshape(-1), places, eot=task.vocabulary.eot)
+def write_task(task: PackedTask) -> Counts:
+    """Write what a task names, unless it was written before."""
+    if task.kind == "megatron":
+        return _write_megatron(task)
+    return _write_rows(task) if task.kind == "rows" else _write_texts(task)
+
+
+def _write_rows(task: PackedTask) -> Counts:
+    """Write one block of rows: their pieces one after the other, and padding."""
+    ids = task.vocabulary
+    rows = np.full((len(task.block), task.row_tokens), ids.pad, grid_dtype(ids.n_ids))
+    for plan in _groups(task):
+        places = (np.asarray(plan["row"]) - task.block.start) * task.row_tokens
+        places += np.asarray(plan["row_start"])
+        gather_pieces(plan, task.tokens, rows.reshape(-1), places, eot=ids.eot)
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Counts(seen=len(rows), kept=len(rows))
 
 
-@once
-def write_packed_documents(task: PackedMegatronTask) -> Counts:
+def _write_megatron(task: PackedTask) -> Counts:
     """Write one split for Megatron, in the rows' order: every piece is a document, without padding;
     or every row is one, with it.
     """
-    with MegatronWriter.publishing(
-        task.folder / task.split, megatron_dtype(task.vocabulary.n_ids)
-    ) as writer:
-        for plan in read_groups(task.folder, task.groups):
-            row, lengths = (
-                np.asarray(plan["row"]),
-                np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"]),
-            )
+    dtype = megatron_dtype(task.vocabulary.n_ids)
+    with MegatronWriter.publishing(task.folder / task.split, dtype) as writer:
+        for plan in _groups(task):
+            lengths = _lengths(plan)
             places = np.cumsum(lengths) - lengths
             if task.whole_rows:
+                row = np.asarray(plan["row"])
                 places = (row - row[0]) * task.row_tokens + np.asarray(plan["row_start"])
                 lengths = np.full(int(row[-1] - row[0]) + 1, task.row_tokens)
-            ids: NDArray[Any] = np.full(
-                int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids)
-            )
-            gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
-            writer.add_documents([ids], lengths.tolist())
+            writer.add_documents([_gathered(task, plan, lengths, places)], lengths.tolist())
     return Counts()
 
 
-def read_groups(folder: Path, groups: range) -> Iterator[pa.Table]:
-    """The lines of some groups of ``spans.parquet``, a group at a time: what is needed to write
-    them.
+def _write_texts(task: PackedTask) -> Counts:
+    """Write the texts of a group of rows: a record per row, with the spans of its pieces in
+    characters. Pieces are decoded separately; a piece that begins or ends within a character of
+    several bytes has U+FFFD there, and is counted.
+    """
+    torn, pieces, records = 0, list[tuple[dict[str, Any], str]](), list[CorpusDocument]()
+    for plan in _groups(task, PACKED_SPANS.names):
+        lengths = _lengths(plan)
+        begins = np.cumsum(lengths) - lengths
+        ids = _gathered(task, plan, lengths, begins)
+        for line, begin in zip(plan.to_pylist(), begins.tolist(), strict=True):
+            if pieces and line["row"] != pieces[0][0]["row"]:
+                records.append(_record(pieces))
+                pieces = []
+            start, stop = line["document_start"], min(line["document_stop"], line["n_tokens"])
+            text = text_of(task.setting, ids[begin : begin + stop - start])
+            torn += int(text[:1] == "\ufffd" and start > 0)
+            torn += int(text[-1:] == "\ufffd" and line["document_stop"] < line["n_tokens"])
+            pieces.append((line, text))
+    records.append(_record(pieces))
+    with publish(task.folder / TEXTS / f"{task.name}.jsonl.gz") as draft:
+        write_corpus(draft, records)
+    return Counts(extra={TORN: torn})
+
+
+def _record(pieces: list[tuple[dict[str, Any], str]]) -> CorpusDocument:
+    """A row's text, and where in it which piece of which document is."""
+    spans, start = [], 0
+    for line, text in pieces:
+        own = {"document": line["id"], "url": line["url"]}
+        tokens = {"first_token": line["document_start"], "last_token": line["document_stop"]}
+        spans.append({"start": start, "stop": start + len(text), **own, **tokens})
+        start += len(text) + len(SEPARATOR)
+    first = pieces[0][0]
+    identity, n_tokens = f"{first['split']}/{first['row']}", pieces[-1][0]["row_stop"]
+    rest = msgspec.Raw(msgspec.json.encode({"id": identity, "n_tokens": n_tokens, "spans": spans}))
+    return CorpusDocument(id=identity, text=SEPARATOR.join(text for _, text in pieces), rest=rest)
+
+
+def _groups(task: PackedTask, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """The lines of a task's groups, a group at a time.
 
     Raises:
-        CorruptFile: when it is damaged.
+        CorruptFile: when the table is damaged.
     """
-    path = folder / SPANS_FILE
-    with opened_table(path) as file:
-        for group in groups:
-            yield file.read_row_group(group, columns=["row", "row_start", *COLUMNS])
+    with opened_table(task.folder / SPANS_FILE) as file:
+        for group in task.groups:
+            yield file.read_row_group(group, columns=columns or ["row", "row_start", *COLUMNS])
 
 
-def run_tasks(tasks: list[PackedTask], *, executor: Executor, what: str) -> Counts:
-    """Write everything that is planned, where no version of the lake is built."""
-    return Counts.total(counted for _, counted in executor.run(write_task, tasks, what=what))
+def _lengths(plan: pa.Table) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.asarray(plan["document_stop"]) - np.asarray(
+        plan["document_start"]
+    )
+    return lengths
+
+
+def _gathered(
+    task: PackedTask, plan: pa.Table, lengths: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[Any]:
+    ids = np.full(int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids))
+    gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
+    return ids
+
+
+COLUMNS: Final = ("token_shard", "document", "document_start", "document_stop", "n_tokens")
+"""Of `PACKED_SPANS`: what `gather_pieces` reads of a plan."""
+
+
+def gather_pieces(
+    plan: pa.Table, tokens: Path, out: NDArray[Any], places: NDArray[np.int64], *, eot: int | None
+) -> None:
+    """Copy the tokens of planned pieces into ``out``.
+
+    Args:
+        plan: lines with `COLUMNS`, one per piece.
+        tokens: folder of the token store.
+        out: one-dimensional, of the grid's dtype; what no piece covers stays as it is.
+        places: int64, where in ``out`` each piece begins.
+        eot: the token after a document's last one, where a piece reaches beyond it.
+
+    Raises:
+        CorruptFile: when a token file is missing or cut short.
+        BadInput: when a document has no such tokens.
+    """
+    document, start, stop, n_tokens = (np.asarray(plan[name], np.int64) for name in COLUMNS[1:])
+    ends = places + np.minimum(stop, n_tokens) - start
+    if eot is not None:
+        out[ends[stop > n_tokens]] = eot
+
+    def into(piece: int) -> tuple[NDArray[Any]]:
+        return (out[places[piece] : ends[piece]],)
+
+    gather(tokens, plan["token_shard"], document, start, into, itemsize=out.itemsize)

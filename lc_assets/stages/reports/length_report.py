@@ -59,7 +59,7 @@ from lc_assets.stages.reports.document_sets import (
     shards_of_sets,
     texts_of,
 )
-from lc_assets.stages.tokens.token_documents import params_of
+from lc_assets.stages.tokens.tokenizing import params_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 from lc_assets.vocabulary import SnapshotId
 

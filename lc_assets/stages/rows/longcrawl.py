@@ -29,7 +29,7 @@ from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
+from lc_assets.stages.rows.token_grid import ROWS_FILE, rows_of, shared_nothing
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import SPLITS
@@ -180,14 +180,8 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
 
 def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
     """Over all snapshots, no document and no content digest is both trained on and held out."""
-    shared = on_both_sides([grid.only(ROWS_FILE) for grid in grids_of(check_input.inputs)])
-    return CheckResult(
-        check="no_document_is_on_both_sides",
-        passed=not shared,
-        message=f"{len(shared):,} ids or digests on both sides"
-        + (f", such as {min(shared)}" if shared else ""),
-        values={"shared": len(shared)},
-    )
+    grids = [grid.only(ROWS_FILE) for grid in grids_of(check_input.inputs)]
+    return shared_nothing("no_document_is_on_both_sides", grids)
 
 
 def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> NDArray[np.uint64]:

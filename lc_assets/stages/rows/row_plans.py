@@ -6,8 +6,12 @@ position, its shift where its row begins, the hash of its content its split. So 
 withdrawing other documents moves none. From its second row on a document draws under
 ``id#stretch``; all its rows are in the same split.
 
-Here: the table. Not here: cutting rows (`lc_assets.stages.rows.token_grid`).
 """
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +20,11 @@ from numpy.typing import NDArray
 
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import ROWS
+from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.randomness import KEYED_ALGORITHM
+from lc_assets.stages.tokens.gathering import gather
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
+from lc_assets.tokens.rolling import rolled_parts
 from lc_assets.vocabulary import SPLITS
 
 
@@ -43,7 +50,9 @@ def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
     priority = priorities(keys, seed=settings.seed)
     # The hash is of the content, so one text found in two snapshots never lands on both sides of
     # the split.
-    out = heldout(_content_keys(rows), seed=settings.seed, fraction=settings.heldout_fraction)
+    lines = zip(rows["digest"].to_pylist(), rows["id"].to_pylist(), strict=True)
+    content_keys = [digest or identity for digest, identity in lines]
+    out = heldout(content_keys, seed=settings.seed, fraction=settings.heldout_fraction)
     table = (
         rows.append_column(
             "shift", pa.array(shifts(keys, seed=settings.seed, row_tokens=settings.row_tokens))
@@ -97,6 +106,51 @@ def _cut(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
     )
 
 
-def _content_keys(documents: pa.Table) -> list[str]:
-    lines = zip(documents["digest"].to_pylist(), documents["id"].to_pylist(), strict=True)
-    return [digest or identity for digest, identity in lines]
+def gather_rows(
+    plan: pa.Table,
+    tokens: Path,
+    *,
+    row_tokens: int,
+    n_ids: int,
+    shifts: Sequence[int] | None = None,
+) -> NDArray[Any]:
+    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its
+    shift, if any; tokens are copied directly to their rolled position.
+
+    Returns:
+        row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
+    """
+    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
+    gather(
+        tokens,
+        plan["token_shard"],
+        np.asarray(plan["document"], np.int64),
+        np.asarray(plan["stretch"], np.int64) * row_tokens,
+        lambda at: rolled_parts(rows[at], shifts[at] if shifts else 0),
+        itemsize=rows.itemsize,
+    )
+    return rows
+
+
+FALSE_ALARM = 1e-6
+"""How often, at most, a sound draw is called unsound: once in a million builds."""
+
+
+def uniform_on_a_line(points: NDArray[np.floating]) -> float:
+    """Bound the p-value of the hypothesis that ``points``, float64 in [0, 1), are drawn uniformly.
+
+    The Kolmogorov distance between the points' distribution and the uniform one exceeds e with
+    probability at most ``2 exp(-2 n e²)`` (Dvoretzky, Kiefer and Wolfowitz 1956, with Massart's
+    constant of 1990), for any n and also for discrete draws.
+
+    >>> uniform_on_a_line((np.arange(4096) + 0.5) / 4096)
+    1.0
+    >>> uniform_on_a_line(np.zeros(4096)) < FALSE_ALARM
+    True
+    >>> uniform_on_a_line(np.array([]))
+    1.0
+    """
+    n, ordered, steps = len(points), np.sort(points), np.arange(len(points) + 1)
+    above, below = steps[1:] / max(n, 1) - ordered, ordered - steps[:-1] / max(n, 1)
+    distance = float(max(above.max(initial=0), below.max(initial=0)))
+    return min(1.0, 2 * math.exp(-2 * n * distance**2))

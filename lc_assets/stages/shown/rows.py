@@ -1,17 +1,23 @@
 """What stages of tokens and rows show: token documents, grids, packed rows, Megatron, mixes."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from lc_assets.build import showing
 from lc_assets.build.checks import documents_files
 from lc_assets.build.showing import Plot, Shown, Table
 from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import ROWS, TOKENIZED, read_all
+from lc_assets.build.tables import ROWS, TOKENIZED, opened_table, read_all
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.stages.lineage import row_lineage as lineage
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.packing import packed_rows as packing
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.rows import longcrawl as ordering
 from lc_assets.stages.rows import longcrawl_flat as flattening
 from lc_assets.stages.rows import token_grid as gridding
@@ -19,6 +25,8 @@ from lc_assets.stages.shown.documents import counted
 from lc_assets.vocabulary import SPLITS
 
 ROWS_OF_SPLITS = tuple(f"{split} rows" for split in SPLITS)
+
+SHOWN_ROWS, SHOWN_TOKENS, SHOWN_CHARS = 2, 16, 80
 
 
 def token_documents(context: BuildContext, built: Built) -> Shown:
@@ -44,9 +52,15 @@ def _lengths(built: Built, title: str, mark: int, mark_name: str) -> Plot:
 def token_grid(context: BuildContext, built: Built) -> Shown:
     """Sizes, the first rows decoded, and lengths of the rows' documents."""
     tokenizer = context.recipe.token_documents.tokenizer
-    sizes = gridding.sizes_of(built.published)
+    reader = GridReader(built.published.folder / "train.zarr")
+    n_rows = sum(counted(built, ROWS_OF_SPLITS).values())
+    files = built.published.receipt.files
+    sizes = {
+        "ids as they are": reader.dtype.itemsize * n_rows * reader.row_tokens,
+        "stored": sum(fact.n_bytes for fact in files if ".zarr/" in fact.path),
+    }
     return Shown(
-        rows=sum(counted(built, ROWS_OF_SPLITS).values()),
+        rows=n_rows,
         columns=ROWS,
         values={
             "sizes": showing.bars("Size of the rows", sizes, unit="bytes"),
@@ -89,7 +103,9 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
     """Padding, cuts, attention, lengths and the first rows decoded."""
     settings, folder = context.recipe.packed_rows, built.published.folder
     found = packing.balance_of(built.counts, settings)
-    lengths, per_row = packing.piece_lengths(folder)
+    spans = [PackedSpans.map(folder, split) for split in SPLITS]
+    lengths = np.concatenate([found.lengths for found in spans])
+    per_row = np.concatenate([np.diff(found.first) for found in spans])
     tokenizer = context.recipe.token_documents.tokenizer
     return Shown(
         rows=found.rows,
@@ -119,7 +135,7 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
             "pieces_per_row": showing.histogram(
                 "Pieces of a row", per_row, unit="pieces", counted="rows"
             ),
-            "first_rows": Table(packing.decoded_packed_rows(folder, tokenizer, n_rows=2)[:20]),
+            "first_rows": Table(_first_pieces(folder, tokenizer)[:20]),
         },
     )
 
@@ -152,3 +168,22 @@ def blended_mix(_context: BuildContext, built: Built) -> Shown:
             "by_source": Table(blending.table_of(mix)),
         }
     )
+
+
+def _first_pieces(folder: Path, tokenizer: str) -> list[dict[str, Any]]:
+    """How the pieces of the first packed training rows begin, as text; a line per piece."""
+    with opened_table(folder / SPANS_FILE) as file:
+        lines = file.read_row_group(0).to_pylist() if file.num_row_groups else []
+    chosen = [line for line in lines if line["split"] == "train" and line["row"] < SHOWN_ROWS]
+    reader = GridReader(folder / "train.zarr")
+    rows = slice(0, min(SHOWN_ROWS, reader.n_rows))
+    ids = reader.read(rows, slice(0, reader.row_tokens)) if chosen else ()
+    found = []
+    for line in chosen:
+        piece = ids[line["row"]][line["row_start"] : line["row_stop"]]
+        begins = " ".join(text_of(tokenizer, piece[:SHOWN_TOKENS]).split())[:SHOWN_CHARS]
+        start, stop = line["document_start"], line["document_stop"]
+        tokens = f"{start:,} to {stop:,} of {line['n_tokens']:,}"
+        about = {"row": line["row"], "piece": line["piece"], "begins": begins}
+        found.append(about | {"tokens": tokens, "url": line["url"]})
+    return found

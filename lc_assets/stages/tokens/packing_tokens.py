@@ -1,17 +1,16 @@
 """`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in
 the files that `token_documents` writes.
 
-===============  =================================================================================================
-``documents``    what is read
-===============  =================================================================================================
-``natural``      filtered documents, but those that `removed_documents` takes out
-``longpack``     LongPack's documents
-``both``         LongPack's, and the natural ones of which nothing is in one of these: neither a root nor a child
-===============  =================================================================================================
+=============  ====================================================================================
+``documents``  what is read
+=============  ====================================================================================
+``natural``    filtered documents without those that `removed_documents` removes
+``longpack``   LongPack's documents
+``both``       LongPack's, and the natural ones that are in none of these, neither as a root nor as
+               a child
+=============  ====================================================================================
 
-Shards of LongPack's documents are called as those of natural ones, so their files' names begin with
-``longpack-``. Here: which documents, and why the others are not. Not here: text to ids
-(`lc_assets.stages.tokens.token_documents`), rows (`lc_assets.stages.packing.packed_rows`).
+Files of LongPack's shards have names that begin with ``longpack-``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,13 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
-    DROPPED_SUFFIX,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
@@ -35,29 +30,37 @@ from lc_assets.build.checks import (
 )
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
     Built,
+    CheckInput,
+    CheckResult,
     Stage,
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TOKENIZED, read_lines
+from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
-from lc_assets.lake.digests import digest_of
+from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
-from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
-from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.deduplication.removed_documents import (
+    remaining_read,
+    removed_in,
+    removes_documents,
+)
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.documents.filtered_documents import fields_for_packing
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
-from lc_assets.stages.tokens.token_documents import (
+from lc_assets.stages.tokens.tokenizing import (
+    SUFFIXES,
     params_of,
+    table_of,
     tasks_of,
     the_fast_tokenizer_agreed,
     the_ids_are_where_the_table_says,
@@ -66,8 +69,6 @@ from lc_assets.stages.tokens.token_documents import (
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 FILTERED: Final = "filtered_documents"
-REMOVALS: Final = "removed_documents"
-CLAIMS: Final = "link_claims"
 LONGPACK: Final = "longpack_documents"
 LABEL: Final = "longpack-"
 """Begins the names of LongPack's shards."""
@@ -75,33 +76,25 @@ LABEL: Final = "longpack-"
 IN_LONGPACK: Final = "in a document of LongPack"
 """Why a natural document is left out."""
 
-"""Stages that are read, by `PackingSettings.documents`."""
-
 
 def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are to be packed.
 
     Raises:
-        NotPublished: when documents that the recipe names are not there.
+        NotPublished: when documents that the recipe names are not published.
     """
-    settings, privacy = settings_of(context.recipe), context.recipe.token_documents.privacy
-
-    context.recipe.require_uncut_texts()
+    recipe = context.recipe
+    recipe.require_uncut_texts()
 
     def fill(staging: StagingFolder) -> Counts:
-        natural, packed = (
-            staging.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK)
-        )
+        how = {"settings": settings_of(recipe), "terms": recipe.packed_rows.similar is not None}
         tasks = []
-        if natural is not None:
+        if (natural := staging.inputs.get(f"{FILTERED}/{snapshot}")) is not None:
             left_out = _left_out(staging.inputs, snapshot)
-            tasks += tasks_of(
-                natural.folder, staging.folder, settings, privacy=privacy, removed=left_out
-            )
-        if packed is not None:
-            tasks += tasks_of(
-                packed.folder, staging.folder, settings, privacy=privacy, removed={}, label=LABEL
-            )
+            fields = fields_for_packing(recipe)
+            tasks += tasks_of(natural.folder, staging.folder, left_out, fields=fields, **how)
+        if (packed := staging.inputs.get(f"{LONGPACK}/{snapshot}")) is not None:
+            tasks += tasks_of(packed.folder, staging.folder, {}, label=LABEL, **how)
         return run_shards(
             context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
         )
@@ -112,24 +105,28 @@ def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
 def settings_of(recipe: Recipe) -> TokenizingSettings:
     """How text becomes ids here: as in `token_documents`, but whole documents of any length."""
     return msgspec.structs.replace(
-        recipe.token_documents, min_tokens=recipe.packed_rows.min_tokens, first_tokens=None
+        recipe.token_documents,
+        min_tokens=recipe.packed_rows.min_tokens,
+        first_tokens=None,
+        append_eod=False,
+        dtype="auto",
     )
 
 
 def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
-    """Natural documents that are left out: reasons by shard and id. What is removed is so whether
-    or not it is in a packed one.
+    """Reasons of the natural documents that are left out, by shard and id; that of a removed one is
+    the reason of its removal.
     """
-    found = removed_by_shard(inputs[f"{REMOVALS}/{key}"].only(REMOVALS_TABLE))
+    found = removed_in(inputs, key)
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
-        for name in _ids_in(packed, inputs[f"{CLAIMS}/{key}"]):
+        for name in _ids_in(packed, inputs[f"{LINK_CLAIMS.name}/{key}"]):
             found.setdefault(parse_document_id(name)[0].name, {}).setdefault(name, IN_LONGPACK)
     return found
 
 
 def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
-    """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and
-    the children of these.
+    """Ids of all documents in LongPack's documents: their roots, which have the same ids, and the
+    children of these.
     """
     roots = {
         line["id"]
@@ -145,13 +142,8 @@ def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """A shard's documents; of natural ones also which of them are left out."""
     found: dict[str, Reads] = {}
-    if (natural := inputs.get(f"{FILTERED}/{key}")) is not None:
-        left_out = _left_out(inputs, key)
-        documents = documents_read(natural, DOCUMENTS_SUFFIX)
-        found = {
-            name: (read, Read("removed", digest_of(left_out.get(name, {}))))
-            for name, read in documents.items()
-        }
+    if f"{FILTERED}/{key}" in inputs:
+        found |= remaining_read(inputs, key, _left_out(inputs, key))
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
         found |= {
             f"{LABEL}{name}": (read,)
@@ -161,7 +153,30 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    return params_of(settings_of(recipe)) | {"documents": recipe.packed_rows.documents}
+    more: dict[str, Any] = {"documents": recipe.packed_rows.documents}
+    if recipe.packed_rows.similar is not None:
+        more["terms"] = True
+    if fields := fields_for_packing(recipe):
+        more["fields"] = list(fields)
+        if recipe.packed_rows.documents != "natural":
+            raise BadInput(
+                f"packed_rows reads the fields {', '.join(fields)} of records, and LongPack's "
+                "documents have none: set packed_rows.documents = natural"
+            )
+    return params_of(settings_of(recipe)) | more
+
+
+def the_tables_fit_their_schemas(check_input: CheckInput) -> CheckResult:
+    """Every table fits its schema: columns, types, ids' form, no nulls where none may be, ids
+    unique per shard.
+    """
+    params = check_input.fingerprint.params
+    schema = table_of(tuple(params.get("fields", ())), terms="terms" in params)
+    return tables_fit(schema)(check_input)
+
+
+def _is_natural(recipe: Recipe) -> bool:
+    return recipe.packed_rows.documents != "longpack"
 
 
 STAGE = Stage(
@@ -172,11 +187,9 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT.only_if(
-            lambda recipe: recipe.packed_rows.documents != "longpack"
-        ),
+        FILTERED_DOCUMENTS: SAME_SNAPSHOT.only_if(_is_natural),
         REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(
-            lambda recipe: recipe.packed_rows.documents != "longpack"
+            lambda recipe: _is_natural(recipe) and removes_documents(recipe)
         ),
         LINK_CLAIMS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.documents == "both"),
         LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(
@@ -187,14 +200,14 @@ STAGE = Stage(
     checks=(
         counts_add_up,
         reads_all_upstream_documents(FILTERED, LONGPACK),
-        tables_fit(TOKENIZED),
+        the_tables_fit_their_schemas,
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
         shard_counts_match,
     ),
     wanted=lambda recipe: recipe.packed_rows.wanted,
-    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
+    sharding=Sharding(reads=_reads, suffixes=SUFFIXES),
     group="packing",
     job="snapshot_packing",
     pool=WORKERS,

@@ -46,7 +46,7 @@ from lc_assets.stages.longpack import longpack_documents
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.megatron import megatron_rows
 from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
+from lc_assets.stages.packing import length_buckets, packed_rows
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.stages.tokens import packing_tokens, token_documents
@@ -184,7 +184,7 @@ def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
     """
     search = Search(lake, [("document", name) for name in sorted(ids)])
     chain = [stage.name for stage in STAGES]
-    holders = SERVED | _TABLES.keys() | {row_lineage.STAGE.name}
+    holders = SERVED | _TABLES.keys() | {row_lineage.STAGE.name, length_buckets.STAGE.name}
     partitions = [partition for partition in lake.partitions() if partition.stage in holders]
     for partition in sorted(partitions, key=lambda found: (chain.index(found.stage), found.name)):
         pointer = partition.pointer()

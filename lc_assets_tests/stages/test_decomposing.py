@@ -1,21 +1,13 @@
-"""Data sets of pieces of one length each, and corpora parted by length: every token and document
-accounted for.
-"""
-
-import gzip
-import json
+"""Data sets of pieces of one length each: every token accounted for."""
 
 import numpy as np
 import pytest
 
-from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.execution.local import LocalExecutor
+from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.megatron import megatron_merging
 from lc_assets.stages.megatron.megatron_merging import decompose
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
-from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
 LENGTHS = (5, 64, 1, 100, 33, 31, 257, 2)
 
@@ -95,77 +87,3 @@ def test_what_cannot_be_meant_is_refused(data, tmp_path, given, said):
     decompose(data, tmp_path / "out", shortest=4, longest=8)
     with pytest.raises(BadInput, match=said):
         decompose(data, tmp_path / "out", **{"shortest": 4, "longest": 8, **given})
-
-
-WORD_COUNTS = (3, 10, 40, 41, 90, 500)
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    """Documents of so many words, in two files, and a line that is none."""
-    records = [
-        {"id": f"d{n}", "text": " ".join(["word"] * n), "kept": {"as": n}} for n in WORD_COUNTS
-    ]
-    (tmp_path / "in/deep").mkdir(parents=True)
-    (tmp_path / "in/a.jsonl").write_text(
-        "".join(f"{json.dumps(record)}\n" for record in records[:3]) + "no json\n"
-    )
-    (tmp_path / "in/deep/b.jsonl.gz").write_bytes(
-        gzip.compress("".join(f"{json.dumps(record)}\n" for record in records[3:]).encode())
-    )
-    return tmp_path / "in", records
-
-
-def test_documents_lie_in_the_folder_of_their_length(corpus, tmp_path):
-    folder, records = corpus
-    found = bucket_corpus(
-        [folder], tmp_path / "out", edges=(10, 41, 400), executor=LocalExecutor(workers=1)
-    )
-    assert (found.seen, found.kept, found.dropped) == (7, 6, {"not JSON": 1})
-    tokens = {record["id"]: len(gpt2_tokenizer(True).encode(record["text"])) for record in records}
-    expected = {"0-10": ["d3"], "10-41": ["d10", "d40"], "41-400": ["d41", "d90"], "400-": ["d500"]}
-    for bucket in found.buckets:
-        lines = [
-            json.loads(line)
-            for path in (tmp_path / "out" / bucket.name).rglob("*.gz")
-            for line in gzip.decompress(path.read_bytes()).splitlines()
-        ]
-        assert sorted(line["id"] for line in lines) == sorted(expected[bucket.name])
-        assert (bucket.n_docs, bucket.n_tokens) == (
-            len(lines),
-            sum(tokens[line["id"]] for line in lines),
-        )
-        assert all(line in records for line in lines)
-    assert sum(bucket.share for bucket in found.buckets) == pytest.approx(1)
-    assert not (tmp_path / "out/400-/a.jsonl.gz").exists()
-
-
-def test_two_workers_write_the_same_bytes(corpus, tmp_path):
-    for workers in (1, 2):
-        bucket_corpus(
-            [corpus[0]],
-            tmp_path / str(workers),
-            edges=(10, 41),
-            executor=LocalExecutor(workers=workers),
-        )
-    one, two = (
-        {path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")}
-        for n in "12"
-    )
-    assert one == two
-
-
-@pytest.mark.parametrize("edges", [(), (5, 5), (9, 4), (0, 4)])
-def test_edges_rise(corpus, tmp_path, edges):
-    with pytest.raises(BadInput, match="must be ascending numbers of tokens, at least 1"):
-        bucket_corpus([corpus[0]], tmp_path / "out", edges=edges, executor=LocalExecutor(workers=1))
-
-
-def test_a_damaged_file_leaves_nothing_of_itself(corpus, tmp_path):
-    path = corpus[0] / "deep/b.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(CorruptFile, match="b.jsonl.gz"):
-        bucket_corpus(
-            [corpus[0]], tmp_path / "out", edges=(10, 41), executor=LocalExecutor(workers=1)
-        )
-    assert not list((tmp_path / "out").rglob("deep/*.gz"))

@@ -1,0 +1,161 @@
+"""`length_buckets`: the clean documents of a partition by their length in tokens, on request.
+
+::
+
+    4K-8K/{shard}.jsonl.gz …    the documents of one bucket, with the fields that they came with
+"""
+
+import contextlib
+import gzip
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from lc_assets.build.building import build, run_shards
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import (
+    SAME_SNAPSHOT,
+    WORKERS,
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+)
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.containers import json_line
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.gzipping import gzipped
+from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
+from lc_assets.lake.staging import once
+from lc_assets.packing.lengths import bucket_names, bucket_of
+from lc_assets.publishing import publish
+from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
+from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
+from lc_assets.stages.tokens.tokenizing import GAVE_UP
+from lc_assets.vocabulary import SnapshotId
+
+DOCUMENTS: Final = "documents: "
+TOKENS: Final = "tokens: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketTask:
+    """One file of clean documents, to be written by length below ``folder``."""
+
+    file: Path
+    folder: Path
+    edges: tuple[int, ...]
+    tokenizer: str
+    text_field: str | None
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.file.name.removesuffix(JSON_SUFFIX).removesuffix(TABLE_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.file)
+
+
+def write_length_buckets(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish the clean documents of one partition by length.
+
+    Raises:
+        NotPublished: when the clean documents are not published.
+    """
+    recipe = context.recipe
+
+    def fill(staging: StagingFolder) -> Counts:
+        clean = staging.inputs[f"clean_documents/{snapshot}"]
+        tables = sorted(clean.folder.glob(f"*{TABLE_SUFFIX}"))
+        tasks = [
+            BucketTask(
+                file=file,
+                folder=staging.folder,
+                edges=recipe.length_buckets.edges,
+                tokenizer=recipe.token_documents.tokenizer,
+                text_field=clean.receipt.fingerprint.params["text_field"] or None,
+            )
+            for file in tables or sorted(clean.folder.glob(f"*{JSON_SUFFIX}"))
+        ]
+        return run_shards(context, staging, write_buckets, tasks, what=f"sort {snapshot} by length")
+
+    return build(context, STAGE, snapshot, fill)
+
+
+@once
+def write_buckets(task: BucketTask) -> Counts:
+    """Write the documents of one file, each into its bucket; an empty bucket has no file."""
+    names, dropped, extra = bucket_names(task.edges), Counter[str](), Counter[str]()
+    try:
+        tokenizer = tokenizer_of(task.tokenizer)
+    except BadInput:  # the fast one does not read every kind of file
+        tokenizer = tokenizer_of(task.tokenizer, fast=False)
+    with contextlib.ExitStack() as stack:
+        opened = dict[str, BinaryIO]()
+        for document in read_corpus(task.file, text_field=task.text_field):
+            if isinstance(document, Unread):
+                dropped[document.why] += 1
+                continue
+            try:
+                n_tokens = len(tokenizer.encode(document.text))
+            except BadInput:
+                dropped[GAVE_UP] += 1
+                continue
+            name = names[int(bucket_of(np.array([n_tokens]), task.edges)[0])]
+            if name not in opened:
+                path = task.folder / name / f"{task.name}{JSON_SUFFIX}"
+                opened[name] = stack.enter_context(gzipped(stack.enter_context(publish(path))))
+            opened[name].write(json_line(document))
+            extra.update({f"{DOCUMENTS}{name}": 1, f"{TOKENS}{name}": n_tokens})
+    n_kept = sum(n for name, n in extra.items() if name.startswith(DOCUMENTS))
+    return Counts(
+        seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), extra=dict(extra)
+    )
+
+
+def buckets_hold_the_documents(check_input: CheckInput) -> CheckResult:
+    """Each bucket's files have as many lines as documents were counted."""
+    wrong = []
+    for name in bucket_names(check_input.fingerprint.params["edges"]):
+        n_lines = 0
+        for path in (check_input.folder / name).glob(f"*{JSON_SUFFIX}"):
+            with gzip.open(path) as lines:
+                n_lines += sum(1 for _ in lines)
+        counted = check_input.counts.extra.get(f"{DOCUMENTS}{name}", 0)
+        if n_lines != counted:
+            wrong.append(f"{name}: {n_lines:,} lines, {counted:,} documents counted")
+    return CheckResult(
+        check="buckets_hold_the_documents",
+        passed=not wrong,
+        message="; ".join(wrong) or f"{check_input.counts.kept:,} documents",
+        values={"documents": check_input.counts.kept},
+    )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    tokenizer = vocabulary_of(recipe.token_documents.tokenizer).sha256
+    return {"edges": list(recipe.length_buckets.edges), "tokenizer_sha256": tokenizer}
+
+
+STAGE = Stage(
+    name="length_buckets",
+    description="Clean documents of one snapshot by their length in tokens; on request.",
+    code_version="1",
+    reads={CLEAN_DOCUMENTS: SAME_SNAPSHOT},
+    params=_params,
+    checks=(buckets_hold_the_documents,),
+    wanted=lambda recipe: recipe.length_buckets.wanted,
+    group="documents",
+    pool=WORKERS,
+    kinds=("json",),
+    write=write_length_buckets,
+)
+"""Clean documents by their length in tokens."""

@@ -1,0 +1,356 @@
+"""Tokenizing a shard of documents: one Megatron ``.bin`` and ``.idx``, one sequence per document,
+and a table of the documents.
+
+The fast tokenizer does the work; the reference tokenizer (tiktoken, tokenizers or sentencepiece)
+encodes the beginnings of some documents of every shard. If any ids differ, the whole shard is
+tokenized by the reference, so the ids are the reference's in any case. Personal data are replaced
+before that when ``[token_documents.privacy]`` names kinds, and counted by kind.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    documents_files,
+)
+from lc_assets.build.recipe import plain
+from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.stage import CheckInput, CheckResult
+from lc_assets.build.tables import (
+    DROPPED,
+    IDENTITY,
+    TOKENIZED,
+    TableWriter,
+    read_lines,
+    read_table,
+)
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
+from lc_assets.lake.staging import once
+from lc_assets.publishing import publish
+from lc_assets.randomness import rng_for
+from lc_assets.text.privacy.replacing import replace_personal
+from lc_assets.tokens.dtypes import stored_dtype
+from lc_assets.tokens.prefixes import first_ids, most_tokens
+from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
+
+SUFFIXES: Final = (".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
+"""Files of a tokenized shard."""
+
+TOO_SHORT: Final = "too few tokens"
+TOO_FEW_BYTES: Final = "too few bytes"
+"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be
+tokenized.
+"""
+GAVE_UP: Final = "tokenizer gave up"
+"""tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
+REPLACED: Final = "personal data replaced"
+BY_REFERENCE: Final = "files tokenized by the reference tokenizer"
+UNCHECKED: Final = "files not checked by a reference tokenizer"
+
+CHECKED_FIRST: Final = 4
+"""Documents at the beginning of a shard that are all checked."""
+CHECKED_CHARS: Final = 20_000
+"""Length of a beginning: it costs the reference about 2 ms."""
+
+TERMS: Final = pa.schema([("terms", pa.list_(pa.int32())), ("counts", pa.list_(pa.int32()))])
+"""Words of a document, as `lc_assets.text.duplicates.shingles.term_counts` numbers them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizeTask:
+    """One shard of documents to be tokenized into ``folder``.
+
+    Attributes:
+        documents: table of the documents.
+        folder: of the version.
+        settings: how text becomes ids.
+        removed: reason of each document that is left out, by id.
+        label: begins the names of the files, where shards of several stages, which have equal
+            names, go into one folder.
+        fields: further columns of the documents that the table keeps.
+        terms: whether the table holds each document's words, see `TERMS`.
+    """
+
+    documents: Path
+    folder: Path
+    settings: TokenizingSettings
+    removed: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+    fields: tuple[str, ...] = ()
+    terms: bool = False
+
+    @property
+    def name(self) -> str:
+        """The shard's name, behind its label."""
+        return self.label + self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def tasks_of(
+    source: Path, folder: Path, removed: Mapping[str, Mapping[str, str]], **settings: Any
+) -> list[TokenizeTask]:
+    """A task per shard of documents in ``source``; ``removed`` has reasons by shard and id."""
+    return [
+        TokenizeTask(
+            documents=path,
+            folder=folder,
+            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            **settings,
+        )
+        for path in documents_files(source)
+    ]
+
+
+def table_of(fields: tuple[str, ...], *, terms: bool) -> pa.Schema:
+    """Columns of a table of tokenized documents."""
+    more = [pa.field(name, pa.string()) for name in fields]
+    return pa.schema([*TOKENIZED, *more, *(TERMS if terms else ())])
+
+
+@once
+def tokenize_shard(task: TokenizeTask) -> Counts:
+    """Tokenize one shard with the fast tokenizer if the reference tokenizer agrees, else with the
+    latter.
+
+    Raises:
+        BadInput: when neither tokenizer is available.
+    """
+    fast, reference = (
+        _tokenizer_or_error(task.settings.tokenizer, fast=fast) for fast in (True, False)
+    )
+    known = None if isinstance(reference, BadInput) else reference
+    if not isinstance(fast, BadInput):
+        with contextlib.suppress(_TokenizersDiffer):
+            counts = _tokenize(task, fast, _SpotCheck(fast, known, key=task.name))
+            return counts + Counts(extra={BY_REFERENCE: 0, UNCHECKED: int(known is None)})
+    if isinstance(reference, BadInput):
+        raise reference
+    counts = _tokenize(task, reference, _SpotCheck(reference, None, key=task.name))
+    return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
+
+
+def _tokenizer_or_error(setting: str, *, fast: bool) -> Tokenizer | BadInput:
+    """A tokenizer, or why there is none: the fast one does not read every kind of file, and the
+    package of the reference may be missing.
+    """
+    try:
+        return tokenizer_of(setting, fast=fast)
+    except BadInput as error:
+        return error
+
+
+class _TokenizersDiffer(Exception):
+    """The two tokenizers gave different ids; the shard's output is discarded."""
+
+
+class _SpotCheck:
+    """Compares two tokenizers on the beginnings of some documents of a shard.
+
+    Checked are the first `CHECKED_FIRST` documents, and one drawn from each following run of
+    documents, every run twice as long as the one before: the length of the shard need not be known.
+    """
+
+    def __init__(self, fast: Tokenizer, reference: Tokenizer | None, *, key: str) -> None:
+        self._fast, self._reference = fast, reference
+        self._rng = rng_for("spot check", seed=0, key=key)
+        self._n_seen, self._chosen, self._run_end = 0, 0, CHECKED_FIRST
+
+    def see(self, text: str) -> None:
+        """Look at the shard's next document.
+
+        Raises:
+            _TokenizersDiffer: when the two give different ids.
+        """
+        if self._reference is None:
+            return
+        self._n_seen += 1
+        if self._n_seen > self._run_end:
+            begin, self._run_end = self._run_end + 1, 2 * self._run_end
+            self._chosen = int(self._rng.integers(begin, self._run_end + 1))
+        if self._n_seen <= CHECKED_FIRST or self._n_seen == self._chosen:
+            try:
+                different = disagreement(
+                    self._fast, self._reference, [text], head_chars=CHECKED_CHARS
+                )
+            except BadInput:  # one of them fails on this text: nothing to compare
+                return
+            if different:
+                raise _TokenizersDiffer
+
+
+def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Counts:
+    dropped, replaced, n_kept, n_chars = Counter[str](), Counter[str](), 0, 0
+    settings, end = task.settings, _end_of(task.settings, tokenizer)
+    dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
+    schema = table_of(task.fields, terms=task.terms)
+    with contextlib.ExitStack() as stack:
+        megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, dtype))
+        kept = stack.enter_context(_table(task, DOCUMENTS_SUFFIX, schema))
+        others = stack.enter_context(_table(task, DROPPED_SUFFIX, DROPPED))
+        for line in _documents(task):
+            reason, value = task.removed.get(line["id"]), None
+            if reason is None:
+                if settings.privacy.replace:
+                    replaced.update(_replace(line, settings))
+                raw = line.pop("raw_content")
+                text = escape(raw, settings.text_encoding)
+                check.see(text)
+                n_chars += len(raw)
+                ids, reason, value = _ids(text, tokenizer, settings)
+            if reason:
+                dropped[reason] += 1
+                others.add(_dropped(line, reason, value))
+                continue
+            megatron.add(np.append(ids, end) if len(end) else ids)
+            sizes = {"n_tokens": len(ids) + len(end), "n_chars": len(raw)}
+            terms = _terms(raw) if task.terms else {}
+            kept.add(line | sizes | {"document": n_kept, "n_bytes": most_tokens(raw)} | terms)
+            n_kept += 1
+    extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
+    return Counts(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
+        extra=extra | {f"{REPLACED}: {kind}": n for kind, n in replaced.items()},
+    )
+
+
+def _documents(task: TokenizeTask) -> Iterator[dict[str, Any]]:
+    columns = [*(name for name, _ in IDENTITY), "raw_content", *task.fields]
+    return read_lines(task.documents, columns, batch_lines=16)
+
+
+@contextlib.contextmanager
+def _table(task: TokenizeTask, suffix: str, schema: pa.Schema) -> Iterator[TableWriter]:
+    with (
+        publish(task.folder / f"{task.name}{suffix}") as draft,
+        contextlib.closing(TableWriter(draft, schema)) as writer,
+    ):
+        yield writer
+
+
+def _end_of(settings: TokenizingSettings, tokenizer: Tokenizer) -> NDArray[Any]:
+    """The ids behind each document: the end of text where it is wanted and there is one."""
+    end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
+    return np.array(end, np.uint32)
+
+
+def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
+    """Replace personal data in a document's text; returns how often each kind was."""
+    privacy = settings.privacy
+    found = replace_personal(
+        line["raw_content"],
+        privacy.replace,
+        style=privacy.style,
+        seed=privacy.seed,
+        language=line["language"],
+        region=privacy.phone_region,
+    )
+    line["raw_content"] = found.text
+    return found.counts
+
+
+def _ids(
+    text: str, tokenizer: Tokenizer, settings: TokenizingSettings
+) -> tuple[NDArray[Any], str, int]:
+    """Ids of a text, and why it is left out with the number that is too small, if it is."""
+    none, least = np.empty(0, np.uint16), settings.min_tokens
+    if len(text) < least and (n_bytes := most_tokens(text)) < least:
+        return none, TOO_FEW_BYTES, n_bytes
+    try:
+        ids = (
+            tokenizer.encode(text)
+            if settings.first_tokens is None
+            else first_ids(tokenizer, text, settings.first_tokens)
+        )
+    except BadInput:
+        return none, GAVE_UP, len(text)
+    return ids, "" if len(ids) >= least else TOO_SHORT, len(ids)
+
+
+def _terms(text: str) -> dict[str, Any]:
+    from lc_assets.text.duplicates.shingles import term_counts
+
+    return dict(zip(TERMS.names, term_counts(text), strict=True))
+
+
+def _dropped(line: dict[str, Any], reason: str, value: int | None) -> dict[str, Any]:
+    known = {"id": line["id"], "url": line["url"]}
+    return known | {"reason": reason, "value": value, "reasons": [reason], "values": [value]}
+
+
+def params_of(settings: TokenizingSettings) -> dict[str, Any]:
+    """The settings: of the tokenizer what it is, wherever its file lies; of the others none on
+    which no byte depends.
+
+    Raises:
+        BadInput: when there is no such tokenizer, or its ids do not fit the dtype.
+    """
+    vocabulary = vocabulary_of(settings.tokenizer)
+    stored_dtype(vocabulary.n_ids, settings.dtype)
+    found = plain(settings) | {
+        "tokenizer": vocabulary.name,
+        "n_ids": vocabulary.n_ids,
+        "eot": vocabulary.eot,
+        "tokenizer_sha256": vocabulary.sha256,
+    }
+    default = {"append_eod": False, "dtype": "auto"}
+    idle = {name for name, value in default.items() if found[name] == value}
+    idle |= set() if settings.privacy.replace else {"privacy"}
+    return {name: value for name, value in found.items() if name not in idle}
+
+
+def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
+    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is
+    outside the vocabulary.
+    """
+    wrong, n_tokens, highest = [], 0, -1
+    for path in documents_files(check_input.folder):
+        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
+        if not len(lengths):
+            continue
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        n_tokens += int(lengths.sum())
+        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
+        if not np.array_equal(reader.lengths, lengths):
+            wrong.append(f"{path.name}: the .idx has other lengths than the table")
+    vocab_size = int(check_input.fingerprint.params["n_ids"])
+    if highest >= vocab_size:
+        wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
+    return CheckResult(
+        check="the_ids_are_where_the_table_says",
+        passed=not wrong,
+        message="; ".join(wrong)
+        or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
+        values={"tokens": n_tokens, "highest id": highest},
+    )
+
+
+def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
+    """The fast tokenizer gave the reference's ids in every shard's spot check."""
+    extra = check_input.counts.extra
+    n_by_reference = extra.get(BY_REFERENCE, 0)
+    return CheckResult(
+        check="the_fast_tokenizer_agreed",
+        passed=n_by_reference == 0,
+        message=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
+        "reference tokenizer because the fast one differed",
+        values={BY_REFERENCE: n_by_reference},
+        severity="warning",
+    )
