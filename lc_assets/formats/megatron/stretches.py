@@ -1,6 +1,6 @@
 """Stretches of a Megatron data set, read from the file into existing arrays. Reading without a
 memory map keeps ids from occupying this process's memory twice. Not here: the files' format
-(`formats.megatron`), where the ids are wanted (`lc_assets.stages.rows.gathering`).
+(`formats.megatron`), where the ids are wanted (`lc_assets.stages.tokens.gathering`).
 """
 
 import os
