@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 
 from lc_assets.arrow_without_pandas import keep_pandas_out
 from lc_assets.cli.corpora import (
-    buckets,
     decontaminate,
     dedup,
     filtering,
@@ -90,7 +89,7 @@ COMMANDS = (
     pack.pack,
     referrals.referrals,
     longpack.longpack,
-    buckets.buckets,
+    tokenize.buckets,
     show.verify,
     withdraw.withdraw,
     release.release,

@@ -1,6 +1,6 @@
 """``lc pack``: documents into rows of a fixed length, with the span of every document known."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,87 +15,101 @@ if TYPE_CHECKING:
     from lc_assets.build.stage import Built
 
 
-def pack(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ],
+@dataclass(kw_only=True)
+class Rows:
+    """Settings of `packed_rows`."""
+
     method: Annotated[
         str, typer.Option("--method", help="bestfit, concat, segment, reorder or upsample.")
-    ] = "bestfit",
-    length: Annotated[int, typer.Option("--length", help="Tokens of a row.")] = 65_536,
-    segment: Annotated[
+    ] = "bestfit"
+    row_tokens: Annotated[int, typer.Option("--length", help="Tokens of a row.")] = 65_536
+    segment_tokens: Annotated[
         int, typer.Option("--segment", help="Tokens of a segment at most, for segment and reorder.")
-    ] = 4096,
-    tokenizer: options.Tokenizer = "gpt2",
-    seed: Annotated[int, typer.Option("--seed", help="Of the order of documents and rows.")] = 64,
+    ] = 4096
+    seed: Annotated[int, typer.Option("--seed", help="Of the order of documents and rows.")] = 64
     min_tokens: Annotated[
-        int, typer.Option("--min-tokens", help="Leave shorter documents out.")
-    ] = 1,
-    threshold: Annotated[
-        int,
-        typer.Option("--threshold", help="Tokens from which upsample takes a document for long."),
-    ] = 8192,
-    keep_short: Annotated[
-        float,
-        typer.Option("--keep-short", help="Share of the shorter documents that upsample keeps."),
-    ] = 0.1,
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget", help="Tokens that upsample takes, in multiples of those that came in."
-        ),
-    ] = 1.0,
-    source_field: Annotated[
-        str | None,
-        typer.Option(
-            "--source-field",
-            help="Field of a record that names its source; upsample keeps each source's share.",
-        ),
-    ] = None,
+        int, typer.Option("--min-tokens", help="Leave out shorter documents.")
+    ] = 1
     order_by: Annotated[
-        str | None,
+        str,
         typer.Option(
-            "--order-by",
-            help="Field of a record with a number: pack documents in this order.",
+            "--order-by", help="Field of a record with a number: pack documents in this order."
         ),
-    ] = None,
+    ] = ""
     group_by: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--group-by",
             help="Field that names a document's group, such as its repository: pack the documents "
             "of a group together, in the order of --order-by.",
         ),
-    ] = None,
-    similar: Annotated[
-        bool,
-        typer.Option(
-            "--similar", help="Instead: groups of similar documents, each as long as a row at most."
-        ),
-    ] = False,
-    neighbours: Annotated[
+    ] = ""
+    megatron: Annotated[
+        str, typer.Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
+    ] = "spans"
+    texts: Annotated[bool, typer.Option("--texts", help="Write the rows' texts too.")] = False
+
+
+@dataclass(kw_only=True)
+class Upsampling:
+    """Settings of the method upsample."""
+
+    threshold: Annotated[
         int,
-        typer.Option("--neighbours", help="Similar documents to find for each of a group."),
-    ] = 3,
+        typer.Option("--threshold", help="Tokens from which upsample takes a document for long."),
+    ] = 8192
+    keep_short: Annotated[
+        float,
+        typer.Option("--keep-short", help="Share of the shorter documents that upsample keeps."),
+    ] = 0.1
+    budget: Annotated[
+        float,
+        typer.Option("--budget", help="Tokens that upsample takes, in multiples of those read."),
+    ] = 1.0
+    by: Annotated[
+        str,
+        typer.Option(
+            "--source-field",
+            help="Field of a record that names its source; upsample keeps each source's share.",
+        ),
+    ] = "nothing"
+
+
+@dataclass(kw_only=True)
+class Similar:
+    """Settings of groups of similar documents."""
+
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", help="Similar documents to find for each of a group.")
+    ] = 3
     path: Annotated[
         bool,
         typer.Option(
             "--path", help="Follow one path of nearest neighbours, as in-context pretraining."
         ),
-    ] = False,
+    ] = False
     min_similarity: Annotated[
         float, typer.Option("--min-similarity", help="Least cosine of neighbours.")
-    ] = 0.0,
+    ] = 0.0
     max_similarity: Annotated[
         float, typer.Option("--max-similarity", help="Cosine above which one is a copy.")
-    ] = 0.95,
-    text_field: options.TextField = None,
+    ] = 0.95
+
+
+@options.with_options
+def pack(
+    sources: options.Sources,
+    rows: Rows,
+    upsampling: Upsampling,
+    neighbourhood: Similar,
+    similar: Annotated[
+        bool,
+        typer.Option(
+            "--similar", help="Pack groups of similar documents, each as long as a row at most."
+        ),
+    ] = False,
     no_eod: Annotated[
-        bool, typer.Option("--no-eod", help="Let no end of text stand behind documents.")
+        bool, typer.Option("--no-eod", help="Put no end of text behind documents.")
     ] = False,
     cut_anywhere: Annotated[
         bool,
@@ -103,12 +117,8 @@ def pack(
             "--cut-anywhere", help="Cut segments at their full length, not where a sentence ends."
         ),
     ] = False,
-    megatron: Annotated[
-        str, typer.Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
-    ] = "spans",
-    texts: Annotated[
-        bool, typer.Option("--texts", help="Write the texts of the rows too.")
-    ] = False,
+    tokenizer: options.Tokenizer = "gpt2",
+    text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
     """Pack documents into rows, and print where all tokens are; each IN has rows of its own.
@@ -125,50 +135,26 @@ def pack(
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput("name what to read and where to write: lc pack IN OUT")
+    inputs, out = options.inputs_and_out(sources, "pack")
     settings = replaced(
         PackingSettings(),
+        **vars(rows),
         wanted=True,
-        method=method,
-        row_tokens=length,
-        segment_tokens=segment,
-        seed=seed,
-        min_tokens=min_tokens,
+        heldout_fraction=0,
         append_eod=not no_eod,
         cut_at="anywhere" if cut_anywhere else "ends",
-        megatron=megatron,
-        heldout_fraction=0,
-        upsampling={
-            "threshold": threshold,
-            "keep_short": keep_short,
-            "budget": budget,
-            "by": source_field or "nothing",
-        },
-        order_by=order_by or "",
-        group_by=group_by or "",
-        texts=texts,
-        similar={
-            "neighbours": neighbours,
-            "path": path,
-            "min_similarity": min_similarity,
-            "max_similarity": max_similarity,
-        }
-        if similar
-        else None,
+        upsampling=vars(upsampling),
+        similar=vars(neighbourhood) if similar else None,
     )
     setting = located(tokenizer)
     if vocabulary_of(setting).eot is None and not no_eod:
         raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
+    tokens = replaced(TokenizingSettings(), tokenizer=setting)
     context = context_over_files(
         inputs,
         out,
         executor=executor_of(workers),
-        settings={
-            "packed_rows": settings,
-            "token_documents": replaced(TokenizingSettings(), tokenizer=setting),
-        },
+        settings={"packed_rows": settings, "token_documents": tokens},
         text_field=text_field,
     )
     show(build_for(context, "packed_rows"), settings)

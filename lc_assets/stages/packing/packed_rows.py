@@ -8,9 +8,10 @@ How rows are filled: `lc_assets.packing`, docs/packing.md.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import reads_all_upstream_documents
@@ -176,29 +177,37 @@ def find_ends(task: EndsTask) -> Counts:
     return Counts()
 
 
-def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Counts:
+_SUMS: Final = {
+    "repeated": "tokens repeated",
+    "in_rows": "tokens in rows",
+    "padding": "padding",
+    "pieces": "pieces",
+    "cut": "documents cut",
+    "cut_needlessly": "documents cut though a row holds them",
+    "attention": "attention within pieces",
+}
+"""What is added up over the splits, by its name in `Balance`, as the receipt names it."""
+
+
+def counted(plans: dict[str, Packing], lengths: NDArray[np.int64]) -> Counts:
     """What went where: documents kept and not taken, tokens, rows, padding, cuts."""
-    taken = np.zeros(len(lengths), np.bool_)
+    taken = lengths == 0
     for plan in plans.values():
         taken[plan.pieces.document] = True
-    taken |= lengths == 0
     sums = [balance(plan, lengths) for plan in plans.values()]
-    n_taken = int(taken.sum())
-    dropped = {NOT_TAKEN: len(lengths) - n_taken} if n_taken < len(lengths) else {}
-    extra = {
-        "tokens of documents": int(lengths.sum()),
-        "tokens left over": int(lengths[~taken].sum()),
-        "tokens repeated": sum(found.repeated for found in sums),
-        "tokens in rows": sum(found.in_rows for found in sums),
-        "padding": sum(found.padding for found in sums),
-        "pieces": sum(found.pieces for found in sums),
-        "documents cut": sum(found.cut for found in sums),
-        "documents cut though a row holds them": sum(found.cut_needlessly for found in sums),
-        "attention within pieces": sum(found.attention for found in sums),
-        **{f"{split} rows": plan.n_rows for split, plan in plans.items()},
-    }
+    n_left = int((~taken).sum())
+    dropped = {NOT_TAKEN: n_left} if n_left else {}
     return Counts(
-        seen=len(lengths), kept=n_taken, dropped=dropped, failed_rules=dropped, extra=extra
+        seen=len(lengths),
+        kept=len(lengths) - n_left,
+        dropped=dropped,
+        failed_rules=dropped,
+        extra={
+            "tokens of documents": int(lengths.sum()),
+            "tokens left over": int(lengths[~taken].sum()),
+            **{name: sum(getattr(found, own) for found in sums) for own, name in _SUMS.items()},
+            **{f"{split} rows": plan.n_rows for split, plan in plans.items()},
+        },
     )
 
 
@@ -209,16 +218,10 @@ def balance_of(counts: Counts, settings: PackingSettings) -> Balance:
         documents=counts.seen,
         taken=counts.kept,
         tokens=extra["tokens of documents"],
-        repeated=extra["tokens repeated"],
         left_over=extra["tokens left over"],
-        in_rows=extra["tokens in rows"],
-        padding=extra["padding"],
         rows=sum(extra[f"{split} rows"] for split in SPLITS),
         row_tokens=settings.row_tokens,
-        pieces=extra["pieces"],
-        cut=extra["documents cut"],
-        cut_needlessly=extra["documents cut though a row holds them"],
-        attention=extra["attention within pieces"],
+        **{own: extra[name] for own, name in _SUMS.items()},
     )
 
 

@@ -7,6 +7,7 @@ inserted between the others, which keep their order and are not rewritten (docs/
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +50,17 @@ def write_longcrawl(context: BuildContext, _key: str = GLOBAL) -> Built:
                 "no snapshot's grid is published: there is nothing to order; materialize "
                 "`token_grid` of one first"
             )
+        params = [grid.receipt.fingerprint.params for grid in grids]
+        readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
+        tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
+        _common(grids, "tokenizers", tokenizers)
         write_sources(
             staging.folder,
             [source_of(grid) for grid in grids],
-            row_tokens=row_tokens_of(grids),
-            vocab_size=n_ids_of(grids),
+            row_tokens=_common(
+                grids, "row lengths", [int(found["row_tokens"]) for found in params]
+            ),
+            vocab_size=readers[0].vocab_size,
         )
         counts = {}
         for split in SPLITS:
@@ -62,14 +69,11 @@ def write_longcrawl(context: BuildContext, _key: str = GLOBAL) -> Built:
             )
             write_order(staging.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
-        n_rows = sum(counts.values())
-        return Counts(
-            seen=sum(
-                grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS
-            ),
-            kept=n_rows,
-            extra=counts | {"snapshots": len(grids)},
+        n_seen = sum(
+            grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS
         )
+        extra = counts | {"snapshots": len(grids)}
+        return Counts(seen=n_seen, kept=sum(counts.values()), extra=extra)
 
     return build(
         context,
@@ -85,35 +89,19 @@ def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
     return [inputs[name] for name in sorted(inputs) if name.startswith("token_grid/")]
 
 
-def row_tokens_of(grids: list[Published]) -> int:
-    """Length of all grids' rows.
+def _common(grids: list[Published], what: str, values: list[Any]) -> Any:
+    """The value that all grids share.
 
     Raises:
-        Mismatch: when they differ.
+        Mismatch: when two differ.
     """
-    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
-    if len(set(lengths.values())) > 1:
+    if len(set(values)) > 1:
+        found = dict(zip([grid.name for grid in grids], values, strict=True))
         raise Mismatch(
-            f"grids with rows of different lengths have no common order: {lengths}; materialize "
-            "them by one recipe"
+            f"grids of different {what} have no common order: {found}; materialize them by one "
+            "recipe"
         )
-    return next(iter(lengths.values()))
-
-
-def n_ids_of(grids: list[Published]) -> int:
-    """Size of all grids' vocabulary.
-
-    Raises:
-        Mismatch: when their ids are of different tokenizers.
-    """
-    readers = {grid.name: GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids}
-    tokenizers = {name: str(reader.attributes.get("tokenizer")) for name, reader in readers.items()}
-    if len(set(tokenizers.values())) > 1:
-        raise Mismatch(
-            f"grids of different tokenizers have no common order: {tokenizers}; materialize them "
-            "by one recipe"
-        )
-    return next(iter(readers.values())).vocab_size
+    return values[0]
 
 
 def source_of(grid: Published) -> OrderSource:
