@@ -1,4 +1,4 @@
-"""``lc band``, ``lc buckets``, ``lc pack --similar`` and ``lc megatron decompose``: what they
+"""``lc buckets``, ``lc pack --similar`` and ``lc megatron decompose``: what they
 print.
 """
 
@@ -29,19 +29,6 @@ def pages(tmp_path):
     path = tmp_path / "pages.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join([*lines, "none"]).encode()))
     return path
-
-
-def test_a_band_prints_its_balance_and_bounds(lc, pages, tmp_path):
-    said = lc(
-        "band", pages, tmp_path / "out", "--drop-low", 0.1, "--drop-high", 0.2, "--workers", 1
-    )
-    assert said.code == 0
-    assert "21 documents = 14 kept + 7 dropped" in said.out
-    assert re.search(r"gzip_ratio too high +4\n", said.out)
-    judged = lc(
-        "judge", pages, tmp_path / "judged", "--rules", tmp_path / "out/rules.toml", "--workers", 1
-    )
-    assert "21 documents = 14 kept + 7 dropped, by band" in judged.out
 
 
 def test_buckets_print_a_table(lc, pages, tmp_path):
@@ -87,8 +74,6 @@ def test_pieces_print_a_table_by_length(lc, tmp_path):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["band", "IN", "out", "--drop-low", 0.6, "--drop-high", 0.5], "wanted two shares"),
-        (["band", "IN", "out", "--measure", "nothing"], "nothing"),
         (["buckets", "IN", "out", "--edges", "8,x"], "expected numbers"),
         (["buckets", "IN", "out", "--edges", "8,4"], "must be ascending"),
         (["pack", "IN", "--similar"], "name what to read and where to write"),
