@@ -14,8 +14,11 @@ from lc_assets.errors import BadInput
 Choice = TypeVar("Choice", bound=str)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lc_assets.build.settings.common import ModelSettings
     from lc_assets.build.settings.documents import ListSettings
+    from lc_assets.build.stage import Built
     from lc_assets.text.links.addresses import Kind
 
 Lake = Annotated[
@@ -297,13 +300,36 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def inputs_and_out(sources: list[Path], command: str) -> tuple[list[Path], Path]:
-    """Split `Sources` into what is read and where to write.
+def built_over_files(
+    command: str,
+    sources: list[Path],
+    target: str,
+    settings: "Mapping[str, Any]",
+    *,
+    text_field: str | None,
+    workers: int | None,
+) -> "tuple[dict[str, dict[str, Built]], Path]":
+    """Build a stage and all that it reads over `Sources`; return what was built, and the lake.
+
+    Args:
+        command: name of the command.
+        sources: what to read, and where to write.
+        target: the stage.
+        settings: sections of the recipe.
+        text_field: where a record's text is.
+        workers: processes.
 
     Raises:
-        BadInput: when nothing is left to read.
+        BadInput: when nothing is left to read, or an input is unusable.
     """
+    from lc_assets.execution.local import executor_of
+    from lc_assets.stages.file_lakes import build_for, context_over_files
+
     *inputs, out = sources
     if not inputs:
         raise BadInput(f"name what to read and where to write: lc {command} IN... OUT")
-    return inputs, out
+    executor = executor_of(workers)
+    context = context_over_files(
+        inputs, out, executor=executor, settings=settings, text_field=text_field
+    )
+    return build_for(context, target), out

@@ -85,24 +85,22 @@ def decontaminate(
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
     from lc_assets.build.settings.common import DecontaminationSettings
-    from lc_assets.execution.local import executor_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import replaced
 
-    inputs, out = options.inputs_and_out(sources, "decontaminate")
     given = vars(search).copy()
     given["action"] = "cut" if given.pop("cut") else "drop"
     given["against"] = [str(path) for path in search.against]
     given["fields"] = search.fields or []
     given["min_words"] = min(search.min_words, search.ngram)
-    settings = replaced(DecontaminationSettings(), **given)
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={"contaminated_documents": settings},
+    built, out = options.built_over_files(
+        "decontaminate",
+        sources,
+        "clean_documents",
+        {"contaminated_documents": replaced(DecontaminationSettings(), **given)},
         text_field=text_field,
+        workers=workers,
     )
-    _show(build_for(context, "clean_documents"), out)
+    _show(built, out)
 
 
 def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import facts, heading, lasted, say, table
+from lc_assets.cli.printing import facts, heading, say, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
@@ -58,18 +58,14 @@ def dedup(
 
     Example: lc dedup crawl out --threshold 0.8
     """
-    import time
-
     from lc_assets.build.settings.documents import (
         CleanDocumentsSettings,
         NearDuplicateSettings,
         RemovalSettings,
         SignatureSettings,
     )
-    from lc_assets.execution.local import executor_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import replaced
 
-    inputs, out = options.inputs_and_out(sources, "dedup")
     kinds = _listed(by)
     if not kinds:
         raise BadInput("--by: name at least one of digest, text, url and near")
@@ -87,19 +83,17 @@ def dedup(
         ),
         "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),
     }
-    begun = time.perf_counter()
-    context = context_over_files(
-        inputs, out, executor=executor_of(workers), settings=settings, text_field=text_field
+    built, out = options.built_over_files(
+        "dedup", sources, "clean_documents", settings, text_field=text_field, workers=workers
     )
-    built = build_for(context, "clean_documents")
-    _show(built, out, time.perf_counter() - begun)
+    _show(built, out)
 
 
 def _listed(words: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
-def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path, seconds: float) -> None:
+def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
     from lc_assets.counts import Counts
     from lc_assets.stages.file_lakes import counts_of
 
@@ -124,7 +118,7 @@ def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path, seconds: float)
     _show_clusters([found.published.folder for found in built["removed_documents"].values()])
     say(
         f"{out}: documents in clean_documents, pairs in near_duplicate_pairs, reasons in "
-        f"removed_documents; {lasted(seconds)}"
+        "removed_documents"
     )
     say("Run it again with another --threshold to reuse the pairs")
 
@@ -134,15 +128,16 @@ def _show_clusters(folders: list[Path]) -> None:
     from lc_assets.build.tables import read_lines
     from lc_assets.stages.deduplication.removed_documents import CLUSTERS_FILE
 
-    seen: dict[str, int] = {}
-    lines = []
     path = next((path for folder in folders if (path := folder / CLUSTERS_FILE).is_file()), None)
+    columns = ("cluster", "id", "similarity_to_kept", "why")
+    shown: dict[str, list[list[object]]] = {}
     for line in read_lines(path) if path else ():
-        if line["cluster"] not in seen and len(seen) == SHOWN_CLUSTERS:
+        if line["cluster"] not in shown and len(shown) == SHOWN_CLUSTERS:
             break
-        seen[line["cluster"]] = seen.get(line["cluster"], 0) + 1
-        if seen[line["cluster"]] <= SHOWN_MEMBERS:
-            lines.append((line["cluster"], line["id"], line["similarity_to_kept"], line["why"]))
-    if lines:
-        heading(f"The first {len(seen)} clusters of near duplicates")
-        table(("cluster", "document", "like the one that is kept", "why that one"), lines)
+        shown.setdefault(line["cluster"], []).append([line[name] for name in columns])
+    if shown:
+        heading(f"The first {len(shown)} clusters of near duplicates")
+        table(
+            ("cluster", "document", "like the one that is kept", "why that one"),
+            [line for lines in shown.values() for line in lines[:SHOWN_MEMBERS]],
+        )

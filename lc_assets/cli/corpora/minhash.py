@@ -29,20 +29,18 @@ def minhash(
     Example: lc minhash documents minhash --workers 2
     """
     from lc_assets.build.settings.documents import SignatureSettings
-    from lc_assets.execution.local import executor_of
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
-    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
+    from lc_assets.stages.file_lakes import counts_of
 
-    inputs, out = options.inputs_and_out(sources, "minhash")
-    settings = SignatureSettings(signatures="fast" if fast else "computed")
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={"document_signatures": settings},
+    built, out = options.built_over_files(
+        "minhash",
+        sources,
+        "document_signatures",
+        {"document_signatures": SignatureSettings(signatures="fast" if fast else "computed")},
         text_field=text_field,
+        workers=workers,
     )
-    counts = counts_of(build_for(context, "document_signatures"))
+    counts = counts_of(built)
     say(
         f"{counts.seen:,} documents = {counts.kept:,} in the tables + "
         f"{counts.seen - counts.kept:,} that could not be read"

@@ -8,16 +8,19 @@ that have it; a text that is no longer kept joins nothing.
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from lc_assets.build.settings.documents import SOURCE
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.clusters import Clusters
+from lc_assets.tokens.orders import heldout
 
 NEAR: Final = "near"
+NEAR_HELDOUT: Final = "near heldout"
 REASONS: Final = {
     DIGEST: "same digest",
     TEXT: "same text",
@@ -188,3 +191,38 @@ def removed_query(prefer: Sequence[str]) -> str:
                {_why(prefer)} AS why
         FROM ends c JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept
         JOIN facts e ON e.number = c.last {_LIKENESS}"""
+
+
+def across_the_split(
+    asked: Queries, snapshot: str, gridding: GriddingSettings, *, floor: float
+) -> list[dict[str, Any]]:
+    """Lines, as of `removed_query`, of the snapshot's documents that are kept so far, and similar to
+    a kept one on the other side of the split: of an older snapshot, or of the same one and held
+    out.
+
+    Args:
+        asked: a connection after `decide`.
+        snapshot: the one at hand.
+        gridding: which documents are held out.
+        floor: least similarity.
+    """
+    asked.do(f"""CREATE OR REPLACE TABLE both AS
+        SELECT a AS id, b AS other, similarity FROM pairs WHERE similarity >= {floor!r}
+        UNION ALL SELECT b, a, similarity FROM pairs WHERE similarity >= {floor!r}""")
+    documents = asked.lines(
+        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) SEMI JOIN both USING (id)"
+    )
+    keys = [line["digest"] or line["id"] for line in documents]
+    held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)
+    ids = pa.array([line["id"] for line in documents], pa.string())
+    asked.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
+    query = f"""
+        SELECT l.id, {quoted(NEAR_HELDOUT)} AS reason, r.id AS for_id, r.id AS kept_id, similarity,
+               CASE WHEN l.held THEN 'the other is trained on'
+                    ELSE 'the other is held out' END AS why
+        FROM both JOIN sides l ON l.id = both.id JOIN sides r ON r.id = other
+        WHERE l.held <> r.held AND starts_with(l.id, {quoted(f"{snapshot}/")})
+          AND CASE WHEN starts_with(r.id, {quoted(f"{snapshot}/")}) THEN r.held
+                   ELSE split_part(r.id, '/', 1) < {quoted(snapshot)} END
+        QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY similarity DESC, r.id) = 1"""
+    return asked.lines(query)

@@ -66,6 +66,7 @@ from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
     REASONS,
+    across_the_split,
     clusters_query,
     decide,
     removed_query,
@@ -73,13 +74,12 @@ from lc_assets.stages.deduplication.deciding import (
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
 from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
-from lc_assets.stages.deduplication.queries import Queries, queries, quoted
+from lc_assets.stages.deduplication.queries import queries, quoted
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
-from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 REMOVALS: Final = pa.schema(
@@ -112,7 +112,6 @@ CLUSTERS: Final = pa.schema(
 
 TABLE: Final = "removals.parquet"
 CLUSTERS_FILE: Final = "clusters.parquet"
-NEAR_HELDOUT: Final = "near heldout"
 WITHDRAWN: Final = "withdrawn"
 
 
@@ -207,7 +206,8 @@ def _duplicates(staging: StagingFolder, recipe: Recipe, snapshot: str) -> list[d
                 staging.folder / CLUSTERS_FILE,
                 CLUSTERS,
             )
-        return [*removed, *_near_heldout(asked, recipe, snapshot)]
+        across = across_the_split(asked, snapshot, recipe.token_grid, floor=settings.heldout_floor)
+        return [*removed, *across]
 
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
@@ -244,36 +244,6 @@ def _withdrawn(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
         _line(line["id"], WITHDRAWN, line["for_id"], line["similarity"], line["how"])
         for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
     ]
-
-
-def _near_heldout(asked: Queries, recipe: Recipe, snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's documents that are kept so far, and are near duplicates of a kept one on the
-    other side of the split.
-    """
-    documents = asked.lines("SELECT id, digest FROM facts ANTI JOIN removed USING (number)")
-    keys = [line["digest"] or line["id"] for line in documents]
-    gridding = recipe.token_grid
-    out = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction).tolist()
-    is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
-    nearest: dict[str, tuple[float, str]] = {}
-    floor = recipe.removed_documents.heldout_floor
-    query = f"SELECT a, b, similarity FROM pairs WHERE similarity >= {floor!r}"
-    for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
-        for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
-            on_two_sides = goes in is_out and stays in is_out and is_out[goes] != is_out[stays]
-            if on_two_sides and goes.startswith(f"{snapshot}/") and _gives_way(goes, stays, is_out):
-                nearest[goes] = min(nearest.get(goes, (0.0, stays)), (-line["similarity"], stays))
-    why = {True: "the other is trained on", False: "the other is held out"}
-    return [
-        _line(goes, NEAR_HELDOUT, stays, -minus, why[is_out[goes]]) | {"kept_id": stays}
-        for goes, (minus, stays) in nearest.items()
-    ]
-
-
-def _gives_way(one: str, other: str, is_out: Mapping[str, bool]) -> bool:
-    """Whether ``one`` goes: the newer snapshot's, else the one to be trained on."""
-    snapshots = [name.partition("/")[0] for name in (one, other)]
-    return not is_out[one] if snapshots[0] == snapshots[1] else snapshots[0] > snapshots[1]
 
 
 def removals_add_up(check_input: CheckInput) -> CheckResult:
