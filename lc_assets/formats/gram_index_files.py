@@ -8,27 +8,24 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
-from lc_assets.formats.arrays.npy import read_npy
-from lc_assets.publishing import publish, publish_bytes
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.publishing import publish_bytes
 from lc_assets.text.contamination.grams import GramIndex, GramSettings
 
 INDEX = "index.json"
+_OFFSETS: Final = (
+    "item_words",
+    "item_grams",
+    "lengths",
+    "gram_words",
+    "posting_ends",
+    "vocabulary_ends",
+    "buckets",
+)
 DTYPES: Final[dict[str, np.dtype[Any]]] = {
-    **dict.fromkeys(
-        (
-            "item_words",
-            "item_grams",
-            "lengths",
-            "gram_words",
-            "posting_ends",
-            "vocabulary_ends",
-            "buckets",
-        ),
-        np.dtype("<i8"),
-    ),
+    **dict.fromkeys(_OFFSETS, np.dtype("<i8")),
     **dict.fromkeys(("items", "positions", "words"), np.dtype("<i4")),
     **dict.fromkeys(("keys", "bits"), np.dtype("<u8")),
     "gram_lengths": np.dtype("u1"),
@@ -47,8 +44,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 def write_index(folder: Path, index: GramIndex) -> None:
     """Publish an index in ``folder``."""
     for name, array in index.arrays.items():
-        with publish(folder / f"{name}.npy") as draft, draft.open("wb") as file:
-            np.save(file, array)
+        write_npy(folder / f"{name}.npy", array)
     lengths = {name: len(array) for name, array in index.arrays.items()}
     head = _Head(
         settings=index.settings, key_bits=index.key_bits, arrays=lengths, item_ids=index.item_ids
@@ -73,7 +69,12 @@ def open_index(folder: Path) -> GramIndex:
         raise CorruptFile(
             f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again"
         )
-    arrays = {name: _array(folder / f"{name}.npy") for name in DTYPES}
+    try:
+        # Copied when written to, which nothing does: a read-only array would be another type to
+        # numba, compiled separately.
+        arrays = {name: np.asarray(read_npy(folder / f"{name}.npy", mode="c")) for name in DTYPES}
+    except CorruptFile as error:
+        raise CorruptFile(f"{error}; build the index again") from error
     wrong = [
         name
         for name, array in arrays.items()
@@ -86,12 +87,3 @@ def open_index(folder: Path) -> GramIndex:
     return GramIndex(
         settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays
     )
-
-
-def _array(path: Path) -> NDArray[Any]:
-    try:
-        # Copied when written to, which nobody does: a read-only array would be another type to
-        # numba, compiled apart.
-        return np.asarray(read_npy(path, mode="c"))
-    except CorruptFile as error:
-        raise CorruptFile(f"{error}; build the index again") from error

@@ -20,26 +20,6 @@ def clusters_of(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
     return clusters.nodes, clusters.labels()
 
 
-def plain_join(parents: Numbers, left: Numbers, right: Numbers) -> None:
-    """Join two trees per pair, the lesser root on top."""
-    for one, other in zip(left.tolist(), right.tolist(), strict=True):
-        roots = sorted((_root(parents, one), _root(parents, other)))
-        parents[roots[1]] = roots[0]
-
-
-def plain_flatten(parents: Numbers) -> None:
-    """Make every node's root its parent."""
-    for node in range(len(parents)):
-        parents[node] = parents[parents[node]]
-
-
-def _root(parents: Numbers, node: int) -> int:
-    while parents[node] != node:
-        parents[node] = parents[parents[node]]
-        node = int(parents[node])
-    return node
-
-
 def plain_stars(
     members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers
 ) -> int:

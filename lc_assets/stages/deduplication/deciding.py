@@ -196,8 +196,8 @@ def removed_query(prefer: Sequence[str]) -> str:
 def across_the_split(
     asked: Queries, snapshot: str, gridding: GriddingSettings, *, floor: float
 ) -> list[dict[str, Any]]:
-    """Lines, as of `removed_query`, of the snapshot's documents that are kept so far, and similar to
-    a kept one on the other side of the split: of an older snapshot, or of the same one and held
+    """Lines, as of `removed_query`, of the snapshot's documents that are kept so far, and similar
+    to a kept one on the other side of the split: of an older snapshot, or of the same one and held
     out.
 
     Args:

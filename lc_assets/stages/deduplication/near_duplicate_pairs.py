@@ -1,5 +1,5 @@
-"""`near_duplicate_pairs`: which documents of a snapshot are near duplicates of others of it, or of an
-older one.
+"""`near_duplicate_pairs`: which documents of a snapshot are near duplicates of others of it, or of
+an older one.
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
 Older means that the name comes before, as text. Candidates share one of 18 bands of 7 numbers of

@@ -159,7 +159,8 @@ def _publish_repeats(
     asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
     asked.do("""CREATE OR REPLACE TABLE shared AS
         SELECT high, low, number, min(start) AS start FROM found JOIN
-            (SELECT high, low FROM found GROUP BY high, low HAVING min(number) <> max(number)) USING (high, low)
+            (SELECT high, low FROM found GROUP BY high, low HAVING min(number) <> max(number))
+            USING (high, low)
         GROUP BY high, low, number""")
     asked.do(f"""CREATE OR REPLACE TABLE firsts AS
         SELECT high, low, number, start, id FROM shared JOIN facts USING (number)

@@ -1,4 +1,4 @@
-"""SQL over tables that may be larger than memory: DuckDB with a memory limit and a scratch folder."""
+"""SQL over tables that may be larger than memory: DuckDB with a limit and a scratch folder."""
 
 import contextlib
 import shutil

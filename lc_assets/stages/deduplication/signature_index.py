@@ -1,9 +1,10 @@
-"""`signature_index`: the LSH bands of a snapshot's signatures, sorted once, for itself and for every
-newer snapshot.
+"""`signature_index`: the LSH bands of a snapshot's signatures, sorted once, for itself and for
+every newer snapshot.
 
 A search for near duplicates of a newer snapshot reads them in one pass, and opens neither the
 signatures nor the texts of what shares no band with something new. A version depends on its own
-snapshot's filtered documents and signatures alone. The files: `lc_assets.stages.deduplication.index`.
+snapshot's filtered documents and signatures alone. The files:
+`lc_assets.stages.deduplication.index`.
 """
 
 from collections.abc import Iterator, Sequence

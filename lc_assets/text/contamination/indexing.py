@@ -40,7 +40,8 @@ def build_index(
 ) -> GramIndex:
     """Index the n-grams of some items.
 
-    >>> index = build_index([Item(id="q", parts=("The quick brown fox jumps over the lazy dog, they say.",))])
+    >>> text = "The quick brown fox jumps over the lazy dog, they say."
+    >>> index = build_index([Item(id="q", parts=(text,))])
     >>> index.n_grams, index.words_of(0)[:4], int(index.item_words[0])
     (1, ['the', 'quick', 'brown', 'fox'], 11)
 

@@ -94,7 +94,8 @@ class Weigher:
         self.index = index
         self.counts = np.ones(index.n_grams, np.bool_)
         self.counts[np.array(sorted(ignored), np.int64)] = False
-        self.item_grams = index.item_grams - _items_of(index, np.flatnonzero(~self.counts))
+        _, items = _items_of(index, np.flatnonzero(~self.counts))
+        self.item_grams = index.item_grams - np.bincount(items, minlength=len(index.item_ids))
 
     def overlaps_of(self, finds: Finds) -> tuple[Overlap, ...]:
         """What finds in one document say of each item, the most covered first, then by number."""
@@ -156,12 +157,10 @@ def postings(
 
 def in_many_items(index: GramIndex, most: int) -> NDArray[np.int64]:
     """The n-grams in more than ``most`` items, which do not identify an item."""
-    suspects = np.flatnonzero(
-        np.diff(index.posting_ends, prepend=0) > most
-    )  # repeats within an item count here
-    items, _, owners = postings(index, suspects)
-    pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)
-    many: NDArray[np.int64] = suspects[np.bincount(pairs[0], minlength=len(suspects)) > most]
+    # Repeats within an item count here, so these are all that can be.
+    suspects = np.flatnonzero(np.diff(index.posting_ends, prepend=0) > most)
+    owners, _ = _items_of(index, suspects)
+    many: NDArray[np.int64] = suspects[np.bincount(owners, minlength=len(suspects)) > most]
     return many
 
 
@@ -202,11 +201,13 @@ def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int = 0) 
     return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _items_of(index: GramIndex, grams: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of some distinct n-grams each item has."""
+def _items_of(
+    index: GramIndex, grams: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct pairs of an n-gram, as its index in ``grams``, and an item that has it."""
     items, _, owners = postings(index, grams)
-    pairs = np.unique(np.stack([items.astype(np.int64), owners]), axis=1)
-    return np.bincount(pairs[0], minlength=len(index.item_ids)).astype(np.int64)
+    pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)
+    return pairs[0], pairs[1]
 
 
 def _covered(lasts: NDArray[np.int64], lengths: NDArray[np.uint8]) -> int:

@@ -209,7 +209,9 @@ def _scan(
                 if (lookup.bits[mark >> _6] >> (mark & _LOW_6)) & _1:
                     if n_finds + len(lookup.lengths) > len(finds):
                         more = np.empty((2 * len(finds), 4), np.int64)
-                        more[:n_finds] = finds[:n_finds]
+                        for row in range(n_finds):
+                            for column in range(4):
+                                more[row, column] = finds[row, column]
                         finds = more
                     n_finds = _look_up(n_words, end, ring, begins, lookup, finds, n_finds)
         if entry == 0:

@@ -37,8 +37,10 @@ class Clusters:
 
     def labels(self) -> Numbers:
         """The least member of each node's cluster; ``(n,)`` int64."""
-        _flatten(self._parents)
-        return self.nodes[self._parents]
+        roots = self._parents
+        while not np.array_equal(roots, above := roots[roots]):
+            roots = above
+        return self.nodes[roots]
 
     def _positions(self, documents: Numbers) -> Numbers:
         positions = np.searchsorted(self.nodes, documents).astype(np.int64)
@@ -150,15 +152,6 @@ def _join(parents: Numbers, left: Numbers, right: Numbers) -> None:
             parents[other] = one
         else:
             parents[one] = other
-
-
-@compiled
-def _flatten(parents: Numbers) -> None:
-    """Make every node's root its parent. No parent is greater than its child, so one pass is
-    enough.
-    """
-    for node in range(len(parents)):
-        parents[node] = parents[parents[node]]
 
 
 @compiled

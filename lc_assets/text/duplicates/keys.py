@@ -2,8 +2,9 @@
 
 ======  ============================================================================================
 digest  the digest that the crawl published, without its ``sha1:``
-text    the normalized words in their order. ASCII punctuation, case, white space and the composition
-        of accents make no difference. A text without words has no key, so it duplicates nothing.
+text    the normalized words in their order. ASCII punctuation, case, white space and the
+        composition of accents make no difference. A text without words has no key, so it duplicates
+        nothing.
 url     the address as browsers read it (WHATWG: lower-case host, no default port, no ``..``),
         without its fragment. Scheme, ``www.``, trailing slash and query make a difference.
 band    a band of a MinHash signature: 48 bits of all its rows and 16 of its first row
@@ -36,8 +37,8 @@ _TWO: Final = struct.Struct("<QQ")
 def text_key(text: str) -> Key | None:
     """Key of a text's normalized words; None when it has none.
 
-    >>> text_key("Don't  STOP!") == text_key("dont stop"), text_key("dont stop") == text_key("stop dont"), text_key("?!")
-    (True, False, None)
+    >>> text_key("Don't  STOP!") == text_key("dont stop"), text_key("?!")
+    (True, None)
     """
     words, n_words = grams_of(text, 1)
     return _key(words.tobytes()) if n_words else None
@@ -56,8 +57,8 @@ def digest_key(digest: str) -> Key | None:
 def url_key(url: str) -> Key | None:
     """Key of an address; None when it is not one.
 
-    >>> url_key("HTTP://Example.org:80/a/../b#part") == url_key("http://example.org/b"), url_key("no address")
-    (True, None)
+    >>> url_key("HTTP://Example.org:80/a/../b#part") == url_key("http://example.org/b")
+    True
     """
     canonical = canonical_url(url)
     return None if canonical is None else _key(canonical.encode("utf-8", "surrogatepass"))
@@ -91,8 +92,8 @@ def band_keys(signatures: NDArray[np.uint32]) -> Keys:
         ``(n, bands)`` uint64.
 
     >>> keys = band_keys(np.array([[[1, 2], [1, 2]], [[1, 3], [1, 2]]], np.uint32))
-    >>> bool(keys[0, 0] == keys[1, 0]), bool(keys[0, 1] == keys[1, 1]), bool(keys[0, 0] == keys[0, 1])
-    (False, True, False)
+    >>> (keys[0] == keys[1]).tolist(), bool(keys[0, 0] == keys[0, 1])
+    ([False, True], False)
     """
     n_bands, step = signatures.shape[1], np.uint64(GOLDEN)
     whole = np.broadcast_to(

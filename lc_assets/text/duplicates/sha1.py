@@ -26,17 +26,6 @@ def _turned(word: np.uint32, left: int) -> np.uint32:
     return _u32(_u32(word << _u32(left)) | _u32(word >> _u32(32 - left)))
 
 
-@inlined
-def _round(
-    v: NDArray[np.uint32], w: NDArray[np.uint32], t: int, lane: int, mixed: int, constant: int
-) -> None:
-    """One of SHA-1's 80 rounds, on the working variables a to e of one lane."""
-    a, b = v[0, lane], v[1, lane]
-    new = _u32(_turned(a, 5) + _u32(mixed) + v[4, lane] + w[t, lane] + _u32(constant))
-    v[4, lane], v[3, lane], v[2, lane] = v[3, lane], v[2, lane], _turned(b, 30)
-    v[1, lane], v[0, lane] = a, new
-
-
 @compiled
 def _compress(w: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
     """Take one block of each lane into its state.
@@ -47,19 +36,19 @@ def _compress(w: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
     """
     v = states.copy()
     for t in range(80):
-        k = _ROUND_CONSTANTS[t // 20]
         if t >= 16:
             for i in range(_LANES):
                 w[t, i] = _turned(w[t - 3, i] ^ w[t - 8, i] ^ w[t - 14, i] ^ w[t - 16, i], 1)
-        if t < 20:
-            for i in range(_LANES):
-                _round(v, w, t, i, v[3, i] ^ (v[1, i] & (v[2, i] ^ v[3, i])), k)
-        elif 40 <= t < 60:
-            for i in range(_LANES):
-                _round(v, w, t, i, (v[1, i] & v[2, i]) | (v[3, i] & (v[1, i] | v[2, i])), k)
-        else:
-            for i in range(_LANES):
-                _round(v, w, t, i, v[1, i] ^ v[2, i] ^ v[3, i], k)
+        part = t // 20
+        for i in range(_LANES):
+            a, b, c, d = v[0, i], v[1, i], v[2, i], v[3, i]
+            mixed = b ^ c ^ d
+            if part == 0:
+                mixed = d ^ (b & (c ^ d))
+            elif part == 2:
+                mixed = (b & c) | (d & (b | c))
+            new = _u32(_turned(a, 5) + mixed + v[4, i] + w[t, i] + _ROUND_CONSTANTS[part])
+            v[4, i], v[3, i], v[2, i], v[1, i], v[0, i] = d, c, _turned(b, 30), a, new
     for row in range(5):
         for i in range(_LANES):
             states[row, i] += v[row, i]
@@ -82,11 +71,7 @@ def _load(
         word = _u32(0)
         start = 64 * block + 4 * row
         for i in range(start, start + 4):
-            byte = _u32(0)
-            if i < length:
-                byte = _u32(text[i])
-            elif i == length:
-                byte = _u32(0x80)
+            byte = _u32(text[i]) if i < length else _u32(0x80 if i == length else 0)
             word = _u32(word << _u32(8)) | byte
         w[row, lane] = word
     if block == (length + 8) // 64:

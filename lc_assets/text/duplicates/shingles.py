@@ -48,8 +48,8 @@ def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
     Raises:
         BadInput: when ``n`` is below one.
 
-    >>> len(shingle_hashes("one two three two three", n=2)), len(shingle_hashes("One!", n=2)), len(shingle_hashes("?!"))
-    (3, 1, 0)
+    >>> [len(shingle_hashes(text, n=2)) for text in ("one two three two three", "One!", "?!")]
+    [3, 1, 0]
     """
     if n < 1:
         raise BadInput(f"a shingle of {n} words: wanted at least one")
