@@ -66,7 +66,11 @@ class BucketWriter:
             compression_level=1,
             write_statistics=[BUCKET.name],
             use_dictionary=[BUCKET.name],
-            use_byte_stream_split=[field.name for field in schema if is_number(field.type)],
+            use_byte_stream_split=[
+                field.name
+                for field in schema
+                if pa.types.is_primitive(field.type) and field.type.bit_width > 8
+            ],
         )
         self._buffered_bytes = buffered_bytes
         self._waiting: dict[int, list[pa.Table]] = {}
@@ -109,15 +113,6 @@ class BucketWriter:
         self._file.write_table(
             lines.add_column(0, BUCKET, numbers).cast(self.schema), row_group_size=lines.num_rows
         )
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a column's values have several bytes each, and all as many."""
-    return bool(
-        (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-        and kind.bit_width > 8
-        and kind != pa.float16()
-    )
 
 
 def read_bucket(

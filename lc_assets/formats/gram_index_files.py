@@ -64,7 +64,7 @@ def open_index(folder: Path) -> GramIndex:
     try:
         head = msgspec.json.decode((folder / INDEX).read_bytes(), type=_Head)
     except UNDECODABLE as error:
-        raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
+        raise CorruptFile(f"{folder}: not a readable index: {error}; build it again") from error
     if head.arrays.keys() != DTYPES.keys():  # names become paths
         raise CorruptFile(
             f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again"

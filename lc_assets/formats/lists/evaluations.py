@@ -11,9 +11,9 @@ any other corpus                           a document (`lc_assets.formats.corpor
 =========================================  =========================================================
 
 The fields of an object that hold questions and answers are taken: all of `FIELDS` that it has, or
-those that the caller names; lists and objects in them by the strings that they hold. A line that
-cannot be read is an error, because what is not in the index is not found. A held-out corpus is an
-evaluation set like any other.
+those that the caller names; of lists and objects, the strings in them. A line that cannot be read
+is an error, because what is not in the index is not found. A held-out corpus is an evaluation set
+like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -78,7 +78,7 @@ def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
         fields: which fields are taken; by default all of `FIELDS` that a record has.
 
     Raises:
-        BadInput: when a line is not what the file's suffix promises; says which.
+        BadInput: when a line is not what the file's suffix says; names it.
     """
     if path.name.endswith(TEXT):
         yield from _lines(path)
@@ -130,7 +130,9 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         else:
             yield from _json_lines(path)
     except CorruptFile as error:
-        raise BadInput(f"{path}: {error}; an evaluation set must be sound and in UTF-8") from error
+        raise BadInput(
+            f"{path}: {error}; an evaluation set must be readable and in UTF-8"
+        ) from error
 
 
 def _begins_with_bracket(path: Path) -> bool:

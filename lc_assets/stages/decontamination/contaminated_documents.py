@@ -257,14 +257,14 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
         if lines
         else set()
     )
-    strange = {line["id"] for line in lines} - known
+    unknown = {line["id"] for line in lines} - known
     n_wrong = sum(
         not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines
     )
     return CheckResult(
         check="evidence_is_as_it_says",
-        passed=len(condemned) == n_counted and not strange and not n_wrong,
-        message=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(strange):,} "
+        passed=len(condemned) == n_counted and not unknown and not n_wrong,
+        message=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(unknown):,} "
         f"not known; {n_wrong:,} impossible shares",
         values={"condemned": len(condemned), "evidence": len(lines)},
     )

@@ -56,28 +56,28 @@ document ``k`` is kept rather than ``o``.
 """
 
 
-def decide(asked: Queries, by: Sequence[str], prefer: Sequence[str], threshold: float) -> None:
+def decide(database: Queries, by: Sequence[str], prefer: Sequence[str], threshold: float) -> None:
     """Make the tables that `removed_query` and `clusters_query` read.
 
     Args:
-        asked: an open connection with `facts` and `pairs`
+        database: an open database with `facts` and `pairs`
             (`lc_assets.stages.deduplication.facts`).
         by: kinds, of `REASONS`.
         prefer: which document is kept, as in `RemovalSettings.prefer`.
         threshold: least similarity of near duplicates.
     """
     for table, columns in _NOTHING.items():
-        asked.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
+        database.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
     for kind in (DIGEST, TEXT, URL):
         if kind in by:
-            asked.do(f"""CREATE OR REPLACE TABLE members AS
+            database.do(f"""CREATE OR REPLACE TABLE members AS
                 WITH kept AS (SELECT * FROM facts ANTI JOIN removed USING (number))
                 SELECT number, first AS cluster FROM ({_sharing(kind, "kept")})""")
-            _remove(asked, kind, prefer)
-    asked.do("CREATE OR REPLACE TABLE chosen (number BIGINT, cluster BIGINT, kept BIGINT)")
+            _remove(database, kind, prefer)
+    database.do("CREATE OR REPLACE TABLE chosen (number BIGINT, cluster BIGINT, kept BIGINT)")
     if NEAR in by:
-        _join_near(asked, threshold)
-        _remove(asked, NEAR, prefer)
+        _join_near(database, threshold)
+        _remove(database, NEAR, prefer)
 
 
 def _sharing(kind: str, table: str) -> str:
@@ -88,33 +88,35 @@ def _sharing(kind: str, table: str) -> str:
             GROUP BY {high}, {low} HAVING count(*) > 1) USING ({high}, {low})"""
 
 
-def _remove(asked: Queries, kind: str, prefer: Sequence[str]) -> None:
-    asked.do(f"""CREATE OR REPLACE TABLE chosen AS
+def _remove(database: Queries, kind: str, prefer: Sequence[str]) -> None:
+    database.do(f"""CREATE OR REPLACE TABLE chosen AS
         SELECT number, cluster,
                first_value(number) OVER (PARTITION BY cluster ORDER BY {in_order(prefer)}) AS kept
         FROM members JOIN facts USING (number)""")
-    asked.do(f"""INSERT INTO removed
+    database.do(f"""INSERT INTO removed
         SELECT number, kept, {quoted(REASONS[kind])} FROM chosen WHERE number <> kept""")
 
 
-def _join_near(asked: Queries, threshold: float) -> None:
+def _join_near(database: Queries, threshold: float) -> None:
     """Make ``members`` of the near duplicates among the documents that are kept so far."""
-    asked.do(f"CREATE OR REPLACE TABLE texts AS {_sharing(TEXT, 'facts')}")
-    asked.do("""CREATE OR REPLACE TABLE gone AS
+    database.do(f"CREATE OR REPLACE TABLE texts AS {_sharing(TEXT, 'facts')}")
+    database.do("""CREATE OR REPLACE TABLE gone AS
         SELECT number FROM removed
         ANTI JOIN (SELECT first AS number FROM texts ANTI JOIN removed USING (number))
         USING (number)""")
-    asked.do(f"""CREATE OR REPLACE TABLE edges AS
+    database.do(f"""CREATE OR REPLACE TABLE edges AS
         SELECT a_number, b_number FROM pairs WHERE similarity >= {threshold!r}
           AND a_number NOT IN (SELECT number FROM gone)
           AND b_number NOT IN (SELECT number FROM gone)""")
-    nodes = asked.numbers("SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1")
+    nodes = database.numbers(
+        "SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1"
+    )
     clusters = Clusters(nodes)
-    for batch in asked.batches("SELECT a_number, b_number FROM edges"):
+    for batch in database.batches("SELECT a_number, b_number FROM edges"):
         clusters.add(*(column.to_numpy() for column in batch.columns))
-    asked.connection.register("found", pa.table({"number": nodes, "root": clusters.labels()}))
-    asked.do("CREATE OR REPLACE TABLE roots AS SELECT * FROM found")
-    asked.do("""CREATE OR REPLACE TABLE members AS
+    database.connection.register("found", pa.table({"number": nodes, "root": clusters.labels()}))
+    database.do("CREATE OR REPLACE TABLE roots AS SELECT * FROM found")
+    database.do("""CREATE OR REPLACE TABLE members AS
         WITH kept AS (
             SELECT number, first FROM texts ANTI JOIN removed USING (number)
             UNION ALL
@@ -125,7 +127,7 @@ def _join_near(asked: Queries, threshold: float) -> None:
             FROM kept LEFT JOIN roots ON roots.number = first)
         SELECT number, cluster FROM joined
         QUALIFY count(*) OVER (PARTITION BY cluster) > 1""")
-    asked.do("""CREATE OR REPLACE TABLE likeness AS
+    database.do("""CREATE OR REPLACE TABLE likeness AS
         SELECT a_number, b_number, similarity FROM pairs
         SEMI JOIN roots ON roots.number = a_number""")
 
@@ -194,28 +196,28 @@ def removed_query(prefer: Sequence[str]) -> str:
 
 
 def across_the_split(
-    asked: Queries, snapshot: str, gridding: GriddingSettings, *, floor: float
+    database: Queries, snapshot: str, gridding: GriddingSettings, *, floor: float
 ) -> list[dict[str, Any]]:
     """Lines, as of `removed_query`, of the snapshot's documents that are kept so far, and similar
     to a kept one on the other side of the split: of an older snapshot, or of the same one and held
     out.
 
     Args:
-        asked: a connection after `decide`.
+        database: after `decide`.
         snapshot: the one at hand.
         gridding: which documents are held out.
         floor: least similarity.
     """
-    asked.do(f"""CREATE OR REPLACE TABLE both AS
+    database.do(f"""CREATE OR REPLACE TABLE both AS
         SELECT a AS id, b AS other, similarity FROM pairs WHERE similarity >= {floor!r}
         UNION ALL SELECT b, a, similarity FROM pairs WHERE similarity >= {floor!r}""")
-    documents = asked.lines(
+    documents = database.lines(
         "SELECT id, digest FROM facts ANTI JOIN removed USING (number) SEMI JOIN both USING (id)"
     )
     keys = [line["digest"] or line["id"] for line in documents]
     held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)
     ids = pa.array([line["id"] for line in documents], pa.string())
-    asked.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
+    database.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
     query = f"""
         SELECT l.id, {quoted(NEAR_HELDOUT)} AS reason, r.id AS for_id, r.id AS kept_id, similarity,
                CASE WHEN l.held THEN 'the other is trained on'
@@ -225,4 +227,4 @@ def across_the_split(
           AND CASE WHEN starts_with(r.id, {quoted(f"{snapshot}/")}) THEN r.held
                    ELSE split_part(r.id, '/', 1) < {quoted(snapshot)} END
         QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY similarity DESC, r.id) = 1"""
-    return asked.lines(query)
+    return database.lines(query)

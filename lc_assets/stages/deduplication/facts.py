@@ -3,7 +3,7 @@
 `lc_assets.stages.deduplication.signature_index` writes them per file where the recipe removes exact
 duplicates. `gather_facts` reads those of all documents; `gather_families` only those of documents
 that pairs of near duplicates join to a snapshot's own, however far. Either makes the relations
-``facts`` and ``pairs`` of a connection.
+``facts`` and ``pairs`` of a database.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -91,12 +91,12 @@ def preferred_by(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def gather_facts(asked: Queries, inputs: Mapping[str, Published], pairs: Sequence[Path]) -> bool:
+def gather_facts(database: Queries, inputs: Mapping[str, Published], pairs: Sequence[Path]) -> bool:
     """Make ``facts`` of the documents of all partitions that are read; a partition is the source.
     Return whether there are any.
 
     Args:
-        asked: an open connection.
+        database: an open database.
         inputs: `filtered_documents` and `signature_index` of the partitions.
         pairs: their `near_duplicate_pairs`.
     """
@@ -108,13 +108,13 @@ def gather_facts(asked: Queries, inputs: Mapping[str, Published], pairs: Sequenc
             table = parquet([facts_path(folder, number)])
             tables.append(f"SELECT * REPLACE ({numbered}) FROM {table}")
     if tables:
-        asked.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
-        _number_pairs(asked, f"SELECT * FROM {parquet(list(pairs))}" if pairs else _NO_PAIRS)
+        database.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
+        _number_pairs(database, f"SELECT * FROM {parquet(list(pairs))}" if pairs else _NO_PAIRS)
     return bool(tables)
 
 
 def gather_families(
-    asked: Queries,
+    database: Queries,
     inputs: Mapping[str, Published],
     snapshot: str,
     pairs: Sequence[Path],
@@ -124,18 +124,18 @@ def gather_families(
     """Make ``facts`` of the documents that pairs join to those of a snapshot, without keys.
 
     Args:
-        asked: an open connection.
+        database: an open database.
         inputs: `filtered_documents` and `signature_index` of all snapshots that are read.
         snapshot: the one at hand.
         pairs: `near_duplicate_pairs` of all of them.
         lengths: whether texts are measured; they are read for it.
     """
-    asked.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
-    _join(asked, snapshot)
-    asked.do("""CREATE OR REPLACE TABLE members
+    database.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
+    _join(database, snapshot)
+    database.do("""CREATE OR REPLACE TABLE members
         (id VARCHAR, digest VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
     for key in snapshots_in(inputs):
-        family = asked.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
+        family = database.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
         if not family:
             continue
         folder = index_of(inputs, key).only("bands.json", "documents/*")
@@ -148,38 +148,38 @@ def gather_families(
             texts = inputs[f"filtered_documents/{key}"].only(*names)
             found = parquet([texts / name for name in names])
             measured = f"(SELECT id, length(raw_content) AS n_chars FROM {found}) USING (id)"
-        asked.do(f"""INSERT INTO members
+        database.do(f"""INSERT INTO members
             SELECT id, digest, {quoted(key)}, {quoted(f"{key} ")} || date_download, n_chars
             FROM {documents} SEMI JOIN family USING (id) JOIN {measured}""")
     keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
-    asked.do(f"""CREATE OR REPLACE TABLE facts AS
+    database.do(f"""CREATE OR REPLACE TABLE facts AS
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, *, NULL::DOUBLE AS perplexity, {keys}
         FROM members""")
-    _number_pairs(asked, "SELECT * FROM near")
+    _number_pairs(database, "SELECT * FROM near")
 
 
-def _number_pairs(asked: Queries, near: str) -> None:
+def _number_pairs(database: Queries, near: str) -> None:
     """Make ``pairs``: those of ``near`` whose documents are among the facts, with their numbers."""
-    asked.do(f"""CREATE OR REPLACE TABLE pairs AS
+    database.do(f"""CREATE OR REPLACE TABLE pairs AS
         SELECT a, b, least(l.number, r.number) AS a_number,
                greatest(l.number, r.number) AS b_number, similarity
         FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
 
 
-def _join(asked: Queries, snapshot: str) -> None:
+def _join(database: Queries, snapshot: str) -> None:
     """Make ``family``: ids of all documents that are joined to one of the snapshot."""
-    asked.do("""CREATE OR REPLACE TABLE paired AS
+    database.do("""CREATE OR REPLACE TABLE paired AS
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
         FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
-    clusters = Clusters(np.arange(asked.number("SELECT count(*) FROM paired"), dtype=np.int64))
+    clusters = Clusters(np.arange(database.number("SELECT count(*) FROM paired"), dtype=np.int64))
     numbered = (
         "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b"
     )
-    for batch in asked.batches(numbered):
+    for batch in database.batches(numbered):
         clusters.add(*(column.to_numpy() for column in batch.columns))
     rooted = pa.table({"number": clusters.nodes, "root": clusters.labels()})
-    asked.connection.register("rooted", rooted)
-    asked.do(f"""CREATE OR REPLACE TABLE family AS
+    database.connection.register("rooted", rooted)
+    database.do(f"""CREATE OR REPLACE TABLE family AS
         WITH known AS (SELECT id, root FROM paired JOIN rooted USING (number)),
              own AS (SELECT root FROM known WHERE starts_with(id, {quoted(f"{snapshot}/")}))
         SELECT id FROM known SEMI JOIN own USING (root)""")

@@ -8,8 +8,6 @@ compared, after duplicates were removed.
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import contextlib
-import hashlib
-import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +22,12 @@ from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.deciding import in_order
 from lc_assets.stages.deduplication.facts import FACTS, fact_columns, preferred_by
 from lc_assets.stages.deduplication.index import PLACE_BITS
-from lc_assets.stages.deduplication.queries import Queries, parquet, queries
+from lc_assets.stages.deduplication.queries import parquet, queries
+from lc_assets.text.duplicates.keys import content_key
 from lc_assets.text.words import split_lines
 
 PARAGRAPHS_FILE: Final = "paragraphs.parquet"
 NOTHING_LEFT: Final = "nothing left"
-_TWO: Final = struct.Struct("<QQ")
 
 _FOUND: Final = pa.schema(
     [
@@ -100,9 +98,24 @@ def publish_repeated(
         executor: runs the tasks.
     """
     list(executor.run(find_paragraphs, tasks, what="read paragraphs"))
-    with queries(tasks[0].work / "duckdb") as asked:
-        found, facts = [task.found for task in tasks], [task.facts for task in tasks]
-        _publish_repeats(asked, found, facts, prefer, path)
+    found, facts = [task.found for task in tasks], [task.facts for task in tasks]
+    with queries(tasks[0].work / "duckdb") as database:
+        database.do(f"CREATE OR REPLACE VIEW found AS SELECT * FROM {parquet(found)}")
+        database.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
+        database.do("""CREATE OR REPLACE TABLE shared AS
+            SELECT high, low, number, min(start) AS start FROM found JOIN
+                (SELECT high, low FROM found GROUP BY high, low HAVING min(number) <> max(number))
+                USING (high, low)
+            GROUP BY high, low, number""")
+        database.do(f"""CREATE OR REPLACE TABLE firsts AS
+            SELECT high, low, number, start, id FROM shared JOIN facts USING (number)
+            QUALIFY row_number() OVER (PARTITION BY high, low ORDER BY {in_order(prefer)}) = 1""")
+        query = """
+            SELECT facts.id, found.number, found.start, found."end",
+                   firsts.id AS first_id, firsts.number AS first_number, firsts.start AS first_start
+            FROM found JOIN firsts USING (high, low) JOIN facts ON facts.number = found.number
+            WHERE found.number <> firsts.number ORDER BY found.number, found.start"""
+        database.publish(query, path, PARAGRAPHS)
 
 
 def find_paragraphs(task: ParagraphsTask) -> None:
@@ -134,10 +147,8 @@ def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
     for line in split_lines(text):
         bare = line.strip()
         if len(bare) >= least_chars:
-            digest = hashlib.blake2b(
-                bare.encode("utf-8", "surrogatepass"), digest_size=_TWO.size
-            ).digest()
-            found.append((*_TWO.unpack(digest), start, start + len(line)))
+            key = content_key(bare.encode("utf-8", "surrogatepass"))
+            found.append((*key, start, start + len(line)))
         start += len(line)
     return found
 
@@ -150,24 +161,3 @@ def spans_by_id(path: Path, number: int) -> dict[str, list[tuple[int, int]]]:
     for name, start, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
         spans.setdefault(name, []).append((start, end))
     return spans
-
-
-def _publish_repeats(
-    asked: Queries, found: list[Path], facts: list[Path], prefer: Sequence[str], path: Path
-) -> None:
-    asked.do(f"CREATE OR REPLACE VIEW found AS SELECT * FROM {parquet(found)}")
-    asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
-    asked.do("""CREATE OR REPLACE TABLE shared AS
-        SELECT high, low, number, min(start) AS start FROM found JOIN
-            (SELECT high, low FROM found GROUP BY high, low HAVING min(number) <> max(number))
-            USING (high, low)
-        GROUP BY high, low, number""")
-    asked.do(f"""CREATE OR REPLACE TABLE firsts AS
-        SELECT high, low, number, start, id FROM shared JOIN facts USING (number)
-        QUALIFY row_number() OVER (PARTITION BY high, low ORDER BY {in_order(prefer)}) = 1""")
-    query = """
-        SELECT facts.id, found.number, found.start, found."end",
-               firsts.id AS first_id, firsts.number AS first_number, firsts.start AS first_start
-        FROM found JOIN firsts USING (high, low) JOIN facts ON facts.number = found.number
-        WHERE found.number <> firsts.number ORDER BY found.number, found.start"""
-    asked.publish(query, path, PARAGRAPHS)

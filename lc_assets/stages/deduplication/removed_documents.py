@@ -186,19 +186,19 @@ def _duplicates(staging: StagingFolder, recipe: Recipe, snapshot: str) -> list[d
         return []
     work = staging.folder / SCRATCH / "removed_documents"
     shutil.rmtree(work, ignore_errors=True)
-    with queries(work / "duckdb") as asked:
+    with queries(work / "duckdb") as database:
         if not settings.exact:
             lengths = "longest" in settings.prefer
-            gather_families(asked, staging.inputs, snapshot, pairs, lengths=lengths)
-        elif not gather_facts(asked, staging.inputs, pairs):
+            gather_families(database, staging.inputs, snapshot, pairs, lengths=lengths)
+        elif not gather_facts(database, staging.inputs, pairs):
             return []
         by = (*settings.exact, *((NEAR,) if near else ()))
-        decide(asked, by, settings.prefer, settings.threshold)
+        decide(database, by, settings.prefer, settings.threshold)
         ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
-        removed = asked.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
+        removed = database.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
         if settings.exact:  # only then are all snapshots read, and the clusters complete
             columns = ", ".join(CLUSTERS.names)
-            asked.publish(
+            database.publish(
                 f"WITH clusters AS MATERIALIZED ({clusters_query(settings.prefer)}) "
                 f"SELECT {columns} FROM clusters "
                 f"SEMI JOIN (SELECT cluster FROM clusters WHERE {ours}) USING (cluster) "
@@ -206,7 +206,9 @@ def _duplicates(staging: StagingFolder, recipe: Recipe, snapshot: str) -> list[d
                 staging.folder / CLUSTERS_FILE,
                 CLUSTERS,
             )
-        across = across_the_split(asked, snapshot, recipe.token_grid, floor=settings.heldout_floor)
+        across = across_the_split(
+            database, snapshot, recipe.token_grid, floor=settings.heldout_floor
+        )
         return [*removed, *across]
 
 

@@ -98,7 +98,7 @@ class Weigher:
         self.item_grams = index.item_grams - np.bincount(items, minlength=len(index.item_ids))
 
     def overlaps_of(self, finds: Finds) -> tuple[Overlap, ...]:
-        """What finds in one document say of each item, the most covered first, then by number."""
+        """How much of each item some finds cover, the most covered first, then by number."""
         chosen = self.counts[finds.grams]
         grams, starts, ends = finds.grams[chosen], finds.starts[chosen], finds.ends[chosen]
         if not len(grams):

@@ -133,40 +133,6 @@ def _verified(text: str, index: GramIndex, rows: NDArray[np.int64]) -> NDArray[n
 
 
 @compiled
-def _look_up(
-    n_words: int,
-    end: int,
-    ring: NDArray[np.uint64],
-    begins: NDArray[np.int64],
-    lookup: _Lookup,
-    finds: NDArray[np.int64],
-    n_finds: int,
-) -> int:
-    """Note the n-grams that end with the last word and whose key the index holds; return the number
-    of finds.
-    """
-    size = np.uint64(len(ring) - 1)
-    total = ring[np.uint64(n_words) & size]
-    for i in range(len(lookup.lengths)):
-        length = lookup.lengths[i]
-        if n_words < length:
-            break
-        before = np.uint64(n_words - length) & size
-        rolled = total - ring[before] * lookup.powers[i]
-        key = mix64_kernel(rolled ^ lookup.salts[i]) & lookup.mask
-        bucket = key >> lookup.bucket_shift
-        for gram in range(lookup.buckets[bucket], lookup.buckets[bucket + _1]):
-            if lookup.keys[gram] == key:
-                finds[n_finds, 0] = gram
-                finds[n_finds, 1] = begins[before]
-                finds[n_finds, 2] = end
-                finds[n_finds, 3] = n_words
-                n_finds += 1
-                break
-    return n_finds
-
-
-@compiled
 def _scan(
     codes: NDArray[np.uint32],
     table: NDArray[np.uint32],
@@ -213,7 +179,21 @@ def _scan(
                             for column in range(4):
                                 more[row, column] = finds[row, column]
                         finds = more
-                    n_finds = _look_up(n_words, end, ring, begins, lookup, finds, n_finds)
+                    for k in range(len(lookup.lengths)):
+                        # Look up the n-gram of this length that ends with the word.
+                        length = lookup.lengths[k]
+                        if n_words < length:
+                            break
+                        before = np.uint64(n_words - length) & size
+                        rolled = total - ring[before] * lookup.powers[k]
+                        key = mix64_kernel(rolled ^ lookup.salts[k]) & lookup.mask
+                        bucket = key >> lookup.bucket_shift
+                        for gram in range(lookup.buckets[bucket], lookup.buckets[bucket + _1]):
+                            if lookup.keys[gram] == key:
+                                finds[n_finds, 0], finds[n_finds, 1] = gram, begins[before]
+                                finds[n_finds, 2], finds[n_finds, 3] = end, n_words
+                                n_finds += 1
+                                break
         if entry == 0:
             continue
         # A character of a word.

@@ -41,7 +41,7 @@ def text_key(text: str) -> Key | None:
     (True, None)
     """
     words, n_words = grams_of(text, 1)
-    return _key(words.tobytes()) if n_words else None
+    return content_key(words.tobytes()) if n_words else None
 
 
 def digest_key(digest: str) -> Key | None:
@@ -51,7 +51,7 @@ def digest_key(digest: str) -> Key | None:
     (True, None)
     """
     bare = digest.strip().removeprefix("sha1:")
-    return _key(bare.encode("utf-8", "surrogatepass")) if bare else None
+    return content_key(bare.encode("utf-8", "surrogatepass")) if bare else None
 
 
 def url_key(url: str) -> Key | None:
@@ -61,7 +61,7 @@ def url_key(url: str) -> Key | None:
     True
     """
     canonical = canonical_url(url)
-    return None if canonical is None else _key(canonical.encode("utf-8", "surrogatepass"))
+    return None if canonical is None else content_key(canonical.encode("utf-8", "surrogatepass"))
 
 
 def canonical_url(url: str) -> str | None:
@@ -106,6 +106,7 @@ def band_keys(signatures: NDArray[np.uint32]) -> Keys:
     return keys
 
 
-def _key(content: bytes) -> Key:
+def content_key(content: bytes) -> Key:
+    """Key of some bytes."""
     high, low = _TWO.unpack(hashlib.blake2b(content, digest_size=_TWO.size).digest())
     return int(high), int(low)
