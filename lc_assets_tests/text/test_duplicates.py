@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
-from lc_assets.text.duplicates.clusters import Clusters, Sets, similarities, star_pairs
+from lc_assets.text.duplicates.clusters import Sets, similarities, star_pairs
 from lc_assets.text.duplicates.keys import (
     band_keys,
     canonical_url,
@@ -52,11 +51,6 @@ def test_clusters_are_the_connected_components_in_any_order(pairs, shuffled):
 def test_a_chain_of_a_million_is_one_cluster():
     chain = np.arange(1_000_000, dtype=np.int64)[::-1]
     assert (clusters_of(chain[:-1], chain[1:])[1] == 0).all()
-
-
-def test_a_pair_of_nobody_is_refused():
-    with pytest.raises(BadInput, match="not among the clusters' nodes"):
-        Clusters(array([1, 2])).add(array([1]), array([3]))
 
 
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 5))

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.errors import BadInput
 
 Numbers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -28,12 +27,8 @@ class Clusters:
         self._parents: Numbers = np.arange(len(nodes), dtype=np.int64)
 
     def add(self, left: Numbers, right: Numbers) -> None:
-        """Join ``left[i]`` and ``right[i]`` for every i.
-
-        Raises:
-            BadInput: when a document is not one of the nodes.
-        """
-        _join(self._parents, self._positions(left), self._positions(right))
+        """Join ``left[i]`` and ``right[i]`` for every i; all of them are among the nodes."""
+        _join(self._parents, *(np.searchsorted(self.nodes, side) for side in (left, right)))
 
     def labels(self) -> Numbers:
         """The least member of each node's cluster; ``(n,)`` int64."""
@@ -41,15 +36,6 @@ class Clusters:
         while not np.array_equal(roots, above := roots[roots]):
             roots = above
         return self.nodes[roots]
-
-    def _positions(self, documents: Numbers) -> Numbers:
-        positions = np.searchsorted(self.nodes, documents).astype(np.int64)
-        if len(positions) and (
-            positions.max() >= len(self.nodes)
-            or not np.array_equal(self.nodes[positions], documents)
-        ):
-            raise BadInput("a pair names a document that is not among the clusters' nodes")
-        return positions
 
 
 def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
@@ -102,32 +88,7 @@ def similarities(
     >>> similarities(sets, np.array([0, 0]), sets, np.array([1, 0])).tolist()
     [0.5, 1.0]
     """
-    out = np.zeros(len(ones), dtype=np.float64)
-    where = (
-        left.values,
-        left.starts[ones],
-        left.starts[ones + 1],
-        right.values,
-        right.starts[others],
-        right.starts[others + 1],
-    )
-    _jaccard_pairs(*where, floor, out)
-    return out
-
-
-def are_among(keys: Hashes, others: Hashes) -> NDArray[np.bool_]:
-    """Mark the keys that are also in ``others``; ``(n,)`` bool. Linear in both arrays.
-
-    Args:
-        keys: ``(n,)`` uint64, ascending, repeats allowed.
-        others: ``(m,)`` uint64, likewise.
-
-    >>> are_among(np.array([1, 4, 4, 9], np.uint64), np.array([4, 5, 9], np.uint64)).tolist()
-    [False, True, True, True]
-    """
-    marks = np.zeros(len(keys), np.bool_)
-    _mark(keys, others, marks)
-    return marks
+    return _jaccard_pairs(left.values, left.starts, ones, right.values, right.starts, others, floor)
 
 
 @compiled
@@ -181,32 +142,17 @@ def _fill_pairs(
 def _jaccard_pairs(
     left: Hashes,
     left_starts: Numbers,
-    left_ends: Numbers,
+    ones: Numbers,
     right: Hashes,
     right_starts: Numbers,
-    right_ends: Numbers,
+    others: Numbers,
     floor: float,
-    out: Similarities,
-) -> None:
-    """Jaccard index of pairs of sorted sets; 0 for a pair that cannot reach ``floor``.
-
-    Args:
-        left: all sets of one store, one after the other; ascending within a set, without repeats.
-        left_starts: ``(m,)`` where the i-th pair's set begins in ``left``.
-        left_ends: ``(m,)`` where it ends.
-        right: the other store.
-        right_starts: as above.
-        right_ends: as above.
-        floor: indices below it are written as 0.
-        out: ``(m,)`` takes the indices.
-    """
+) -> Similarities:
+    """See `similarities`."""
+    out = np.zeros(len(ones), np.float64)
     for pair in range(len(out)):
-        i, i_end, j, j_end = (
-            left_starts[pair],
-            left_ends[pair],
-            right_starts[pair],
-            right_ends[pair],
-        )
+        i, i_end = left_starts[ones[pair]], left_starts[ones[pair] + 1]
+        j, j_end = right_starts[others[pair]], right_starts[others[pair] + 1]
         n_both = (i_end - i) + (j_end - j)
         # J = s / (n - s) >= f means s >= n f / (1 + f): fewer shared numbers than that are not
         # enough.
@@ -221,15 +167,23 @@ def _jaccard_pairs(
                 break
         index = shared / (n_both - shared) if n_both > shared else (1.0 if n_both else 0.0)
         out[pair] = index if index >= floor else 0.0
+    return out
 
 
 @compiled
-def _mark(keys: Hashes, others: Hashes, marks: NDArray[np.bool_]) -> None:
-    """Set ``marks[i]`` where ``keys[i]`` is one of ``others``; both ascend."""
+def are_among(keys: Hashes, others: Hashes) -> NDArray[np.bool_]:
+    """Mark the keys that are also in ``others``; ``(n,)`` bool. Linear in both arrays.
+
+    Args:
+        keys: ``(n,)`` uint64, ascending, repeats allowed.
+        others: ``(m,)`` uint64, likewise.
+    """
+    marks = np.zeros(len(keys), np.bool_)
     j = 0
     for i in range(len(keys)):
         while j < len(others) and others[j] < keys[i]:
             j += 1
         if j == len(others):
-            return
+            break
         marks[i] = others[j] == keys[i]
+    return marks
