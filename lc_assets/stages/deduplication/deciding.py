@@ -208,11 +208,11 @@ def across_the_split(
         gridding: which documents are held out.
         floor: least similarity.
     """
-    database.do(f"""CREATE OR REPLACE TABLE both AS
+    database.do(f"""CREATE OR REPLACE TABLE neighbours AS
         SELECT a AS id, b AS other, similarity FROM pairs WHERE similarity >= {floor!r}
         UNION ALL SELECT b, a, similarity FROM pairs WHERE similarity >= {floor!r}""")
     documents = database.lines(
-        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) SEMI JOIN both USING (id)"
+        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) SEMI JOIN neighbours USING (id)"
     )
     keys = [line["digest"] or line["id"] for line in documents]
     held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)
@@ -222,7 +222,7 @@ def across_the_split(
         SELECT l.id, {quoted(NEAR_HELDOUT)} AS reason, r.id AS for_id, r.id AS kept_id, similarity,
                CASE WHEN l.held THEN 'the other is trained on'
                     ELSE 'the other is held out' END AS why
-        FROM both JOIN sides l ON l.id = both.id JOIN sides r ON r.id = other
+        FROM neighbours n JOIN sides l ON l.id = n.id JOIN sides r ON r.id = other
         WHERE l.held <> r.held AND starts_with(l.id, {quoted(f"{snapshot}/")})
           AND CASE WHEN starts_with(r.id, {quoted(f"{snapshot}/")}) THEN r.held
                    ELSE split_part(r.id, '/', 1) < {quoted(snapshot)} END
