@@ -300,6 +300,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def inputs_and_out(sources: list[Path], command: str) -> tuple[list[Path], Path]:
+    """Split `Sources` into what is read and where to write.
+
+    Raises:
+        BadInput: when nothing is left to read.
+    """
+    *inputs, out = sources
+    if not inputs:
+        raise BadInput(f"name what to read and where to write: lc {command} IN... OUT")
+    return inputs, out
+
+
 def built_over_files(
     command: str,
     sources: list[Path],
@@ -325,9 +337,7 @@ def built_over_files(
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.file_lakes import build_for, context_over_files
 
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput(f"name what to read and where to write: lc {command} IN... OUT")
+    inputs, out = inputs_and_out(sources, command)
     executor = executor_of(workers)
     context = context_over_files(
         inputs, out, executor=executor, settings=settings, text_field=text_field
