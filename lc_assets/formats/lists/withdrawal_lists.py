@@ -27,6 +27,7 @@ skipped would still be served.
 
 import csv
 import datetime as dt
+import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -166,12 +167,9 @@ def line_of(entry: Withdrawal) -> str:
     >>> line_of(Withdrawal(kind="domain", value="example.org", reason="asked for, by mail", date="2026-03-01"))
     'domain,example.org,"asked for, by mail",2026-03-01'
     """
-    return ",".join(_quoted(cell) for cell in entry.cells)
-
-
-def _quoted(cell: str) -> str:
-    needs = any(char in cell for char in ',"') or cell != cell.strip()
-    return '"' + cell.replace('"', '""') + '"' if needs else cell
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(entry.cells)
+    return line.getvalue()
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

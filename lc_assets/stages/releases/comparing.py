@@ -22,7 +22,7 @@ from lc_assets.lake.digests import changed_keys
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.receipts import flat_settings, shown_setting
-from lc_assets.lake.releases import Release, read_release, release_names
+from lc_assets.lake.releases import Made, Release, read_release, release_names
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.spans import row_tokens_of
 from lc_assets.stages.lineage.tracing import sources_of
@@ -159,9 +159,9 @@ def compare(before: DataSet, after: DataSet) -> Difference:
         after=after.name,
         counts=(before.release.counts, after.release.counts),
         changes=[change for change in changes if change != Change(snapshot=change.snapshot)],
-        settings=_of_made(before, after, _settings, "setting"),
-        code=_of_made(before, after, _code, ""),
-        libraries=_of_made(before, after, _libraries, "library"),
+        settings=_of_made(before, after, "setting", lambda of, made: of.settings[made.settings]),
+        code=_of_made(before, after, "", lambda _, made: {"code version": made.code_version}),
+        libraries=_of_made(before, after, "library", lambda of, made: of.libraries[made.libraries]),
         mixes=_mixes(before.release, after.release),
         same_snapshots=len(snapshots) - len(differ),
     )
@@ -209,8 +209,8 @@ def _n_not_in(table: pa.Table, other: pa.Table) -> int:
 def _of_made(
     before: DataSet,
     after: DataSet,
-    values_of: Callable[[Release, str], Mapping[str, Any]],
     what: str,
+    values_of: Callable[[Release, Made], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Differences in settings, code and libraries of the partitions in both; equal ones of a stage
     are merged into one line.
@@ -218,7 +218,9 @@ def _of_made(
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for name in sorted(before.release.made.keys() & after.release.made.keys()):
         stage, _, key = name.partition("/")
-        old, new = (values_of(of.release, name) for of in (before, after))
+        old, new = (
+            flat_settings(values_of(of.release, of.release.made[name])) for of in (before, after)
+        )
         for value in changed_keys(old, new):
             pair = shown_setting(old, value), shown_setting(new, value)
             found.setdefault((stage, value, *pair), []).append(key)
@@ -227,18 +229,6 @@ def _of_made(
         | {"partitions": keys, "before": old, "after": new}
         for (stage, value, old, new), keys in found.items()
     ]
-
-
-def _settings(release: Release, name: str) -> dict[str, Any]:
-    return flat_settings(release.settings.get(release.made[name].settings, {}))
-
-
-def _code(release: Release, name: str) -> dict[str, Any]:
-    return {"code version": release.made[name].code_version}
-
-
-def _libraries(release: Release, name: str) -> dict[str, Any]:
-    return release.libraries.get(release.made[name].libraries, {})
 
 
 def _mixes(before: Release, after: Release) -> dict[str, str]:

@@ -7,7 +7,7 @@ Nothing is built or written.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +71,18 @@ def affected_by(lake: Lake, lines: Sequence[Line]) -> Affected:
         for snapshot, ids in sorted(by_snapshot.items())
         if _any_goes_on(lake, snapshot, ids)
     ]
+    counts = {name: (len(of), sum(row.row_stop for row in of)) for name, of in rows.items()}
+    groups = _by_reason(lines, counts, lambda line: {f"of these {line['how']}": 1})
+    mixes = mixes_of(lake) if rows else {}
+    for group, found in groups.items():
+        names = {line["id"] for line in lines if (line["date"], line["reason"]) == group}
+        spans = [row for name in names for row in rows.get(name, ())]
+        samples = samples_of(lake, mixes, spans)
+        found.update({f"samples of {mix}": len(of) for mix, of in samples.items()})
+    with_rows = {row.snapshot for of in rows.values() for row in of}
     return Affected(
-        by_reason=_by_reason(lake, lines, rows),
-        partitions=_to_rebuild(lake, losing, {row.snapshot for of in rows.values() for row in of}),
+        by_reason=[{"date": date, "reason": why, **of} for (date, why), of in groups.items()],
+        partitions=_to_rebuild(lake, losing, with_rows),
     )
 
 
@@ -94,28 +103,20 @@ def _any_goes_on(lake: Lake, snapshot: str, ids: Sequence[str]) -> bool:
     )
 
 
-def _by_reason(lake: Lake, lines: Sequence[Line], rows: Mapping[str, Sequence[Span]]) -> list[Line]:
-    mixes = mixes_of(lake) if rows else {}
+def _by_reason(
+    lines: Sequence[Line],
+    rows: Mapping[str, tuple[int, int]],
+    counted: Callable[[Line], Mapping[str, int]],
+) -> dict[tuple[str, str], Counter[str]]:
+    """Documents, rows and tokens, and what else is ``counted``, by date and reason, oldest
+    first.
+    """
     found: dict[tuple[str, str], Counter[str]] = {}
-    spans: dict[tuple[str, str], list[Span]] = {}
     for line in lines:
-        group, ours = (line["date"], line["reason"]), rows.get(line["id"], ())
-        spans.setdefault(group, []).extend(ours)
-        found.setdefault(group, Counter()).update(
-            {
-                "documents": 1,
-                f"of these {line['how']}": 1,
-                "rows": len(ours),
-                "tokens": sum(row.row_stop for row in ours),
-            }
-        )
-    for group, ours in spans.items():
-        samples = samples_of(lake, mixes, ours)
-        found[group].update({f"samples of {mix}": len(of) for mix, of in samples.items()})
-    return [
-        {"date": date, "reason": reason, **counts}
-        for (date, reason), counts in sorted(found.items())
-    ]
+        n_rows, n_tokens = rows.get(line["id"], (0, 0))
+        counts = {"documents": 1, "rows": n_rows, "tokens": n_tokens, **counted(line)}
+        found.setdefault((line["date"], line["reason"]), Counter()).update(counts)
+    return dict(sorted(found.items()))
 
 
 def _to_rebuild(lake: Lake, losing: Sequence[str], with_rows: set[str]) -> list[str]:
@@ -162,22 +163,14 @@ def report(lake: Lake, lines: Sequence[Line]) -> WithdrawalReport:
     """Report on the withdrawn documents, given as rows of `tables.WITHDRAWN`."""
     held = list(versions_with(lake, [line["id"] for line in lines])) if lines else []
     rows, served = _rows_in(lake, held)
-    found: dict[tuple[str, str], Counter[str]] = {}
-    for line in lines:
-        n_rows, n_tokens = rows.get(line["id"], (0, 0))
-        counts = {
-            "documents": 1,
-            line["how"]: 1,
-            "rows": n_rows,
-            "tokens": n_tokens,
-            "still served": int(line["id"] in served),
-        }
-        found.setdefault((line["date"], line["reason"]), Counter()).update(counts)
+    groups = _by_reason(
+        lines, rows, lambda line: {line["how"]: 1, "still served": int(line["id"] in served)}
+    )
     pinned = pinned_versions(lake)
     return WithdrawalReport(
         by_reason=tuple(
             dict(zip(COLUMNS, (*group, *(counts[name] for name in COLUMNS[2:])), strict=True))
-            for group, counts in sorted(found.items())
+            for group, counts in groups.items()
         ),
         held=tuple((version, _state(version, pinned.get(version.name, ()))) for version in held),
     )
