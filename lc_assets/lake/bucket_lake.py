@@ -65,8 +65,7 @@ def open_lake(
 class Copies(VersionFiles):
     """The files of one version in a bucket, copied to this machine when they are needed.
 
-    The copies are in use, and stay, as long as this object lives: whoever holds a `Published` holds
-    its files.
+    The copies are in use, and stay, as long as this object lives: a `Published` keeps its files.
 
     Attributes:
         bucket: holds them.
@@ -81,7 +80,7 @@ class Copies(VersionFiles):
     lease: Lease | None = None
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt's digests."""
+        """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt."""
         names = {pattern for pattern in patterns if not WILDCARD.search(pattern)}
         wild = [pattern for pattern in patterns if pattern not in names]
         lease = self._leased(home)
@@ -118,8 +117,8 @@ class Copies(VersionFiles):
         return {path: listed.n_bytes for path, listed in found.items()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """See `VersionFiles.damage`: the service's own checksums, by one listing, against those of the
-        copies, which are read again.
+        """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those of
+        the copies, which are read again.
         """
         listed = self.bucket.listed(f"{self.prefix}/")
         missing = [fact.path for fact in receipt.files if fact.path not in listed]

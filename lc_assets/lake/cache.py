@@ -4,7 +4,7 @@ first, never one that is in use.
 ::
 
     {root}/{lake}/{stage}/{key}/{version}/…          copies, with the version's receipt
-    {root}/.uses/{lake}/{stage}/{key}/{version}      size of the copies; its time is that of the last use
+    {root}/.uses/{lake}/{stage}/{key}/{version}      size of the copies; its time is the last use's
 
 A version is **in use** as long as a `Lease` on it lives, in whichever process: a shared lock on its
 file below ``.uses``, which the system releases when a process dies. A version is removed only under

@@ -1,14 +1,12 @@
-"""What is upstream and not ours: RedPajama-V2 in a folder, on a web server or in a bucket. Read
-only, streamed.
+"""Files to read from: in a folder, on a web server or in a bucket. Read only, streamed.
 
-fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it,
-and turns transport errors into sentences. Paths below the root are made from parsed names only, so
-none can leave it.
+fsspec does the transport; this module identifies files (`UpstreamFile`) without copying them, and
+translates transport errors. Paths below the root are made from parsed names only, so none can leave
+it.
 
-A file that is missing and a file that could not be fetched are different things: the first is a
-fact about upstream, which a policy may count and pass over; the second (`Unreachable`) says nothing
-about upstream, so it is tried again and then stops the stage. Counted as missing, a minute's outage
-would silently shrink a data set.
+A missing file is a fact about upstream, which a stage may count and skip. A file that could not be
+fetched (`Unreachable`) is tried again and then stops the stage: counted as missing, a minute's
+outage would silently shrink a data set.
 """
 
 import contextlib
@@ -26,8 +24,8 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
 from lc_assets.foreign_errors import transport_errors_as_unreachable, without_address
 
-Asked = TypeVar("Asked")
-Answer = TypeVar("Answer")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 BLOCK_BYTES = 8 << 20
 """Read-ahead of a streamed file."""
@@ -36,7 +34,7 @@ BY_TIME = "mtime:"
 """How an identity begins that is a modification time."""
 
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
-"""Where the file systems behind fsspec say what a file holds, most telling first."""
+"""Where fsspec's file systems give a checksum or version of a file, the best first."""
 
 _BEYOND = 416
 """HTTP's answer for a range that begins behind a file's end."""
@@ -48,19 +46,18 @@ NO_RANGES = (
 )
 
 PAUSES_SECONDS = (1.0, 10.0, 60.0)
-"""Waits before upstream is asked again for what it did not deliver."""
+"""Waits before the next attempts."""
 
 
 class UpstreamFile(msgspec.Struct, frozen=True, gc=False):
-    """One file upstream. It holds words and numbers only, so the garbage collector need not walk
-    over 150,000 of a snapshot.
+    """One file upstream. It has only strings and numbers, so the garbage collector skips the
+    150,000 of a snapshot.
 
     Attributes:
         path: relative to the upstream's root.
-        n_bytes: size, or -1 when the server does not tell.
-        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where
-            nobody tells, the ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a
-            person trusts that.
+        n_bytes: size, or -1 when the server does not give it.
+        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; without
+            one, the ``sha256:…`` of the content; or ``mtime:…`` of a local file, on request.
     """
 
     path: str
@@ -70,7 +67,7 @@ class UpstreamFile(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Upstream:
-    """A place to read from.
+    """A folder or a URL to read from.
 
     Attributes:
         root: a folder, or a URL that fsspec knows: ``https://…``, ``gs://…``, ``memory://…``.
@@ -104,12 +101,11 @@ class Upstream:
         return Path(self._place[1]) / path if self._protocols & {"file", "local"} else None
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
-        """State what stands at ``path``, or None when nothing does.
+        """Identify the file at ``path``; None when there is none.
 
         Args:
             path: relative to the root.
-            trust_times: take a local file's modification time for its identity instead of reading
-                all of it.
+            trust_times: identify a local file by its modification time instead of reading it.
 
         Raises:
             Unreachable: when the upstream itself cannot be reached.
@@ -128,8 +124,8 @@ class Upstream:
         )
 
     def below(self, folder: str) -> list[str] | None:
-        """Paths of all files below a folder, sorted; none when it is not there; None where a place
-        has no folders, as web servers.
+        """Paths of all files below a folder, sorted; none when it does not exist; None for web
+        servers, which have no folders.
 
         Hidden files are left out. Buckets are listed, too.
 
@@ -198,7 +194,7 @@ class Upstream:
         Raises:
             FileNotFoundError: when there is none.
             Unreachable: when the upstream itself cannot be reached.
-            BadInput: when the server does not tell.
+            BadInput: when the server does not give it.
         """
         files, root = self._place
         where = f"{self.root}/{path}"
@@ -212,8 +208,8 @@ class Upstream:
         return int(size)
 
     def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
-        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all asked for at
-        once.
+        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all requested
+        at once.
 
         Raises:
             FileNotFoundError: when one of the files is not there.
@@ -240,16 +236,14 @@ class Upstream:
         """What changes when a file does, for every file below ``folder``, by path; none when there
         is no such folder.
 
-        No file is opened, and none is asked for by itself: a folder on disk is walked through, of a
-        bucket the listing's pages are fetched anew. A mark is what the service says of the content,
-        or size and time.
+        No file is opened or queried by itself: a folder on disk is walked, of a bucket the
+        listing's pages are fetched again. A mark is the service's checksum, or size and time.
 
         Returns:
-            Marks by path relative to the root; None where a place cannot be listed, as of a web
-            server.
+            Marks by path relative to the root; None for web servers, which cannot be listed.
 
         Raises:
-            Unreachable: when the place cannot be reached.
+            Unreachable: when it cannot be reached.
         """
         if self._is_a_web_server:
             return None
@@ -276,7 +270,7 @@ class Upstream:
 
 
 def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
-    """Files of a folder on disk with size and time; a folder that is not there has none."""
+    """Files of a folder on disk with size and time; a missing folder has none."""
     try:
         entries = os.scandir(f"{top}/{below}")
     except (FileNotFoundError, NotADirectoryError):
@@ -300,13 +294,13 @@ def _mark(info: Mapping[str, Any]) -> str:
     return f"{info.get('size')}:{next(times, '')}"
 
 
-def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Make a function of one task ask again, after a pause, when upstream does not deliver; its
-    work must bear being repeated.
+def with_retries(function: Callable[[Task], Result]) -> Callable[[Task], Result]:
+    """Make a function of one task try again, after a pause, when upstream is unreachable; the
+    function must be repeatable.
     """
 
     @functools.wraps(function)
-    def asking(task: Asked) -> Answer:
+    def run(task: Task) -> Result:
         import tenacity
 
         attempts = tenacity.Retrying(
@@ -317,7 +311,7 @@ def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answe
         )
         return attempts(function, task)
 
-    return asking
+    return run
 
 
 def _sha256(stream: BinaryIO) -> str:

@@ -127,7 +127,7 @@ def look_ups(bench: Bench) -> Measured:
             assert row in whereabouts.rows_by(lake, "url", row.url)
             assert whereabouts.rows_by(lake, "domain", row.url.split("/")[2])
             assert [line["id"] for line in histories.documents_by(lake, "url", row.url)] == [row.id]
-            assert histories.values_judged(lake, row) is not None
+            assert histories.filter_values(lake, row) is not None
         return len(positions)
 
     return ask

@@ -258,7 +258,7 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
         ),
         "address → rows": (lambda n: whereabouts.rows_by(lake, "url", rows[n].url), 60),
         "domain → rows": (lambda n: whereabouts.rows_by(lake, "domain", host_of(rows[n].url)), 60),
-        "row → values judged": (lambda n: histories.values_judged(lake, rows[n]), 20),
+        "row → values judged": (lambda n: histories.filter_values(lake, rows[n]), 20),
         "row → who went in its stead": (lambda n: histories.removed_for(lake, rows[n].id), 60),
     }
     packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)

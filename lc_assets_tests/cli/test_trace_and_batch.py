@@ -88,7 +88,7 @@ def test_a_position_of_a_sample_leads_to_its_token(lc, published_lake):
 def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, published_lake):
     row = tracing.row_of_order(published_lake.context.lake, "train", 3)
     said = lc("trace", published_lake.root, "--row", 3)
-    for name, value in histories.values_judged(published_lake.context.lake, row).items():
+    for name, value in histories.filter_values(published_lake.context.lake, row).items():
         assert f"{name} {shown(value)}" in words_of(said)
     assert "0 documents were removed as its duplicates" in said.out
     assert row.segment in said.out

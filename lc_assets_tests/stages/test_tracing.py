@@ -301,7 +301,7 @@ def test_every_value_that_a_document_was_judged_by_is_told(lake):
         )
         (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
         wanted = {name: value for name, value in line.items() if name not in FILTERED.names}
-        assert histories.values_judged(lake, row) == wanted
+        assert histories.filter_values(lake, row) == wanted
         assert set(wanted) == {
             "rps_doc_mean_word_length",
             "rps_doc_symbol_to_word_ratio",
@@ -316,20 +316,20 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     context = tiny_context(tmp_path)
     build_all(context)
     row = tracing.row_of_order(context.lake, "train", 0)
-    before = histories.values_judged(context.lake, row)
+    before = histories.filter_values(context.lake, row)
     filtering = msgspec.structs.replace(context.recipe.filtered_documents, min_words=80)
     stricter = replace(
         context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
     )
     for stage in ("filtered_documents", "document_keys"):
         stage_named(stage).build(stricter, row.snapshot)
-    assert histories.values_judged(context.lake, row) == before != {}
+    assert histories.filter_values(context.lake, row) == before != {}
     partition = context.lake.partition("document_keys", row.snapshot)
     current = partition.require().version
     for name in partition.version_names():
         if name != current:
             shutil.rmtree(partition.folder / name)
-    assert histories.values_judged(context.lake, row) == {}
+    assert histories.filter_values(context.lake, row) == {}
 
 
 def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):

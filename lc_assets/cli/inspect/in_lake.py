@@ -88,7 +88,7 @@ def copy_of(found: Located, *, verify: bool) -> Path:
 
 
 def _as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
-    """An artefact with the size and the damage of what the bucket holds, not of the partial copy."""
+    """An artefact with the size and the damage of the bucket's files, not of the partial copy."""
     published = found.published
     n_bytes = sum(
         fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within)

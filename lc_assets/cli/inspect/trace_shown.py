@@ -9,7 +9,7 @@ from lc_assets.stages.documents.raw_snapshot import place_in_source
 from lc_assets.stages.lineage.histories import (
     documents_by,
     removed_for,
-    values_judged,
+    filter_values,
     why_dropped,
 )
 from lc_assets.stages.lineage.spans import Span, spans_of_packed_row
@@ -68,7 +68,8 @@ def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> Non
     """From a sample of a mix, or one token of it, to the documents it takes tokens of."""
     sample = sample_of_mix(lake, mix, number)
     say(
-        f"sample {number:,} of blended_mix/{mix} is sample {sample.source_sample:,} of {sample.source}"
+        f"sample {number:,} of blended_mix/{mix} is sample {sample.source_sample:,} of "
+        f"{sample.source}"
     )
     say("its last token is only a target")
     lines = [
@@ -169,7 +170,7 @@ def _show_history(lake: Lake, row: Span) -> None:
     """Print the values that a row's document was filtered by, and the documents removed as its
     duplicates.
     """
-    values = values_judged(lake, row)
+    values = filter_values(lake, row)
     if values:
         table(("filtered by", "value"), sorted(values.items()))
     else:

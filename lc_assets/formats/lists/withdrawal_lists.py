@@ -11,14 +11,15 @@ columns::
     document,2023-06/0000/en_head.json.gz/17,court order,2026-03-09
     digest,sha1:ZFRBHGQKZRRGXLVXHZUDJTXRDRGPNGPE,duplicate of the above,2026-03-09
 
-============  =====================================================================================================
+============  ================================================================================
 column        what
-============  =====================================================================================================
-``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each finds: `lc_assets.text.links.addresses`
+============  ================================================================================
+``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each matches is in
+              `lc_assets.text.links.addresses`
 ``value``     the id, address, domain or digest
 ``reason``    in words, for people and reports; not empty
 ``date``      of the entry, YYYY-MM-DD
-============  =====================================================================================================
+============  ================================================================================
 
 Blank lines and lines that begin with ``#`` are skipped. An entry is one line, and no two have the
 same kind and value. Anything else is an error that names the line: an entry that was silently
@@ -164,8 +165,9 @@ def append_withdrawal(path: Path, entry: Withdrawal) -> None:
 def line_of(entry: Withdrawal) -> str:
     """An entry as a line of a list.
 
-    >>> line_of(Withdrawal(kind="domain", value="example.org", reason="asked for, by mail", date="2026-03-01"))
-    'domain,example.org,"asked for, by mail",2026-03-01'
+    >>> day = "2026-03-01"
+    >>> line_of(Withdrawal(kind="domain", value="example.org", reason="request, by mail", date=day))
+    'domain,example.org,"request, by mail",2026-03-01'
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(entry.cells)

@@ -44,7 +44,7 @@ class Dropped:
     instead: tuple[str, float, str] | None = None
 
 
-def values_judged(lake: Lake, row: Span) -> dict[str, float]:
+def filter_values(lake: Lake, row: Span) -> dict[str, float]:
     """Every value that a row's document was filtered by, by column; NaN if upstream has none; empty
     if the documents are no longer in the lake.
     """

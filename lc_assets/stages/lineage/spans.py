@@ -101,8 +101,8 @@ class Span:
         return self.document_start + (column - self.row_start - self.shift) % width
 
     def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """Ranges of the document's tokens in columns ``start`` to ``stop``: two where the span wraps
-        around, none for padding.
+        """Ranges of the document's tokens in columns ``start`` to ``stop``: two where the span
+        wraps around, none for padding.
         """
         if not self.id:
             return ()

@@ -205,8 +205,8 @@ def mixes_of(lake: Lake) -> Mixes:
 
 
 def samples_of(lake: Lake, mixes: Mixes, spans: Collection[Span]) -> dict[str, tuple[int, ...]]:
-    """Numbers of the samples that take tokens of any of some spans, by mix, ascending; held-out rows
-    are in none.
+    """Numbers of the samples that take tokens of any of some spans, by mix, ascending; held-out
+    rows are in none.
     """
     train = [span for span in spans if span.split == "train"]
     return {name: _samples_of_mix(lake, *mixes[name], train) for name in mixes} if train else {}

@@ -1,8 +1,9 @@
 """Reports of withdrawn documents: what a withdrawal affects, before anything is rebuilt; and what
 was withdrawn, afterwards.
 
-Before, the published rows contain the documents. Afterwards, rows and tokens are those of the newest
-version of a grid that contains the document; when all such versions are purged they count as zero.
+Before, the published rows contain the documents. Afterwards, rows and tokens are those of the
+newest version of a grid that contains the document; when all such versions are purged they count as
+zero.
 Nothing is built or written.
 """
 
