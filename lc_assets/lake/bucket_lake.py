@@ -117,8 +117,8 @@ class Copies(VersionFiles):
         return {path: listed.n_bytes for path, listed in found.items()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those of
-        the copies, which are read again.
+        """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those
+        of the copies, which are read again.
         """
         listed = self.bucket.listed(f"{self.prefix}/")
         missing = [fact.path for fact in receipt.files if fact.path not in listed]
