@@ -8,8 +8,8 @@ from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents.raw_snapshot import place_in_source
 from lc_assets.stages.lineage.histories import (
     documents_by,
-    removed_for,
     filter_values,
+    removed_for,
     why_dropped,
 )
 from lc_assets.stages.lineage.spans import Span, spans_of_packed_row
