@@ -221,7 +221,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     assert f"token_grid/{OLD}" in said.out
     assert lc("rebuild", "--lake", url, *built).code == 0
     assert f"token_grid/{OLD}/" in lc("withdraw", url, "--report", "--recipe", recipe).out
-    assert "0 rows came, 1 went" in lc("diff", "v1", "now", "--lake", url).out
+    assert "0 rows added, 1 removed" in lc("diff", "v1", "now", "--lake", url).out
     assert lc("prune", url, "--purge").code == 3
     before = server.names()
     assert lc("prune", url, "--purge", "--give-up", "v1", "--dry-run").code == 0
