@@ -86,7 +86,7 @@ def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):
     said = rebuild("--dry-run", change=STRICTER)
     assert said.code == 3
     assert "min_words 40 → 100" in said.out
-    assert "3 shards to do, 0 to take over" in said.out
+    assert "3 shards to compute, 0 to reuse" in said.out
     assert "partitions built" not in said.out
 
 

@@ -37,7 +37,6 @@ _MANY: Final = 1000
 """Holes; of an array that has more, its metadata are rather wrong, and they may promise any number
 of chunks.
 """
-_DOCUMENTS: Final = ".json.gz"
 _SIGNALS: Final = ".signals.json.gz"
 _EXPECTED: Final = ("documents", "signals", "duplicates")
 """Parts of a shard that an upstream should have."""
@@ -253,16 +252,18 @@ def _show_listing(path: Path, _: bool) -> Artefact:
     )
 
 
-def _show_documents(path: Path, verify: bool) -> Artefact:
-    """One shard's documents: its first record; with ``verify`` all of them."""
-    number, line = next(_lines(path), (0, b""))
-    first = decode_document(line or b"", where=f"{path} line {number}")
-    damage = _undecodable(path) if verify else []
-    return Artefact(
-        kind="RedPajama-V2 documents of one shard",
-        facts=[
-            *_n_documents(path, verify and not damage),
-            ("size", sized(path.stat().st_size)),
+def _show_lines(path: Path, verify: bool) -> Artefact:
+    """One shard's documents or signals: the first line; with ``verify`` all of them."""
+    is_signals = path.name.endswith(_SIGNALS)
+    number, line = next(_lines(path), (0, None))
+    facts: list[tuple[str, Any]] = [("size", sized(path.stat().st_size))]
+    damage: list[str] = []
+    if is_signals:
+        facts.append(("first line", visible(shortened((line or b"").decode(), 240))))
+    else:
+        first = decode_document(line or b"", where=f"{path} line {number}")
+        damage = _undecodable(path) if verify else []
+        facts += [
             ("first document", first.url),
             ("crawled", f"{first.date_download}, {first.cc_segment}"),
             (
@@ -271,27 +272,14 @@ def _show_documents(path: Path, verify: bool) -> Artefact:
             ),
             ("characters", len(first.raw_content)),
             ("begins", visible(shortened(first.raw_content, 120))),
-        ],
-        damage=damage,
-        checked="every line decoded" if verify else "the first line decoded",
-    )
-
-
-def _show_signals(path: Path, verify: bool) -> Artefact:
-    _, first = next(_lines(path), (0, b""))
+        ]
+    n_lines = [("documents", sum(1 for _ in _lines(path)))] if verify and not damage else []
     return Artefact(
-        kind="RedPajama-V2 quality signals of one shard",
-        facts=[
-            *_n_documents(path, verify),
-            ("size", sized(path.stat().st_size)),
-            ("first line", visible(shortened((first or b"").decode(), 240))),
-        ],
-        checked="read to its end" if verify else "the first line read",
+        kind=f"RedPajama-V2 {'quality signals' if is_signals else 'documents'} of one shard",
+        facts=n_lines + facts,
+        damage=damage,
+        checked="every line read" if verify else "the first line read",
     )
-
-
-def _n_documents(path: Path, is_known: bool) -> list[tuple[str, int]]:
-    return [("documents", sum(1 for _ in _lines(path)))] if is_known else []
 
 
 def _listed(path: Path) -> list[Shard]:
@@ -333,8 +321,7 @@ _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], .
     (lambda path: path.is_file() and path.suffix == ".npy", _show_npy),
     (lambda path: (path / "listings").is_dir(), _show_upstream),
     (lambda path: path.is_file() and LISTING.fullmatch(path.name) is not None, _show_listing),
-    (lambda path: path.is_file() and path.name.endswith(_SIGNALS), _show_signals),
-    (lambda path: path.is_file() and path.name.endswith(_DOCUMENTS), _show_documents),
+    (lambda path: path.is_file() and path.name.endswith(".json.gz"), _show_lines),
     (is_megatron, _show_megatron),
 )
 """How each kind is recognized and described; the first that matches is used."""

@@ -194,42 +194,32 @@ def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None
     )
 
 
-def _line(
-    made: "Plan", cost: "Cost | None"
-) -> tuple[str, str, str, str | None, str | None, str | None]:
+def _line(made: "Plan", cost: "Cost | None") -> tuple[str | None, ...]:
+    line = made.name, made.status, "; ".join(made.reasons)
     if cost is None:
-        return (
-            made.name,
-            made.status,
-            "; ".join(made.reasons),
-            None,
-            None,
-            None if made.seconds is None else lasted(made.seconds),
-        )
-    shards = (
-        None if cost.shards is None else f"{cost.shards:,} of {cost.shards + (cost.reused or 0):,}"
+        return *line, None, None, None if made.seconds is None else lasted(made.seconds)
+    n_shards = None if cost.shards is None else cost.shards + (cost.reused or 0)
+    return (
+        *line,
+        None if n_shards is None else f"{cost.shards:,} of {n_shards:,}",
+        None if cost.bytes_read is None else f"{cost.files:,} files, {sized(cost.bytes_read)}",
+        "?" if cost.seconds is None else f"{'≤ ' if cost.at_most else ''}{lasted(cost.seconds)}",
     )
-    reads = None if cost.bytes_read is None else f"{cost.files:,} files, {sized(cost.bytes_read)}"
-    about = "?" if cost.seconds is None else f"{'≤ ' if cost.at_most else ''}{lasted(cost.seconds)}"
-    return made.name, made.status, "; ".join(made.reasons), shards, reads, about
 
 
 def _together(costs: "list[Cost]") -> str:
     """What is known of all of them, and of how many nothing is."""
-    if not costs:
-        return ""
     known = [cost.seconds for cost in costs if cost.seconds is not None]
-    n_shards, n_taken = (
-        sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "reused")
+    to_compute, to_reuse, n_bytes = (
+        sum(getattr(cost, name) or 0 for cost in costs)
+        for name in ("shards", "reused", "bytes_read")
     )
-    n_bytes = sum(cost.bytes_read or 0 for cost in costs)
-    words = [f"{n_shards:,} shards to do, {n_taken:,} to take over"] if n_shards or n_taken else []
-    words += [f"{sized(n_bytes)} to read"] if n_bytes else []
-    words += (
-        [f"{'at most ' if any(cost.at_most for cost in costs) else ''}about {lasted(sum(known))}"]
-        if known
-        else []
-    )
-    unknown = len(costs) - len(known)
-    words += [f"unknown for {unknown:,}"] if unknown else []
-    return f"; {', '.join(words)}" if words else ""
+    at_most = "at most " if any(cost.at_most for cost in costs) else ""
+    words = {
+        f"{to_compute:,} shards to compute, {to_reuse:,} to reuse": to_compute or to_reuse,
+        f"{sized(n_bytes)} to read": n_bytes,
+        f"{at_most}about {lasted(sum(known))}": known,
+        f"unknown for {len(costs) - len(known):,}": len(known) < len(costs),
+    }
+    shown = ", ".join(sentence for sentence, is_shown in words.items() if is_shown)
+    return f"; {shown}" if shown else ""
