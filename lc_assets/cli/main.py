@@ -34,8 +34,8 @@ from lc_assets.cli.corpora import (
     tokenize,
 )
 from lc_assets.cli.demo import demo, sample
-from lc_assets.cli.inspect import batch, diff, explain, show, trace
-from lc_assets.cli.lakes import build, plan, prune, rebuild, release, withdraw
+from lc_assets.cli.inspect import batch, explain, show, trace
+from lc_assets.cli.lakes import build, plan, rebuild, releases, withdraw
 from lc_assets.cli.megatron import commands as megatron
 from lc_assets.cli.megatron import merge as megatron_merge
 from lc_assets.cli.printing import complain
@@ -92,9 +92,9 @@ COMMANDS = (
     tokenize.buckets,
     show.verify,
     withdraw.withdraw,
-    release.release,
-    diff.diff,
-    prune.prune,
+    releases.release,
+    releases.diff,
+    releases.prune,
 )
 
 for _command in COMMANDS:

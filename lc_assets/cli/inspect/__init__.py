@@ -1,1 +1,1 @@
-"""Commands that show, verify, trace and compare what was published."""
+"""Commands that show, verify, trace and explain what was published."""

@@ -1,1 +1,1 @@
-"""Commands that build, plan, release, withdraw from and prune a lake."""
+"""Commands that build, plan, release, compare, prune and withdraw from a lake."""
