@@ -3,15 +3,12 @@ them.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lc_assets.cli import options
 from lc_assets.errors import BadInput
-
-if TYPE_CHECKING:
-    from lc_assets.lake.lake import Lake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +84,13 @@ def trace(
         )
     if of_row.packed and (row is None or snapshot is None):
         raise BadInput("--packed needs --row and --snapshot: packed rows belong to one snapshot")
-    found = _lake_as_of(lake, of_row)
+    found = trace_shown.lake_as_of(
+        lake,
+        release=of_row.release,
+        version=of_row.version,
+        snapshot=snapshot,
+        packed=of_row.packed,
+    )
     if row is not None and of_row.packed:
         key = parse_snapshot(str(snapshot))
         trace_shown.trace_packed_row(found, row, of_row.split, key, of_row.column)
@@ -100,26 +103,3 @@ def trace(
         trace_shown.trace_sample(found, mix, of_mix.sample, of_mix.position)
     else:
         trace_shown.trace_documents(found, *next(iter(named.items())))
-
-
-def _lake_as_of(lake: str, of: RowOptions) -> "Lake":
-    """The lake as pinned by a release, or with one given version of the order, a grid or packed
-    rows.
-    """
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.lake import GLOBAL
-    from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
-    from lc_assets.vocabulary import parse_snapshot
-
-    folder = open_lake(lake)
-    if of.release is not None and of.version is not None:
-        raise BadInput("a release pins its versions: --release or --version, not both")
-    if of.release is not None:
-        return lake_of_release(folder, of.release)
-    if of.version is None:
-        return folder
-    stage, key = "longcrawl", GLOBAL
-    if of.snapshot is not None:
-        stage, key = "packed_rows" if of.packed else "token_grid", parse_snapshot(of.snapshot)
-    pin = Pin(version=of.version, digest=folder.partition(stage, key).at(of.version).digest)
-    return pinned_lake(folder, {f"{stage}/{key}": pin}, f"--version {of.version}")

@@ -3,8 +3,10 @@
 from collections import Counter
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
-from lc_assets.errors import NotPublished
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
 from lc_assets.stages.documents.raw_snapshot import place_in_source
 from lc_assets.stages.lineage.histories import (
     documents_by,
@@ -23,12 +25,36 @@ from lc_assets.stages.lineage.whereabouts import (
     whereabouts_of,
 )
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
+from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.text.links.addresses import Kind
+from lc_assets.vocabulary import parse_snapshot
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10
 """Rows and documents that are listed; of more, only counts."""
+
+
+def lake_as_of(
+    url: str, *, release: str | None, version: str | None, snapshot: str | None, packed: bool
+) -> Lake:
+    """The lake as pinned by a release, or with one given version of the order, a grid or packed
+    rows.
+    """
+    lake = open_lake(url)
+    if release is not None and version is not None:
+        raise BadInput("a release pins its versions: --release or --version, not both")
+    if release is not None:
+        return lake_of_release(lake, release)
+    if version is None:
+        return lake
+    if snapshot is None:
+        partition = lake.partition(LONGCRAWL.name)
+    else:
+        stage = PACKED_ROWS if packed else TOKEN_GRID
+        partition = lake.partition(stage.name, parse_snapshot(snapshot))
+    pin = Pin(version=version, digest=partition.at(version).digest)
+    return pinned_lake(lake, {partition.name: pin}, f"--version {version}")
 
 
 def trace_row(lake: Lake, row: int, split: str, snapshot: str | None, column: int | None) -> None:

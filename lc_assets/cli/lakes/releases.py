@@ -211,7 +211,7 @@ def prune(
     """
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.releases import pruning
-    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
+    from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
 
     folder = open_lake(lake)
     if give_up and not purge:
@@ -220,7 +220,7 @@ def prune(
         )
     ids = []
     if purge:
-        withdrawn = folder.partition("withdrawn_documents").require()
+        withdrawn = folder.partition(STAGE.name).require()
         ids = [line["id"] for line in withdrawn_lines(withdrawn)]
         planned = pruning.plan_purge(folder, ids, give_up=give_up or ())
     else:

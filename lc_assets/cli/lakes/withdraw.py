@@ -139,9 +139,9 @@ def _show_report(lake: "Lake") -> None:
     documents.
     """
     from lc_assets.stages.withdrawal import reporting
-    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
+    from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
 
-    lines = withdrawn_lines(lake.partition("withdrawn_documents").require())
+    lines = withdrawn_lines(lake.partition(STAGE.name).require())
     found = reporting.report(lake, lines)
     heading("Withdrawn, by date and reason; rows and tokens according to the versions on disk")
     table(reporting.COLUMNS, [tuple(line.values()) for line in found.by_reason])
