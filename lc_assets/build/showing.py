@@ -1,14 +1,16 @@
 """What a stage shows of a published version: plots, tables, texts and numbers as plain values.
 
-`lc_assets.orchestration.metadata` makes Dagster's metadata of them; ``lc show`` can print them.
+`lc_assets.orchestration.metadata` makes Dagster's metadata of them. Untrusted values become inert
+Markdown: no text from a web page can end a table cell, hide a link, load an image or add an element.
 """
 
 import base64
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -73,31 +75,101 @@ def inline(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def bars(title: str, heights: Mapping[str, float], **options: Any) -> Plot:
-    """A bar per name; options as in `lc_assets.stages.reports.drawing.bars`."""
-    return Plot("bars", title, (heights,), options)
+Kind = Literal["bars", "histogram", "timeline", "curves", "columns", "shares"]
 
 
-def histogram(title: str, values: Any, **options: Any) -> Plot:
-    """How values are spread; options as in `lc_assets.stages.reports.drawing.histogram`."""
-    return Plot("histogram", title, (values,), options)
+def plot_of(kind: Kind, title: str, *values: Any, **options: Any) -> Plot:
+    """A plot with the values and options of a function of `lc_assets.stages.reports.drawing`."""
+    return Plot(kind, title, values, options)
 
 
-def timeline(title: str, heights: Mapping[str, float], **options: Any) -> Plot:
-    """A bar per snapshot; options as in `lc_assets.stages.reports.drawing.timeline`."""
-    return Plot("timeline", title, (heights,), options)
+SHOWN_CHARS = 160
+"""Of a cell of `as_table`."""
 
 
-def curves(title: str, lines: Mapping[str, Any], **options: Any) -> Plot:
-    """Lines; options as in `lc_assets.stages.reports.drawing.curves`."""
-    return Plot("curves", title, (lines,), options)
+def cell(value: object) -> str:
+    r"""Untrusted text as one cell of a table: no line ends, no Markdown, no HTML.
+
+    >>> cell("a|b\n<img src=x> [c](d) `e`")
+    'a\\|b \\<img src=x\\> \\[c\\](d) \\`e\\`'
+    >>> cell("https://a.org/b_c")
+    'https&#58;//a.org/b\\_c'
+    """
+    words = " ".join(
+        "".join(letter if letter.isprintable() else " " for letter in str(value)).split()
+    )
+    # Renderers that link bare addresses would include the backslashes.
+    return (
+        re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
+        .replace("://", "&#58;//")
+        .replace("www.", "www&#46;")
+    )
 
 
-def columns(title: str, groups: Sequence[str], heights: Mapping[str, Any], **options: Any) -> Plot:
-    """Columns by group; options as in `lc_assets.stages.reports.drawing.columns`."""
-    return Plot("columns", title, (groups, heights), options)
+def as_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A table of plain values with the columns of the first row; numbers right-aligned, long text
+    shortened.
+
+    >>> print(as_table([{"rule": "words", "kept": 1234, "share": 0.123456}]))
+    | rule | kept | share |
+    |---|---:|---:|
+    | words | 1,234 | 0.1235 |
+    >>> as_table([])
+    'nothing'
+    """
+    if not lines:
+        return "nothing"
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    sides = [
+        "---:" if all(_is_number(line.get(name)) for line in lines) else "---" for name in names
+    ]
+    rows = [" | ".join(cell(as_text(line.get(name))) for name in names) for line in lines]
+    return "\n".join(
+        [
+            f"| {' | '.join(map(cell, names))} |",
+            f"|{'|'.join(sides)}|",
+            *(f"| {row} |" for row in rows),
+        ]
+    )
 
 
-def shares(title: str, values: Any, **options: Any) -> Plot:
-    """How shares are spread; options as in `lc_assets.stages.reports.drawing.shares`."""
-    return Plot("shares", title, (values,), options)
+def as_passages(lines: Sequence[Mapping[str, Any]]) -> str:
+    """How texts begin and end, one below the other, each under its other values.
+
+    >>> print(as_passages([{"id": "a/1", "begins": "Once upon", "ends": "ever after."}]))
+    **id** a/1
+    <BLANKLINE>
+    > Once upon
+    >
+    > … ever after.
+    """
+    said = []
+    for line in lines:
+        values = " · ".join(
+            f"**{cell(name)}** {cell(as_text(value))}"
+            for name, value in line.items()
+            if name not in {"begins", "ends"}
+        )
+        said.append(f"{values}\n\n> {cell(line['begins'])}\n>\n> … {cell(line['ends'])}")
+    return "\n\n".join(said) or "nothing"
+
+
+def as_text(value: Any) -> str:
+    """A plain value for people: four digits of a fraction, thousands apart, the beginning of a long
+    text, nothing for None.
+
+    >>> as_text(12345), as_text(0.48888), as_text(True), as_text(None), len(as_text("long " * 100))
+    ('12,345', '0.4889', 'yes', '', 161)
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,.0f}" if value == value // 1 else f"{value:,.4g}"
+    words = str(value)
+    return f"{words[:SHOWN_CHARS]}…" if len(words) > SHOWN_CHARS else words
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

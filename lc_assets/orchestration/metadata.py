@@ -15,11 +15,13 @@ from lc_assets.build.showing import (
     Shown,
     Table,
     Value,
-    bars,
+    as_passages,
+    as_table,
+    as_text,
     inline,
+    plot_of,
 )
 from lc_assets.build.stage import Built, Stage
-from lc_assets.stages.reports import markdown
 from lc_assets.stages.shown.columns import ORIGINS, meaning
 
 STATE = "upstream_state"
@@ -61,7 +63,8 @@ def result_of(
     if counts.dropped:
         reasons = dict(sorted(counts.dropped.items(), key=lambda item: -item[1]))
         metadata["kept_and_dropped"] = metadata_value(
-            bars(
+            plot_of(
+                "bars",
                 "Kept, and dropped by the first reason",
                 {"kept": counts.kept} | reasons,
                 unit=stage.counted,
@@ -101,7 +104,7 @@ def metadata_value(value: Value) -> Any:
         case Table():
             found = table(value.lines)
         case Passages():
-            found = _clicked(markdown.passages(value.lines), value.lines)
+            found = _clicked(as_passages(value.lines), value.lines)
         case Markdown():
             found = dg.MetadataValue.md(value.text)
         case Path():
@@ -181,18 +184,15 @@ def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
     as Markdown; long text is shortened.
     """
     columns = {
-        name: [name, *(markdown.shown(line.get(name)) for line in lines)]
+        name: [name, *(as_text(line.get(name)) for line in lines)]
         for line in lines[:1]
         for name in line
     }
     wide = sum(3 + max(map(len, cells)) for cells in columns.values())
     if not lines or wide > NARROW or len(lines) > MOST_REASONS:
-        return _clicked(markdown.table(lines), lines)
+        return _clicked(as_table(lines), lines)
     records = [
-        {
-            name: value if isinstance(value, int) else markdown.shown(value)
-            for name, value in line.items()
-        }
+        {name: value if isinstance(value, int) else as_text(value) for name, value in line.items()}
         for line in lines
     ]
     return dg.MetadataValue.table([dg.TableRecord(record) for record in records])

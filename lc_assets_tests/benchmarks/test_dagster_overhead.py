@@ -16,7 +16,7 @@ import pytest
 
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.definitions import ASSET_OF, build_defs
-from lc_assets.orchestration.in_process import instance_at
+from lc_assets.orchestration.automation import instance_at
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import Deployment

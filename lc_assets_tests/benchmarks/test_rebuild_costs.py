@@ -26,7 +26,7 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.definitions import build_defs
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.digests import digest_of
-from lc_assets.orchestration.in_process import Recorder, instance_at
+from lc_assets.orchestration.automation import Recorder, instance_at
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
 from lc_assets.stages.planning import Run, plan

@@ -18,7 +18,7 @@ from lc_assets.cli.demo.demo import QUIET_YAML, Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.orchestration.in_process import Recorder, instance_at
+from lc_assets.orchestration.automation import Recorder, instance_at
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, Run
@@ -115,7 +115,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert f"{len(published)} current, 0 out of date" in " ".join(plan.out.split())
 
     monkeypatch.setitem(
-        sys.modules, "lc_assets.orchestration.in_process", None
+        sys.modules, "lc_assets.orchestration.automation", None
     )  # importing it fails: nothing may be run
     again = lc(*words)
     assert again.code == 0

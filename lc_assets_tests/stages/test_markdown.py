@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lc_assets.stages.reports.markdown import cell, passages, shown, table
+from lc_assets.build.showing import as_passages, as_table, as_text, cell
 
 HOSTILE = (
     "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript:0) `code` **b** "
@@ -32,8 +32,8 @@ def test_a_cell_is_its_text(text):
 @pytest.mark.parametrize(
     "written",
     [
-        table([{"url": HOSTILE, HOSTILE: 1}]),
-        passages([{"id": HOSTILE, "begins": HOSTILE, "ends": HOSTILE}]),
+        as_table([{"url": HOSTILE, HOSTILE: 1}]),
+        as_passages([{"id": HOSTILE, "begins": HOSTILE, "ends": HOSTILE}]),
     ],
 )
 def test_nothing_of_a_page_gets_out_of_its_place(written):
@@ -45,7 +45,7 @@ def test_nothing_of_a_page_gets_out_of_its_place(written):
 
 
 def test_a_table_has_all_columns_of_all_lines():
-    assert table([{"a": 1}, {"b": "x"}]).splitlines() == [
+    assert as_table([{"a": 1}, {"b": "x"}]).splitlines() == [
         "| a | b |",
         "|---:|---|",
         "| 1 |  |",
@@ -54,7 +54,7 @@ def test_a_table_has_all_columns_of_all_lines():
 
 
 def test_fractions_are_short_and_whole_numbers_whole():
-    assert [shown(value) for value in (1e5, 2**53, 1 / 3, -0.0, float("nan"), float("inf"))] == [
+    assert [as_text(value) for value in (1e5, 2**53, 1 / 3, -0.0, float("nan"), float("inf"))] == [
         "100,000",
         "9,007,199,254,740,992",
         "0.3333",

@@ -222,7 +222,7 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
         return
     from lc_assets.definitions import build_defs
     from lc_assets.errors import Mismatch
-    from lc_assets.orchestration.in_process import Recorder, instance_at
+    from lc_assets.orchestration.automation import Recorder, instance_at
     from lc_assets.stages.rebuilding import rebuild
 
     say(

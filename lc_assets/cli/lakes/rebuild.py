@@ -148,7 +148,7 @@ def _by_dagster(
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.definitions import build_defs
-    from lc_assets.orchestration.in_process import Recorder, instance_at
+    from lc_assets.orchestration.automation import Recorder, instance_at
 
     home.mkdir(parents=True, exist_ok=True)
     (home / "dagster.yaml").touch()

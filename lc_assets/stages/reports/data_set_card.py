@@ -25,6 +25,7 @@ from typing import Any, Final
 from lc_assets.build.building import build
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.card import CardSettings
+from lc_assets.build.showing import cell
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     UNPARTITIONED,
@@ -44,7 +45,6 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.stages.mixes.blended_mix import STAGE as BLENDED_MIX
 from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
-from lc_assets.stages.reports.markdown import cell
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.tokens.dtypes import memory_dtype
 

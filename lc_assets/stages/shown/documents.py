@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from lc_assets.build import showing
 from lc_assets.build.checks import documents_files, dropped_files
-from lc_assets.build.showing import Passages, Plot, Shown, Table
+from lc_assets.build.showing import Passages, Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
 from lc_assets.formats.redpajama.minhash import SCHEMA
@@ -55,7 +54,7 @@ def passage(line: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def raw_snapshot(_context: BuildContext, built: Built) -> Shown:
     """Sizes of the files upstream."""
     sizes = raw.bytes_by_part(built.published)
-    plot = showing.bars("Size upstream", sizes, unit="bytes")
+    plot = plot_of("bars", "Size upstream", sizes, unit="bytes")
     return Shown(columns=MANIFEST, values={"size_by_part": plot})
 
 
@@ -73,7 +72,8 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
     return Shown(
         columns=shard_filtering.schema_of(rules),
         values={
-            "why_dropped": showing.bars(
+            "why_dropped": plot_of(
+                "bars",
                 "Why documents were dropped",
                 dict(sorted(counts.failed_rules.items(), key=lambda item: -item[1])),
                 unit="documents",
@@ -82,14 +82,16 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
             ),
             "thresholds": thresholds_plot(published),
             "kept_by_threshold": Table(thresholds_table(published)),
-            "lengths": showing.histogram(
+            "lengths": plot_of(
+                "histogram",
                 "Length of kept documents",
                 words,
                 unit="words",
                 mark=settings.min_words,
                 mark_name="minimum",
             ),
-            "sizes": showing.bars(
+            "sizes": plot_of(
+                "bars",
                 "Size of what was kept",
                 {"read": read, "stored": published.receipt.n_bytes},
                 unit="bytes",
@@ -137,7 +139,8 @@ def thresholds_plot(filtered: Published) -> Plot:
             name = f"{line['rule']} {line['bound'].replace('_', ' ')} {bound:,.6g}"
             point = (line["threshold"] / bound, line["kept_with_the_others"])
             curves.setdefault(name, []).append(point)
-    return showing.curves(
+    return plot_of(
+        "curves",
         "What each threshold would keep",
         curves,
         along="threshold, in multiples of the applied one",
@@ -149,21 +152,21 @@ def document_keys(_context: BuildContext, built: Built) -> Shown:
     """Hosts with most documents."""
     schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
     domains = keying.most_common_domains(built.published, SHOWN_DOMAINS)
-    plot = showing.bars("Hosts with most documents", domains, unit="documents")
+    plot = plot_of("bars", "Hosts with most documents", domains, unit="documents")
     return Shown(columns=schema, values={"domains": plot})
 
 
 def document_signatures(_context: BuildContext, built: Built) -> Shown:
     """Published, computed or none."""
     counts = counted(built, (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT))
-    plot = showing.bars("Origin of signatures", counts, unit="documents")
+    plot = plot_of("bars", "Origin of signatures", counts, unit="documents")
     return Shown(columns=SCHEMA, values={"origin": plot})
 
 
 def signature_index(_context: BuildContext, built: Built) -> Shown:
     """Documents with and without a signature."""
     counts = counted(built, (indexing.SIGNED, indexing.NOT_SIGNED))
-    plot = showing.bars("Documents", counts, unit="documents")
+    plot = plot_of("bars", "Documents", counts, unit="documents")
     return Shown(columns=BANDED, values={"documents": plot})
 
 
@@ -175,8 +178,12 @@ def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
     return Shown(
         columns=pairing.NEAR_PAIRS,
         values={
-            "similarities": showing.shares(
-                "Similarity of the pairs", found["similarity"], along="Jaccard index", unit="pairs"
+            "similarities": plot_of(
+                "shares",
+                "Similarity of the pairs",
+                found["similarity"],
+                along="Jaccard index",
+                unit="pairs",
             ),
             "least_alike": Table(ordered.slice(0, SHOWN_LINES).to_pylist()),
             "most_alike": Table(last.to_pylist()),
@@ -189,7 +196,7 @@ def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
     lines = contamination.evidence_lines(built.published.folder)
     worst = sorted(lines, key=lambda line: -line["coverage"])
     coverages = [line["coverage"] for line in worst]
-    plot = showing.shares("Share of an item in a document", coverages, unit="matches")
+    plot = plot_of("shares", "Share of an item in a document", coverages, unit="matches")
     return Shown(columns=EVIDENCE, values={"coverage": plot, "worst": Table(worst[:SHOWN_LINES])})
 
 
@@ -216,7 +223,7 @@ def snapshot_withdrawals(_context: BuildContext, built: Built) -> Shown:
 
 def _withdrawals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Plot | Table]:
     counts = Counter(line["how"] for line in lines)
-    plot = showing.bars("Why they are withdrawn", counts, unit="documents")
+    plot = plot_of("bars", "Why they are withdrawn", counts, unit="documents")
     return {"how": plot, "documents": Table(lines[:SHOWN_LINES])}
 
 
@@ -229,5 +236,7 @@ def removed_documents(_context: BuildContext, built: Built) -> Shown:
 
 def clean_documents(_context: BuildContext, built: Built) -> Shown:
     """Why documents were removed."""
-    plot = showing.bars("Why documents were removed", dict(built.counts.dropped), unit="documents")
+    plot = plot_of(
+        "bars", "Why documents were removed", dict(built.counts.dropped), unit="documents"
+    )
     return Shown(columns=CLEAN, values={"why_dropped": plot})

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lc_assets.build import showing
-from lc_assets.build.showing import Markdown, Passages, Plot, Shown, Table, inline
+from lc_assets.build.showing import Markdown, Passages, Plot, Shown, Table, inline, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import FILTERED, read_table
 from lc_assets.stages.links import html_index as indexing
@@ -28,7 +27,7 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
     return Shown(
         columns=HTML_INDEX,
         values={
-            "records": showing.bars("Records of the crawl that were read", kinds, unit="records"),
+            "records": plot_of("bars", "Records of the crawl that were read", kinds, unit="records"),
             "pages": Table(indexing.first_lines(built.published.folder, SHOWN_LINES)),
         },
     )
@@ -42,7 +41,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
     return Shown(
         columns=PAGE_LINKS,
         values={
-            "fates": showing.bars("Where links lead", targets, unit="links"),
+            "fates": plot_of("bars", "Where links lead", targets, unit="links"),
             "most_linked": Table(linking.most_pointed_at(built.published, index, SHOWN_LINES)),
         },
     )
@@ -81,14 +80,14 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
         columns=FILTERED,
         values={
             "growth": Table(growth),
-            "tokens_by_length": showing.bars(
+            "tokens_by_length": plot_of("bars", 
                 "Tokens by length of their document",
                 before,
                 unit="per cent",
                 beside=after,
                 names=("pages alone", "packed"),
             ),
-            "packed_lengths": showing.histogram(
+            "packed_lengths": plot_of("histogram", 
                 "Length of packed documents",
                 lengths.packed,
                 unit="tokens",
@@ -172,7 +171,7 @@ def _by(lines: Iterable[Mapping[str, Any]], name: str, value: str) -> Values:
 def _columns(title: str, values: Values, unit: str, *, logarithmic: bool = False) -> Plot:
     groups = list(dict.fromkeys(group for own in values.values() for group in own))
     heights = {name: [own.get(group) for group in groups] for name, own in values.items()}
-    return showing.columns(title, groups, heights, unit=unit, logarithmic=logarithmic)
+    return plot_of("columns", title, groups, heights, unit=unit, logarithmic=logarithmic)
 
 
 def data_set_card(_context: BuildContext, built: Built) -> Shown:

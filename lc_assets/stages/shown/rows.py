@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lc_assets.build import showing
 from lc_assets.build.checks import documents_files
-from lc_assets.build.showing import Plot, Shown, Table
+from lc_assets.build.showing import Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import ROWS, TOKENIZED, opened_table, read_all
 from lc_assets.formats.arrays.grid import GridReader
@@ -46,7 +45,7 @@ def packing_tokens(context: BuildContext, built: Built) -> Shown:
 def _lengths(built: Built, title: str, mark: int, mark_name: str) -> Plot:
     table = read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])
     lengths = np.asarray(table["n_tokens"])
-    return showing.histogram(title, lengths, unit="tokens", mark=mark, mark_name=mark_name)
+    return plot_of("histogram", title, lengths, unit="tokens", mark=mark, mark_name=mark_name)
 
 
 def token_grid(context: BuildContext, built: Built) -> Shown:
@@ -63,9 +62,9 @@ def token_grid(context: BuildContext, built: Built) -> Shown:
         rows=n_rows,
         columns=ROWS,
         values={
-            "sizes": showing.bars("Size of the rows", sizes, unit="bytes"),
+            "sizes": plot_of("bars", "Size of the rows", sizes, unit="bytes"),
             "first_rows": Table(gridding.decoded_rows(built.published, tokenizer, n_rows=5)),
-            "document_lengths": showing.histogram(
+            "document_lengths": plot_of("histogram", 
                 "Length of the rows' documents",
                 gridding.rows_table(built.published)["n_tokens"],
                 unit="tokens",
@@ -79,14 +78,14 @@ def token_grid(context: BuildContext, built: Built) -> Shown:
 def row_lineage(_context: BuildContext, built: Built) -> Shown:
     """Rows and removed documents in the index."""
     counts = counted(built, (*ROWS_OF_SPLITS, "removals"))
-    plot = showing.bars("Indexed", counts, unit="rows, and removed documents")
+    plot = plot_of("bars", "Indexed", counts, unit="rows, and removed documents")
     return Shown(columns=lineage.SCHEMA, values={"indexed": plot})
 
 
 def longcrawl(_context: BuildContext, built: Built) -> Shown:
     """Tokens over the years."""
     tokens = ordering.tokens_by_snapshot(built.published)
-    plot = showing.timeline("Tokens by snapshot", tokens, unit="tokens")
+    plot = plot_of("timeline", "Tokens by snapshot", tokens, unit="tokens")
     return Shown(values={"tokens_by_snapshot": plot})
 
 
@@ -96,7 +95,7 @@ def longcrawl_flat(_context: BuildContext, built: Built) -> Shown:
         "raw ids": flattening.raw_bytes(built.published),
         "stored": built.published.receipt.n_bytes,
     }
-    return Shown(values={"sizes": showing.bars("Size of the flat arrays", sizes, unit="bytes")})
+    return Shown(values={"sizes": plot_of("bars", "Size of the flat arrays", sizes, unit="bytes")})
 
 
 def packed_rows(context: BuildContext, built: Built) -> Shown:
@@ -114,17 +113,17 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
             "padding_share": float(found.padding_share),
             "cut_share": float(found.cut_share),
             "attention_share": float(found.attention_share),
-            "where_tokens_are": showing.bars(
+            "where_tokens_are": plot_of("bars", 
                 f"Tokens of {found.rows:,} rows, {settings.method}",
                 {"in rows": found.in_rows, "padding": found.padding},
                 unit="tokens",
             ),
-            "rows_by_split": showing.bars(
+            "rows_by_split": plot_of("bars", 
                 "Rows",
                 {split: built.counts.extra[f"{split} rows"] for split in SPLITS},
                 unit="rows",
             ),
-            "piece_lengths": showing.histogram(
+            "piece_lengths": plot_of("histogram", 
                 "Length of pieces",
                 lengths,
                 unit="tokens",
@@ -132,7 +131,7 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
                 mark_name=f"a row, {settings.row_tokens:,}",
                 counted="pieces",
             ),
-            "pieces_per_row": showing.histogram(
+            "pieces_per_row": plot_of("histogram", 
                 "Pieces of a row", per_row, unit="pieces", counted="rows"
             ),
             "first_rows": Table(_first_pieces(folder, tokenizer)[:20]),
@@ -143,7 +142,7 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
 def megatron_rows(_context: BuildContext, built: Built) -> Shown:
     """Samples, and sizes by file."""
     sizes = {fact.path: float(fact.n_bytes) for fact in built.published.receipt.files}
-    plot = showing.bars("Files", sizes, unit="bytes")
+    plot = plot_of("bars", "Files", sizes, unit="bytes")
     return Shown(values={"samples": megatron.samples_of(built.published), "sizes": plot})
 
 
@@ -153,14 +152,14 @@ def blended_mix(_context: BuildContext, built: Built) -> Shown:
     left = mix.n_samples - mix.after
     return Shown(
         values={
-            "composition": showing.bars(
+            "composition": plot_of("bars", 
                 "Samples by source",
                 {source.name: source.kept + source.weight * left for source in mix.sources},
                 unit="samples",
                 beside={source.name: float(source.used) for source in mix.sources},
                 names=("requested", "actual"),
             ),
-            "repetition": showing.bars(
+            "repetition": plot_of("bars", 
                 "Repetition by source",
                 {source.name: 100 * source.used / source.available for source in mix.sources},
                 unit="% of one epoch",
