@@ -33,9 +33,8 @@ from lc_assets.cli.corpora import (
     signals,
     tokenize,
 )
-from lc_assets.cli.demo import demo, sample
 from lc_assets.cli.inspect import batch, explain, show, trace
-from lc_assets.cli.lakes import build, plan, rebuild, releases, withdraw
+from lc_assets.cli.lakes import build, demo, plan, rebuild, releases, withdraw
 from lc_assets.cli.megatron import commands as megatron
 from lc_assets.cli.megatron import merge as megatron_merge
 from lc_assets.cli.printing import complain
@@ -72,7 +71,7 @@ app = typer.Typer(
 COMMANDS = (
     demo.demo,
     build.build,
-    sample.sample,
+    demo.sample,
     show.show,
     trace.trace,
     batch.batch,

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 
 from lc_assets.build.recipe import Recipe, parse_recipe
-from lc_assets.cli.demo import report
-from lc_assets.cli.demo.demo import QUIET_YAML, Workplace, recipe_text
+from lc_assets.cli.lakes import demo_report
+from lc_assets.cli.lakes.demo import QUIET_YAML, Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
@@ -89,7 +89,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     for name, version in published.items():
         assert version.digest[:12] in said.out
         counts = version.receipt.counts
-        if name.split("/")[0] in report.OF_DOCUMENTS:
+        if name.split("/")[0] in demo_report.OF_DOCUMENTS:
             stage = name.split("/")[0]
             row = next(
                 line.split()
@@ -180,7 +180,7 @@ def run_of(stage, key):
 def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
     code = (
-        "import sys, lc_assets.cli.demo.demo as d, lc_assets.cli.demo.report, lc_assets.cli.demo.sample; "
+        "import sys, lc_assets.cli.lakes.demo, lc_assets.cli.lakes.demo_report; "
         "sys.exit('dagster' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0

@@ -1,1 +1,0 @@
-"""``lc demo`` and ``lc sample``: the whole chain over a sample or over documents of one's own."""
