@@ -27,7 +27,9 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
     return Shown(
         columns=HTML_INDEX,
         values={
-            "records": plot_of("bars", "Records of the crawl that were read", kinds, unit="records"),
+            "records": plot_of(
+                "bars", "Records of the crawl that were read", kinds, unit="records"
+            ),
             "pages": Table(indexing.first_lines(built.published.folder, SHOWN_LINES)),
         },
     )
@@ -80,14 +82,16 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
         columns=FILTERED,
         values={
             "growth": Table(growth),
-            "tokens_by_length": plot_of("bars", 
+            "tokens_by_length": plot_of(
+                "bars",
                 "Tokens by length of their document",
                 before,
                 unit="per cent",
                 beside=after,
                 names=("pages alone", "packed"),
             ),
-            "packed_lengths": plot_of("histogram", 
+            "packed_lengths": plot_of(
+                "histogram",
                 "Length of packed documents",
                 lengths.packed,
                 unit="tokens",

@@ -64,7 +64,8 @@ def token_grid(context: BuildContext, built: Built) -> Shown:
         values={
             "sizes": plot_of("bars", "Size of the rows", sizes, unit="bytes"),
             "first_rows": Table(gridding.decoded_rows(built.published, tokenizer, n_rows=5)),
-            "document_lengths": plot_of("histogram", 
+            "document_lengths": plot_of(
+                "histogram",
                 "Length of the rows' documents",
                 gridding.rows_table(built.published)["n_tokens"],
                 unit="tokens",
@@ -113,17 +114,20 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
             "padding_share": float(found.padding_share),
             "cut_share": float(found.cut_share),
             "attention_share": float(found.attention_share),
-            "where_tokens_are": plot_of("bars", 
+            "where_tokens_are": plot_of(
+                "bars",
                 f"Tokens of {found.rows:,} rows, {settings.method}",
                 {"in rows": found.in_rows, "padding": found.padding},
                 unit="tokens",
             ),
-            "rows_by_split": plot_of("bars", 
+            "rows_by_split": plot_of(
+                "bars",
                 "Rows",
                 {split: built.counts.extra[f"{split} rows"] for split in SPLITS},
                 unit="rows",
             ),
-            "piece_lengths": plot_of("histogram", 
+            "piece_lengths": plot_of(
+                "histogram",
                 "Length of pieces",
                 lengths,
                 unit="tokens",
@@ -131,8 +135,8 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
                 mark_name=f"a row, {settings.row_tokens:,}",
                 counted="pieces",
             ),
-            "pieces_per_row": plot_of("histogram", 
-                "Pieces of a row", per_row, unit="pieces", counted="rows"
+            "pieces_per_row": plot_of(
+                "histogram", "Pieces of a row", per_row, unit="pieces", counted="rows"
             ),
             "first_rows": Table(_first_pieces(folder, tokenizer)[:20]),
         },
@@ -152,14 +156,16 @@ def blended_mix(_context: BuildContext, built: Built) -> Shown:
     left = mix.n_samples - mix.after
     return Shown(
         values={
-            "composition": plot_of("bars", 
+            "composition": plot_of(
+                "bars",
                 "Samples by source",
                 {source.name: source.kept + source.weight * left for source in mix.sources},
                 unit="samples",
                 beside={source.name: float(source.used) for source in mix.sources},
                 names=("requested", "actual"),
             ),
-            "repetition": plot_of("bars", 
+            "repetition": plot_of(
+                "bars",
                 "Repetition by source",
                 {source.name: 100 * source.used / source.available for source in mix.sources},
                 unit="% of one epoch",
