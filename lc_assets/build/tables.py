@@ -21,13 +21,13 @@ from lc_assets.publishing import publish
 COMPRESSION = "zstd"
 
 MANIFEST = pa.schema(
-    [
-        ("shard", pa.string()),
-        ("part", pa.string()),
-        ("path", pa.string()),
-        ("n_bytes", pa.int64()),
-        ("identity", pa.string()),
-    ]
+    {
+        "shard": "string",
+        "part": "string",
+        "path": "string",
+        "n_bytes": "int64",
+        "identity": "string",
+    }
 )
 """`raw_snapshot`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the
 file is missing.
@@ -57,14 +57,14 @@ follows.
 """
 
 DROPPED = pa.schema(
-    [
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("reason", pa.string()),
-        ("value", pa.float64()),
-        ("reasons", pa.list_(pa.string())),
-        ("values", pa.list_(pa.float64())),
-    ]
+    {
+        "id": "string",
+        "url": "string",
+        "reason": "string",
+        "value": "float64",
+        "reasons": pa.list_(pa.string()),
+        "values": pa.list_(pa.float64()),
+    }
 )
 """Documents that did not go on, without their text: the first reason, and all of them, with the
 value of each.
@@ -76,31 +76,31 @@ follows.
 """
 
 WITHDRAWN = pa.schema(
-    [
-        ("id", pa.string()),
-        ("how", pa.string()),
-        ("for_id", pa.string()),
-        ("similarity", pa.float64()),
-        ("entry", pa.int64()),
-        ("kind", pa.string()),
-        ("value", pa.string()),
-        ("reason", pa.string()),
-        ("date", pa.string()),
-    ]
+    {
+        "id": "string",
+        "how": "string",
+        "for_id": "string",
+        "similarity": "float64",
+        "entry": "int64",
+        "kind": "string",
+        "value": "string",
+        "reason": "string",
+        "date": "string",
+    }
 )
 """`withdrawn_documents`: documents that must not be served: listed, or of the same content as the
 listed ``for_id``, and by which entry.
 """
 
 SWEEP = pa.schema(
-    [
-        ("rule", pa.string()),
-        ("bound", pa.string()),
-        ("threshold", pa.float64()),
-        ("in_force", pa.bool_()),
-        ("kept_alone", pa.int64()),
-        ("kept_with_the_others", pa.int64()),
-    ]
+    {
+        "rule": "string",
+        "bound": "string",
+        "threshold": "float64",
+        "in_force": "bool",
+        "kept_alone": "int64",
+        "kept_with_the_others": "int64",
+    }
 )
 """`filtered_documents`: how many documents of a shard each threshold would keep; null where that
 would need text that was not read.

@@ -32,16 +32,16 @@ from lc_assets.formats.archives.responses import HTML_TYPES
 from lc_assets.formats.parquet.opening import guarded
 
 INDEX: Final = pa.schema(
-    [
-        ("surt", pa.string()),
-        ("url", pa.string()),
-        ("timestamp", pa.string()),
-        ("is_page", pa.bool_()),
-        ("digest", pa.string()),
-        ("filename", pa.string()),
-        ("offset", pa.int64()),
-        ("length", pa.int64()),
-    ]
+    {
+        "surt": "string",
+        "url": "string",
+        "timestamp": "string",
+        "is_page": "bool",
+        "digest": "string",
+        "filename": "string",
+        "offset": "int64",
+        "length": "int64",
+    }
 )
 """What is read of a row; see `lc_assets.formats.archives.captures.Capture`."""
 

@@ -26,15 +26,15 @@ MOST_COMMON: Final = 1000
 """Common n-grams that are listed."""
 
 FINDS = pa.schema(
-    [
-        ("place", pa.int64()),
-        ("id", pa.string()),
-        ("n_words", pa.int64()),
-        ("grams", pa.list_(pa.int64())),
-        ("starts", pa.list_(pa.int64())),
-        ("ends", pa.list_(pa.int64())),
-        ("lasts", pa.list_(pa.int64())),
-    ]
+    {
+        "place": "int64",
+        "id": "string",
+        "n_words": "int64",
+        "grams": pa.list_(pa.int64()),
+        "starts": pa.list_(pa.int64()),
+        "ends": pa.list_(pa.int64()),
+        "lasts": pa.list_(pa.int64()),
+    }
 )
 """A document that holds any n-gram: its number in its file from 0, and every occurrence, as in
 `lc_assets.text.contamination.scanning.Finds`.
@@ -43,50 +43,50 @@ FINDS = pa.schema(
 FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")
 
 EVIDENCE = pa.schema(
-    [
-        ("id", pa.string()),
-        ("item", pa.int64()),
-        ("item_id", pa.string()),
-        ("grams", pa.int64()),
-        ("item_grams", pa.int64()),
-        ("coverage", pa.float64()),
-        ("longest_words", pa.int64()),
-        ("document_share", pa.float64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("condemned", pa.bool_()),
-    ]
+    {
+        "id": "string",
+        "item": "int64",
+        "item_id": "string",
+        "grams": "int64",
+        "item_grams": "int64",
+        "coverage": "float64",
+        "longest_words": "int64",
+        "document_share": "float64",
+        "start": "int64",
+        "end": "int64",
+        "condemned": "bool",
+    }
 )
 """A document and an item that share n-grams; ``condemned`` when this item alone satisfies the
 rule.
 """
 
 ITEMS = pa.schema(
-    [
-        ("item", pa.int64()),
-        ("item_id", pa.string()),
-        ("verdict", pa.string()),
-        ("words", pa.int64()),
-        ("grams", pa.int64()),
-        ("documents", pa.int64()),
-        ("condemned_documents", pa.int64()),
-        ("best_coverage", pa.float64()),
-        ("longest_words", pa.int64()),
-        ("best_document", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-    ]
+    {
+        "item": "int64",
+        "item_id": "string",
+        "verdict": "string",
+        "words": "int64",
+        "grams": "int64",
+        "documents": "int64",
+        "condemned_documents": "int64",
+        "best_coverage": "float64",
+        "longest_words": "int64",
+        "best_document": "string",
+        "start": "int64",
+        "end": "int64",
+    }
 )
 """An evaluation item: how many documents share n-grams with it, and which holds most of it."""
 
 COMMON = pa.schema(
-    [
-        ("gram", pa.int64()),
-        ("words", pa.string()),
-        ("items", pa.int64()),
-        ("documents", pa.int64()),
-        ("ignored", pa.bool_()),
-    ]
+    {
+        "gram": "int64",
+        "words": "string",
+        "items": "int64",
+        "documents": "int64",
+        "ignored": "bool",
+    }
 )
 """N-grams of many items or many documents, by descending number of documents."""
 

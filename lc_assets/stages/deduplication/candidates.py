@@ -61,8 +61,20 @@ RANGE_DOCUMENTS: Final = 1 << 18
 BLOCK_PAIRS: Final = 1 << 18
 """Pairs of a row group."""
 
-CANDIDATES: Final = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("band", pa.uint8())])
-PAIRS: Final = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("bands", pa.uint64())])
+CANDIDATES: Final = pa.schema(
+    {
+        "a": "int64",
+        "b": "int64",
+        "band": "uint8",
+    }
+)
+PAIRS: Final = pa.schema(
+    {
+        "a": "int64",
+        "b": "int64",
+        "bands": "uint64",
+    }
+)
 """Bit k of ``bands`` is set when the documents share band k."""
 
 

@@ -53,16 +53,20 @@ PLACES: Final = (1 << PLACE_BITS) - 1
 MANIFEST: Final = "bands.json"
 
 BANDED: Final = pa.schema(
-    [("id", pa.string()), ("digest", pa.string()), ("date_download", pa.string())]
+    {
+        "id": "string",
+        "digest": "string",
+        "date_download": "string",
+    }
 )
 """A document, by place."""
 BANDED_SHARDS: Final = pa.schema(
-    [
-        ("shard", pa.string()),
-        ("n_bytes", pa.int64()),
-        ("n_documents", pa.int64()),
-        ("first", pa.int64()),
-    ]
+    {
+        "shard": "string",
+        "n_bytes": "int64",
+        "n_documents": "int64",
+        "first": "int64",
+    }
 )
 """A shard: the size of its table of documents, their number, and the place of the first."""
 

@@ -62,7 +62,12 @@ from lc_assets.text.duplicates.shingles import Hashes, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(
-    [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
+    {
+        "a": "string",
+        "b": "string",
+        "bands": "uint64",
+        "similarity": "float64",
+    }
 )
 """`near_duplicate_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and
 their true Jaccard index.

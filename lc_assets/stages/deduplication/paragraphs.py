@@ -30,24 +30,24 @@ PARAGRAPHS_FILE: Final = "paragraphs.parquet"
 NOTHING_LEFT: Final = "nothing left"
 
 _FOUND: Final = pa.schema(
-    [
-        ("high", pa.uint64()),
-        ("low", pa.uint64()),
-        ("number", pa.int64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-    ]
+    {
+        "high": "uint64",
+        "low": "uint64",
+        "number": "int64",
+        "start": "int64",
+        "end": "int64",
+    }
 )
 PARAGRAPHS: Final = pa.schema(
-    [
-        ("id", pa.string()),
-        ("number", pa.int64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("first_id", pa.string()),
-        ("first_number", pa.int64()),
-        ("first_start", pa.int64()),
-    ]
+    {
+        "id": "string",
+        "number": "int64",
+        "start": "int64",
+        "end": "int64",
+        "first_id": "string",
+        "first_number": "int64",
+        "first_start": "int64",
+    }
 )
 """Spans that are removed, in characters of the filtered text, newline included; and where the same
 paragraph stays. ``number`` is the shard's number × 2³² + the document's place in the shard.

@@ -83,28 +83,28 @@ from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 REMOVALS: Final = pa.schema(
-    [
-        ("id", pa.string()),
-        ("reason", pa.string()),
-        ("for_id", pa.string()),
-        ("kept_id", pa.string()),
-        ("similarity", pa.float64()),
-        ("why", pa.string()),
-    ]
+    {
+        "id": "string",
+        "reason": "string",
+        "for_id": "string",
+        "kept_id": "string",
+        "similarity": "float64",
+        "why": "string",
+    }
 )
 """A document that is excluded; the document or item because of which; which document is kept of all
 in the end; how similar they are; why that one.
 """
 CLUSTERS: Final = pa.schema(
-    [
-        ("id", pa.string()),
-        ("cluster", pa.string()),
-        ("size", pa.int64()),
-        ("stays", pa.bool_()),
-        ("kept_id", pa.string()),
-        ("similarity_to_kept", pa.float64()),
-        ("why", pa.string()),
-    ]
+    {
+        "id": "string",
+        "cluster": "string",
+        "size": "int64",
+        "stays": "bool",
+        "kept_id": "string",
+        "similarity_to_kept": "float64",
+        "why": "string",
+    }
 )
 """Members of the clusters of near duplicates that a document of the partition belongs to;
 ``cluster`` is the least id in it. A similarity is null when the two share no band.

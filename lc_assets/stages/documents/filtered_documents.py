@@ -64,7 +64,11 @@ from lc_assets.stages.documents.shard_inputs import (
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, the_sweeps_meet_the_counts
 from lc_assets.vocabulary import SnapshotId
 
-WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
+WORDS = pa.schema(
+    {
+        "rps_doc_word_count": "float64",
+    }
+)
 
 
 def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Built:

@@ -30,7 +30,11 @@ from lc_assets.stages.links.page_captures import DOCUMENTS, hashes_of, tables_in
 
 NO_CAPTURE: Final = "no capture"
 NO_PAGE: Final = "no capture with status 200 and HTML"
-WANTED: Final = pa.schema([("surt", pa.string())])
+WANTED: Final = pa.schema(
+    {
+        "surt": "string",
+    }
+)
 
 _SECONDS: Final = "epoch(try_strptime({}, '%Y%m%d%H%M%S'))"
 _FAR: Final = 1 << 40

@@ -8,48 +8,48 @@ one per snapshot.
 import pyarrow as pa
 
 HTML_INDEX = pa.schema(
-    [
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("page_key", pa.string()),
-        ("captured_url", pa.string()),
-        ("filename", pa.string()),
-        ("offset", pa.int64()),
-        ("length", pa.int64()),
-        ("timestamp", pa.string()),
-        ("digest", pa.string()),
-    ]
+    {
+        "id": "string",
+        "url": "string",
+        "page_key": "string",
+        "captured_url": "string",
+        "filename": "string",
+        "offset": "int64",
+        "length": "int64",
+        "timestamp": "string",
+        "digest": "string",
+    }
 )
 """`html_index`: filtered document → the record of the crawl with its page; ``filename`` is relative
 to the crawl's root.
 """
 
 CRAWL_FILES = pa.schema(
-    [
-        ("path", pa.string()),
-        ("kind", pa.string()),
-        ("n_bytes", pa.int64()),
-        ("identity", pa.string()),
-    ]
+    {
+        "path": "string",
+        "kind": "string",
+        "n_bytes": "int64",
+        "identity": "string",
+    }
 )
 """`html_index`: the files of the crawl; ``n_bytes`` and ``identity`` are null for those that were
 not read.
 """
 
 PAGE_LINKS = pa.schema(
-    [
-        ("page_key", pa.string()),
-        ("id", pa.string()),
-        ("position", pa.int32()),
-        ("target_key", pa.string()),
-        ("target_url", pa.string()),
-        ("keys", pa.string()),
-        ("n_links", pa.int32()),
-        ("nofollow", pa.bool_()),
-        ("navigation", pa.bool_()),
-        ("generic", pa.bool_()),
-        ("in_text", pa.bool_()),
-    ]
+    {
+        "page_key": "string",
+        "id": "string",
+        "position": "int32",
+        "target_key": "string",
+        "target_url": "string",
+        "keys": "string",
+        "n_links": "int32",
+        "nofollow": "bool",
+        "navigation": "bool",
+        "generic": "bool",
+        "in_text": "bool",
+    }
 )
 """`page_links`: one row per page and page that it links to, by first appearance.
 
@@ -61,18 +61,18 @@ cleaned text.
 """
 
 LINK_CLAIMS = pa.schema(
-    [
-        ("root_id", pa.string()),
-        ("place", pa.int32()),
-        ("depth", pa.int32()),
-        ("parent_id", pa.string()),
-        ("child_id", pa.string()),
-        ("keys", pa.string()),
-        ("target_url", pa.string()),
-        ("cluster", pa.string()),
-        ("n_tokens", pa.int64()),
-        ("root_tokens", pa.int64()),
-    ]
+    {
+        "root_id": "string",
+        "place": "int32",
+        "depth": "int32",
+        "parent_id": "string",
+        "child_id": "string",
+        "keys": "string",
+        "target_url": "string",
+        "cluster": "string",
+        "n_tokens": "int64",
+        "root_tokens": "int64",
+    }
 )
 """`link_claims`: which root gets which page's content; ``place`` numbers a root's children in
 output order.
@@ -84,19 +84,19 @@ alone. Roots are sorted by turn, children by place.
 """
 
 SPANS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("part", pa.int32()),
-        ("role", pa.string()),
-        ("depth", pa.int32()),
-        ("child_id", pa.string()),
-        ("url", pa.string()),
-        ("keys", pa.string()),
-        ("cluster", pa.string()),
-        ("start", pa.int64()),
-        ("stop", pa.int64()),
-        ("n_tokens", pa.int64()),
-    ]
+    {
+        "id": "string",
+        "part": "int32",
+        "role": "string",
+        "depth": "int32",
+        "child_id": "string",
+        "url": "string",
+        "keys": "string",
+        "cluster": "string",
+        "start": "int64",
+        "stop": "int64",
+        "n_tokens": "int64",
+    }
 )
 """`longpack_documents`: the parts of each packed document, in their order; ``start`` and ``stop``
 in characters, of the part with its anchor line; ``role`` is ``child`` or ``root``."""

@@ -48,17 +48,17 @@ from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.text.links.page_keys import page_key, surt
 
 DOCUMENTS: Final = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("position", pa.int64()),
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("page_key", pa.string()),
-        ("surt", pa.string()),
-        ("archive", pa.string()),
-        ("digest", pa.string()),
-        ("date", pa.string()),
-    ]
+    {
+        "shard": "int32",
+        "position": "int64",
+        "id": "string",
+        "url": "string",
+        "page_key": "string",
+        "surt": "string",
+        "archive": "string",
+        "digest": "string",
+        "date": "string",
+    }
 )
 """A document whose page is searched: its shard and position, its keys, and what is known of its
 capture.
@@ -174,17 +174,17 @@ def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> It
 
 
 CAPTURES: Final = pa.schema(
-    [
-        ("page_key", pa.string()),
-        ("captured_url", pa.string()),
-        ("filename", pa.string()),
-        ("offset", pa.int64()),
-        ("length", pa.int64()),
-        ("timestamp", pa.string()),
-        ("digest", pa.string()),
-        ("archive", pa.string()),
-        ("is_page", pa.bool_()),
-    ]
+    {
+        "page_key": "string",
+        "captured_url": "string",
+        "filename": "string",
+        "offset": "int64",
+        "length": "int64",
+        "timestamp": "string",
+        "digest": "string",
+        "archive": "string",
+        "is_page": "bool",
+    }
 )
 """A capture that may be of a document's page."""
 

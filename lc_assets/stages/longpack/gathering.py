@@ -38,7 +38,13 @@ from lc_assets.stages.longpack.placing import Packing, plan_parts
 SPANS_SUFFIX: Final = ".spans.parquet"
 REST_SUFFIX: Final = ".rest.parquet"
 
-TEXTS: Final = pa.schema([("part", pa.int64()), ("url", pa.string()), ("text", pa.string())])
+TEXTS: Final = pa.schema(
+    {
+        "part": "int64",
+        "url": "string",
+        "text": "string",
+    }
+)
 """Texts on their way, by group of the roots that want them."""
 SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
 SENT_CHARS: Final = 1 << 20

@@ -30,7 +30,13 @@ from lc_assets.text.links.addresses import keys_of_parts
 
 PAGES_FILE: Final = "pages.parquet"
 INDEX: Final = "page"
-PAGES: Final = pa.schema([("packed_id", pa.string()), ("id", pa.string()), ("url", pa.string())])
+PAGES: Final = pa.schema(
+    {
+        "packed_id": "string",
+        "id": "string",
+        "url": "string",
+    }
+)
 COLUMNS: Final = ("id", "child_id", "url")
 """Of a table of spans: what `PAGES` calls by its own names."""
 LINES_AT_ONCE: Final = 1 << 16

@@ -36,25 +36,29 @@ from lc_assets.tokens.orders import heldout
 from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
 
 PAGES: Final = pa.schema(
-    [
-        ("file", pa.int32()),
-        ("line", pa.int32()),
-        ("id", pa.string()),
-        ("page_key", pa.string()),
-        ("host", pa.string()),
-        ("is_home", pa.bool_()),
-        ("rank", pa.uint64()),
-        ("is_root", pa.bool_()),
-        ("side", pa.uint8()),
-        ("language", pa.string()),
-        ("title", pa.string()),
-    ]
+    {
+        "file": "int32",
+        "line": "int32",
+        "id": "string",
+        "page_key": "string",
+        "host": "string",
+        "is_home": "bool",
+        "rank": "uint64",
+        "is_root": "bool",
+        "side": "uint8",
+        "language": "string",
+        "title": "string",
+    }
 )
 """Who a document is as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then
 that of the id. ``side``: one bit per split, set where the document is held out."""
 
 FACTS: Final = pa.schema(
-    [("number", pa.int32()), ("content", pa.string()), ("n_tokens", pa.int64())]
+    {
+        "number": "int32",
+        "content": "string",
+        "n_tokens": "int64",
+    }
 )
 """What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be
 tokenized.

@@ -26,18 +26,18 @@ SLICE_TOKENS: Final = 8 << 20
 MOST_GROUPS: Final = 512
 
 PARTS: Final = pa.schema(
-    [
-        ("part", pa.int64()),
-        ("file", pa.int32()),
-        ("line", pa.int32()),
-        ("slice", pa.int32()),
-        ("depth", pa.int32()),
-        ("child_id", pa.string()),
-        ("keys", pa.string()),
-        ("cluster", pa.string()),
-        ("n_tokens", pa.int64()),
-        ("root_tokens", pa.int64()),
-    ]
+    {
+        "part": "int64",
+        "file": "int32",
+        "line": "int32",
+        "slice": "int32",
+        "depth": "int32",
+        "child_id": "string",
+        "keys": "string",
+        "cluster": "string",
+        "n_tokens": "int64",
+        "root_tokens": "int64",
+    }
 )
 """A group's parts, in their order; ``file`` and ``line`` are their root's."""
 

@@ -65,7 +65,12 @@ CHECKED_FIRST: Final = 4
 CHECKED_CHARS: Final = 20_000
 """Length of a beginning: it costs the reference about 2 ms."""
 
-TERMS: Final = pa.schema([("terms", pa.list_(pa.int32())), ("counts", pa.list_(pa.int32()))])
+TERMS: Final = pa.schema(
+    {
+        "terms": pa.list_(pa.int32()),
+        "counts": pa.list_(pa.int32()),
+    }
+)
 """Words of a document, as `lc_assets.text.duplicates.shingles.term_counts` numbers them."""
 
 
