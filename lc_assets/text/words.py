@@ -23,7 +23,7 @@ togethercomputer/RedPajama-Data.
 import re
 import string
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate, chain, groupby
 from typing import Any, Final, NamedTuple
@@ -101,6 +101,7 @@ _WHITE: Final = 2
 """A kind: white space."""
 
 _SPACE: Final = 32
+_NEWLINE: Final = 10
 _EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
 _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
 _CAPITAL_SIGMA: Final = "\u03a3"
@@ -135,15 +136,35 @@ def normalized_utf8(text: str) -> NDArray[np.uint8]:
     >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
     'the usa – today'
     """
+    return _folded(text, folding_tables(), normalize)
+
+
+def folded_lines(text: str) -> NDArray[np.uint8]:
+    r"""The same with every newline kept: words are separated by spaces and newlines, of which there
+    may be several.
+
+    >>> bytes(folded_lines("The  U.S.A.\n\nToday")).decode()
+    'the usa\n\ntoday'
+    """
+    return _folded(text, _line_tables(), _normalize_lines)
+
+
+def _folded(text: str, tables: FoldingTables, plainly: Callable[[str], str]) -> NDArray[np.uint8]:
     content = text.encode("utf-8", "surrogatepass")
     out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
     n_out = 0
     for piece in _pieces(content):
         joint = min(n_out, 1)
-        n_more = _fold_into(piece, out[n_out + joint :])
+        begin = n_out + joint
+        n_more = _fold_utf8(np.frombuffer(piece, np.uint8), out[begin:], tables)
+        if n_more < 0:
+            plain = plainly(piece.decode("utf-8", "surrogatepass"))
+            encoded = plain.encode("utf-8", "surrogatepass")
+            n_more = len(encoded)
+            out[begin : begin + n_more] = np.frombuffer(encoded, np.uint8)
         if n_more:
-            out[n_out : n_out + joint] = _SPACE
-            n_out += joint + n_more
+            out[n_out:begin] = _SPACE
+            n_out = begin + n_more
     return out[:n_out]
 
 
@@ -154,15 +175,6 @@ def _pieces(content: bytes) -> Iterator[bytes]:
         end = content.find(b" ", begin + _PIECE_BYTES)
         yield content[begin : None if end < 0 else end]
         begin = end + 1
-
-
-def _fold_into(piece: bytes, out: NDArray[np.uint8]) -> int:
-    n_bytes = _fold_utf8(np.frombuffer(piece, np.uint8), out, folding_tables())
-    if n_bytes >= 0:
-        return n_bytes
-    plain = normalize(piece.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-    out[: len(plain)] = np.frombuffer(plain, np.uint8)
-    return len(plain)
 
 
 @compiled
@@ -268,6 +280,17 @@ def folding_tables() -> FoldingTables:
         entries=np.array([0] * 0x80 + entries, np.int64),  # ASCII has its own table
         pool=np.frombuffer(b"".join(pieces), np.uint8),
     )
+
+
+@cache
+def _line_tables() -> FoldingTables:
+    ascii_table = folding_tables().ascii_table.copy()
+    ascii_table[_NEWLINE] = _NEWLINE
+    return folding_tables()._replace(ascii_table=ascii_table)
+
+
+def _normalize_lines(piece: str) -> str:
+    return "\n".join(map(normalize, piece.split("\n")))
 
 
 def _kind(character: str) -> int:

@@ -8,12 +8,11 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 
 from lc_assets.errors import BadInput
+from lc_assets.text.characters import PUNCTUATION, TERMINAL_MARKS
 from lc_assets.text.measures.lines import SHORT_LINE, LineCounts
 from lc_assets.text.measures.ngrams import GramCounts
 from lc_assets.text.measures.words import (
-    PUNCTUATION,
     STOP_WORDS,
-    TERMINAL_MARKS,
     WORD_KINDS,
     WordCounts,
 )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.text.signals.characters import LIMIT, character_tables
+from lc_assets.text.characters import DENSE, N_CODE_POINTS, character_bits
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.scores import LARGEST, entropy, round8
 from lc_assets.text.signals.signals import measure_signals, signals_of
@@ -138,7 +138,7 @@ def test_characters_beyond_the_tables_have_nothing_to_tell():
     """The tables end at the fourth plane; what Python knows of later characters must be what the
     loops assume.
     """
-    beyond = "".join(map(chr, range(LIMIT, 0x110000)))
+    beyond = "".join(map(chr, range(N_CODE_POINTS, 0x110000)))
     assert re.search(r"[\w\s]", beyond) is None
     assert beyond.lower() == beyond == unicodedata.normalize("NFD", beyond)
     assert not any(map(str.isupper, beyond))
@@ -149,11 +149,11 @@ def test_characters_beyond_the_tables_have_nothing_to_tell():
 
 def test_every_character_folds_as_the_plain_twin_folds_it():
     """Each alone, and between letters; whitespace stays whitespace and nothing becomes it."""
-    tables = character_tables()
-    for start in range(0, LIMIT, 8192):
+    bits = character_bits()
+    for start in range(0, N_CODE_POINTS, 8192):
         text = "a".join(map(chr, range(start, start + 8192)))
         assert signals_of(text) == signals_of_document(read_document(text)), start
-    changed = [chr(code) for code in range(LIMIT) if not tables.flags[code] & 2]
+    changed = [chr(code) for code in range(N_CODE_POINTS) if bits[code] & DENSE]
     assert not any(character.isspace() for character in fold("".join(changed)))
 
 

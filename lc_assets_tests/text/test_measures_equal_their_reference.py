@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.text.hashing import absorb
+from lc_assets.text.characters import N_CODE_POINTS
+from lc_assets.text.hashing import absorb, hash_bytes, number_pieces
 from lc_assets.text.measures import lines, measures, ngrams
 from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
 from lc_assets.text.measures.words import (
     MAX_BYTES,
-    N_CODE_POINTS,
     WORD_KINDS,
     read_words,
     require_measurable,
@@ -129,9 +129,11 @@ def colliding(n_pieces: int) -> NDArray[np.uint8]:
 def test_pieces_that_collide_are_told_apart():
     """Equal hashes are compared byte by byte."""
     data, seed = colliding(300), np.uint64(0)
-    hashes = {int(ngrams._hash_bytes(data, 16 * i, 16 * i + 16, seed)) for i in range(300)}
+    hashes = {int(hash_bytes(data, 16 * i, 16 * i + 16, seed)) for i in range(300)}
     starts, numbers = np.arange(300, dtype=np.int32) * 16, np.empty(300, np.int32)
-    n_distinct = ngrams.number_pieces(data, starts, starts + np.int32(16), seed, numbers)
+    n_distinct = number_pieces(
+        data, starts, starts + np.int32(16), seed, numbers, np.empty_like(numbers)
+    )
     assert (len(hashes), n_distinct, numbers.tolist()) == (1, 300, list(range(300)))
     ends = np.array([0, 4, 7, 10, 13, 16, 20, 23, 26, 29, 32], np.int32)
     never = np.full(10, ngrams._NEVER, np.uint8)

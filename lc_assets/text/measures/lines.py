@@ -22,9 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import hash_seed, whole
-from lc_assets.text.measures.ngrams import number_pieces
-from lc_assets.text.measures.words import (
+from lc_assets.text.characters import (
     BEYOND,
     BREAK,
     DENSE,
@@ -33,9 +31,9 @@ from lc_assets.text.measures.words import (
     TERMINAL,
     character_bits,
     code_point,
-    require_measurable,
-    utf8_of,
 )
+from lc_assets.text.hashing import hash_seed, number_pieces, utf8_of, whole
+from lc_assets.text.measures.words import require_measurable
 
 SHORT_LINE: Final = 30
 """Characters of the longest line that FineWeb calls short."""
@@ -90,7 +88,7 @@ _BULLET, _ELLIPSIS = 0x2022, 0x2026
 @compiled
 def _read_lines(
     data: NDArray[np.uint8],
-    table: NDArray[np.uint8],
+    table: NDArray[np.uint16],
     lines: NDArray[np.int32],
     counts: NDArray[np.int64],
 ) -> int:
@@ -98,7 +96,7 @@ def _read_lines(
 
     Args:
         data: UTF-8.
-        table: `lc_assets.text.measures.words.character_bits`.
+        table: `lc_assets.text.characters.character_bits`.
         lines: int32[4, newlines + 1]; gets each line's first byte, end, characters, and 1 where it
             is filled.
         counts: int64[13]; gets broken lines, those bulleted, those ending with an ellipsis; newline
@@ -339,6 +337,8 @@ def count_lines(text: str) -> LineCounts:
 def _repeated(data: NDArray[np.uint8], pieces: NDArray[np.int32]) -> list[int]:
     """The counts of `_count_repeated`."""
     numbers, counts = np.empty(pieces.shape[1], np.int32), np.empty(6, np.int64)
-    n_distinct = number_pieces(data, pieces[0], pieces[1], hash_seed(), numbers)
+    n_distinct = number_pieces(
+        data, pieces[0], pieces[1], hash_seed(), numbers, np.empty_like(numbers)
+    )
     _count_repeated(numbers, n_distinct, pieces, counts)
     return [int(count) for count in counts]

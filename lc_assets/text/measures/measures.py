@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from lc_assets.text.hashing import hash_seed
+from lc_assets.text.hashing import hash_seed, number_pieces
 from lc_assets.text.measures.lines import LineCounts, count_lines
 from lc_assets.text.measures.names import parse_column
 from lc_assets.text.measures.ngrams import (
@@ -28,7 +28,6 @@ from lc_assets.text.measures.ngrams import (
     GramCounts,
     count_grams,
     find_unique_starts,
-    number_pieces,
     seen_before,
 )
 from lc_assets.text.measures.words import WordCounts, Words, read_words
@@ -177,7 +176,9 @@ def _grams(words: Words, lengths: Collection[int]) -> dict[int, GramCounts]:
         return {}
     seed, numbers = hash_seed(), np.empty(len(words.ends) - 1, np.int32)
     counts = np.zeros((max(lengths) + 1, 4), np.int64)
-    number_pieces(words.joined, words.ends[:-1], words.ends[1:], seed, numbers)
+    number_pieces(
+        words.joined, words.ends[:-1], words.ends[1:], seed, numbers, np.empty_like(numbers)
+    )
     count_grams(numbers, words.chars, max(lengths), seed, counts)
     return {length: GramCounts(*counts[length].tolist()) for length in lengths}
 

@@ -22,8 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import absorb, bits_of, number_pairs, slot_of, whole
-from lc_assets.text.measures.words import eight_bytes
+from lc_assets.text.hashing import (
+    absorb,
+    are_equal,
+    bits_of,
+    eight_bytes,
+    hash_bytes,
+    number_pairs,
+    slot_of,
+    whole,
+)
 
 TOP_LENGTHS: Final = (2, 3, 4)
 """Words in the n-grams of which the most frequent one counts: Rae et al. 2021, table A1."""
@@ -50,89 +58,6 @@ class GramCounts:
     top_chars: int
     repeated_chars: int
     all_chars: int
-
-
-@compiled
-def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
-    """One to seven bytes as a little-endian number."""
-    if start + 8 <= len(data):
-        return eight_bytes(data, start) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
-    number = np.uint64(0)
-    for i in range(n_bytes):
-        number |= np.uint64(data[start + i]) << np.uint64(8 * i)
-    return number
-
-
-@compiled
-def _hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> np.uint64:
-    """Hash a stretch of bytes."""
-    state = absorb(seed, np.uint64(end - start))
-    i = start
-    while i + 8 <= end:
-        state = absorb(state, eight_bytes(data, i))
-        i += 8
-    return state if i == end else absorb(state, _some_bytes(data, i, end - i))
-
-
-@compiled
-def _are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> bool:
-    """Whether two stretches hold the same bytes."""
-    i = 0
-    while i + 8 <= length:
-        if eight_bytes(data, one + i) != eight_bytes(data, other + i):
-            return False
-        i += 8
-    return i == length or _some_bytes(data, one + i, length - i) == _some_bytes(
-        data, other + i, length - i
-    )
-
-
-@compiled
-def number_pieces(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    seed: np.uint64,
-    numbers: NDArray[np.int32],
-) -> int:
-    """Give equal pieces of ``data`` equal numbers, in the order of first occurrence.
-
-    Args:
-        data: bytes.
-        starts: of the pieces.
-        ends: of the pieces.
-        seed: of hashes.
-        numbers: filled, one per piece.
-
-    Returns:
-        How many distinct pieces there are.
-    """
-    n_pieces = len(numbers)
-    hashes, firsts = np.empty(n_pieces, np.uint64), np.empty(n_pieces, np.int32)
-    n_bits = bits_of(2 * n_pieces + 16)
-    slots = np.zeros(1 << n_bits, np.int32)
-    n_known = 0
-    for piece in range(n_pieces):
-        start, length = whole(starts[piece]), whole(ends[piece]) - whole(starts[piece])
-        key = _hash_bytes(data, start, start + length, seed)
-        slot = slot_of(key, n_bits)
-        while slots[slot]:
-            known = slots[slot] - 1
-            if hashes[known] == key:
-                first = whole(starts[firsts[known]])
-                if whole(ends[firsts[known]]) - first == length and _are_equal(
-                    data, first, start, length
-                ):
-                    break
-            slot = (slot + 1) & (slots.size - 1)
-        if slots[slot]:
-            numbers[piece] = slots[slot] - 1
-            continue
-        hashes[n_known], firsts[n_known] = key, piece
-        numbers[piece] = n_known
-        n_known += 1
-        slots[slot] = n_known
-    return n_known
 
 
 @compiled
@@ -261,13 +186,13 @@ def seen_before(
         if unique[word] < _NEVER and end - start >= unique[word]:
             word += 1
             continue
-        key = _hash_bytes(joined, start, end, seed)
+        key = hash_bytes(joined, start, end, seed)
         slot = slot_of(key, n_bits)
         while slots[slot]:
             known = slots[slot] - 1
             if hashes[known] == key:
                 first = whole(ends[firsts[known]])
-                if whole(ends[firsts[known] + length]) - first == end - start and _are_equal(
+                if whole(ends[firsts[known] + length]) - first == end - start and are_equal(
                     joined, first, start, end - start
                 ):
                     break

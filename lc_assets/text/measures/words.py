@@ -12,9 +12,7 @@ knows abbreviations. Nothing here does that; on the same words these measures eq
 Words are joined without what lies between them: word ``i`` is ``joined[ends[i]:ends[i + 1]]``.
 """
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -22,7 +20,18 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.text.hashing import whole
+from lc_assets.text.characters import (
+    BEYOND,
+    DENSE,
+    LETTER,
+    N_CODE_POINTS,
+    NOT_PUNCTUATION,
+    SYMBOL,
+    WORD,
+    character_bits,
+    code_point,
+)
+from lc_assets.text.hashing import eight_bytes, utf8_of, whole
 from lc_assets.text.words import normalized_utf8
 
 WORD_KINDS: Final = ("normalized", "raw", "whitespace")
@@ -30,30 +39,6 @@ WORD_KINDS: Final = ("normalized", "raw", "whitespace")
 
 STOP_WORDS: Final = ("the", "be", "to", "of", "and", "that", "have", "with")
 """The eight of Rae et al. 2021, A.1.1."""
-
-TERMINAL_MARKS: Final = re.compile(
-    r"[\x21\x2e\x3f\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368"
-    r"\u166e\u1735\u1736\u17d4-\u17d6\u17d9\u17da\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1b7d\u1b7e\u1c3b"
-    r"\u1c3c\u1c7e\u1c7f\u203c\u203d\u2047-\u2049\u2e2e\u2e3c\u2e53\u2e54\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce"
-    r"\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61\U00010a56\U00010a57"
-    r"\U00010f55-\U00010f59\U00010f86-\U00010f89\U00011047\U00011048\U000110be-\U000110c1\U00011141-\U00011143\U000111c5\U000111c6"
-    r"\U000111cd\U000111de\U000111df\U00011238\U00011239\U0001123b\U0001123c\U000112a9\U0001144b\U0001144c\U000115c2\U000115c3"
-    r"\U000115c9-\U000115d7\U00011641\U00011642\U0001173c-\U0001173e\U00011944\U00011946\U00011a42\U00011a43\U00011a9b\U00011a9c"
-    r"\U00011c41\U00011c42\U00011ef7\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44"
-    r"\U00016e98\U0001bc9f\U0001da88]"
-)
-"""One character that ends a sentence in some script: ``TERMINAL_PUNCTUATION`` of datatrove 0.10,
-159 characters.
-"""
-
-PUNCTUATION: Final = re.compile(
-    f"[{TERMINAL_MARKS.pattern[1:-1]}"
-    r"\x00-\x08\x0b-\x1f\x22-\x2d\x2f\x3a-\x3e\x40\x5b-\x60\x7b-\x9f\xab\xb4\xbb\u2013\u2014\u2019\u201c-\u201e\u2026\u2236\u2501\u25ba"
-    r"\u3001\u3008-\u300d\u3010\u3011\uff05\uff08\uff09\uff0c\uff11\uff1a\uff1b\uff5e]"
-)
-"""One character of ``PUNCTUATION_SET`` of datatrove 0.10: 440 characters, control characters and a
-full-width 1 among them.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,54 +66,6 @@ class WordCounts:
     n_stop_occurring: int
 
 
-WORD: Final = 1
-r"""A word character, ``\w``."""
-DENSE: Final = 2
-"""No white space (``str.isspace``)."""
-LETTER: Final = 4
-"""``str.isalpha``."""
-NOT_PUNCTUATION: Final = 8
-"""Not one of `PUNCTUATION`."""
-SYMBOL: Final = 16
-"""``#`` or ``…``."""
-BREAK: Final = 32
-"""Ends a line, as ``str.splitlines`` has it."""
-TERMINAL: Final = 64
-"""One of `TERMINAL_MARKS`."""
-ORDINARY: Final = 128
-"""ASCII, no full stop, no white space but the space."""
-
-N_CODE_POINTS: Final = 0x40000
-"""Entries of the table of characters. From here on no character is a letter, a digit, white space
-or punctuation; a test checks each.
-"""
-
-BEYOND: Final = DENSE | NOT_PUNCTUATION
-"""Bits of every character after the table's end."""
-
-
-@lru_cache(maxsize=1)
-def character_bits() -> NDArray[np.uint8]:
-    """What each character is, as bits: uint8[N_CODE_POINTS]. Takes 0.15 s, once per process."""
-    characters = list(map(chr, range(N_CODE_POINTS)))
-    table = np.zeros(N_CODE_POINTS, np.uint8)
-    for bit, predicate in (
-        (WORD, lambda c: c.isalnum() or c == "_"),
-        (DENSE, lambda c: not c.isspace()),
-        (LETTER, str.isalpha),
-        (NOT_PUNCTUATION, lambda c: PUNCTUATION.match(c) is None),
-        (SYMBOL, lambda c: c in "#\u2026"),
-        (BREAK, lambda c: len(f"{c}a".splitlines()) == 2),
-        (TERMINAL, lambda c: TERMINAL_MARKS.match(c) is not None),
-        (ORDINARY, lambda c: c == " " or (c.isascii() and not c.isspace() and c != ".")),
-    ):
-        table |= np.fromiter(map(predicate, characters), np.bool_, N_CODE_POINTS).astype(
-            np.uint8
-        ) * np.uint8(bit)
-    table.flags.writeable = False
-    return table
-
-
 MAX_BYTES: Final = (1 << 31) - 64
 """UTF-8 of the longest text that can be measured: positions are 32 bits wide."""
 
@@ -140,37 +77,6 @@ _STOP_KEYS: Final = tuple(
     int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS
 )
 _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
-
-
-@compiled
-def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The character at a position of sound UTF-8 (surrogates may be there), and its bytes."""
-    first = whole(data[at])
-    if first < 0x80:
-        return first, 1
-    if first < 0xE0:
-        return (first & 0x1F) << 6 | (whole(data[at + 1]) & 0x3F), 2
-    if first < 0xF0:
-        return (first & 0x0F) << 12 | (whole(data[at + 1]) & 0x3F) << 6 | (
-            whole(data[at + 2]) & 0x3F
-        ), 3
-    high = (first & 0x07) << 18 | (whole(data[at + 1]) & 0x3F) << 12
-    return high | (whole(data[at + 2]) & 0x3F) << 6 | (whole(data[at + 3]) & 0x3F), 4
-
-
-@compiled
-def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes as a number; LLVM makes it one load."""
-    return (
-        np.uint64(data[at])
-        | np.uint64(data[at + 1]) << np.uint64(8)
-        | np.uint64(data[at + 2]) << np.uint64(16)
-        | np.uint64(data[at + 3]) << np.uint64(24)
-        | np.uint64(data[at + 4]) << np.uint64(32)
-        | np.uint64(data[at + 5]) << np.uint64(40)
-        | np.uint64(data[at + 6]) << np.uint64(48)
-        | np.uint64(data[at + 7]) << np.uint64(56)
-    )
 
 
 @compiled
@@ -195,7 +101,7 @@ def _stop_bit(key: np.uint64) -> int:
 
 
 @compiled
-def _bits_at(data: NDArray[np.uint8], table: NDArray[np.uint8], at: int) -> tuple[int, int]:
+def _bits_at(data: NDArray[np.uint8], table: NDArray[np.uint16], at: int) -> tuple[int, int]:
     """Bits of the character at a position, and its bytes."""
     first = data[at]
     if first < 0x80:
@@ -207,7 +113,7 @@ def _bits_at(data: NDArray[np.uint8], table: NDArray[np.uint8], at: int) -> tupl
 @compiled
 def _read_words(
     data: NDArray[np.uint8],
-    table: NDArray[np.uint8],
+    table: NDArray[np.uint16],
     runs: bool,
     joined: NDArray[np.uint8],
     ends: NDArray[np.int32],
@@ -308,11 +214,6 @@ def read_words(text: str, kind: str) -> Words:
     ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)
     end = _read_words(data, character_bits(), kind == "raw", joined, ends, chars, counts) + 1
     return Words(joined, ends[:end], chars[:end], WordCounts(*counts.tolist()))
-
-
-def utf8_of(text: str) -> NDArray[np.uint8]:
-    """A text's UTF-8, lone surrogates in three bytes; read-only."""
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
 def require_measurable(data: NDArray[np.uint8]) -> None:

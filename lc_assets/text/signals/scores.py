@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import WordSet, number_pairs
-from lc_assets.text.signals.characters import CharacterTables
-from lc_assets.text.signals.raw import (
+from lc_assets.text.signals.passes import (
     ALL_CAPS,
     ALPHABETIC,
     CURLY,
@@ -29,10 +28,10 @@ from lc_assets.text.signals.raw import (
     STOP_WORDS,
     SYMBOLS,
     RawLines,
-    count_lines,
+    WordLines,
     scan_raw,
+    scan_words,
 )
-from lc_assets.text.signals.words import WordLines, scan_words
 
 _SCALE: Final = 1e8
 _SPLIT: Final = 134217729.0
@@ -169,33 +168,31 @@ class PhraseTree(NamedTuple):
 
 @compiled
 def compute_scores(
-    codes: NDArray[np.uint32],
-    word_codes: NDArray[np.uint32],
+    data: NDArray[np.uint8],
+    folded: NDArray[np.uint8],
+    n_lines: int,
     seed: np.uint64,
-    raw_flags: NDArray[np.uint16],
-    tables: CharacterTables,
+    bits: NDArray[np.uint16],
     stop_words: WordSet,
     bad_words: PhraseTree,
-) -> tuple[bool, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Compute the signals of a text.
 
     Args:
-        codes: its code points.
-        word_codes: the same, or those of the folded text.
+        data: its UTF-8.
+        folded: of `lc_assets.text.words.folded_lines`.
+        n_lines: its newlines, and what follows the last one.
         seed: of hashes.
-        raw_flags: of the characters in ``codes``.
-        tables: of the characters in ``word_codes``.
+        bits: `lc_assets.text.characters.character_bits`.
         stop_words: listed raw words.
         bad_words: listed phrases.
 
     Returns:
-        Whether the words could be folded one character at a time (otherwise call again with a
-        folded text in ``word_codes``); float64[22], the document's scores, NaN for None, in the
-        order of `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad
-        words; int64[5, lines]: ends, terminal marks, "javascript", words, bullets; float64[2,
-        lines]: numeric and upper case characters.
+        float64[22], the document's scores, NaN for None, in the order of
+        `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad words;
+        int64[5, lines]: ends, terminal marks, "javascript", words, bullets; float64[2, lines]:
+        numeric and upper case characters.
     """
-    n_lines = count_lines(codes)
     scores = np.full(N_SCORES, nan)
     line_counts = np.zeros((5, n_lines), np.int64)
     line_shares = np.zeros((2, n_lines), np.float64)
@@ -206,10 +203,8 @@ def compute_scores(
         np.zeros(n_lines, np.int64),
         np.zeros(n_lines, np.int64),
     )
-    words = scan_words(word_codes, tables, seed, bad_words.words, word_lines)
-    if not words.is_complete:
-        return False, scores, line_counts, line_shares
-    n_words = words.n_words
+    words = scan_words(folded, bits, seed, bad_words.words, word_lines)
+    n_words = words.numbers.size
     # Phase 2: raw words and lines.
     raw = np.zeros(N_RAW, np.int64)
     raw_lines = RawLines(
@@ -218,8 +213,8 @@ def compute_scores(
         line_counts[_BULLET],
         np.zeros(n_lines, np.int64),
     )
-    scan_raw(codes, raw_flags, seed, stop_words, raw, raw_lines)
-    start = 0
+    scan_raw(data, bits, seed, stop_words, raw, raw_lines)
+    start = np.int64(0)
     for line in range(n_lines):
         stop = line_counts[_ENDS, line]
         if word_lines.numeric[line]:
@@ -233,7 +228,7 @@ def compute_scores(
     n_chars = _repetition(words.numbers, n_words, words.counts, words.lengths, seed, top, marked)
     chars = max(int(n_chars), 1)
     # Phase 4: the document's scores.
-    scores[0] = raw[CURLY] / max(codes.size, 1)
+    scores[0] = raw[CURLY] / max(start, 1)
     scores[1] = words.n_lorem / max(int(n_chars) + n_words - 1, 1)
     scores[2] = marked[10] / chars
     for length in range(5, 10):
@@ -257,7 +252,7 @@ def compute_scores(
     for i in range(N_SCORES):
         if scores[i] == scores[i]:
             scores[i] = round8(scores[i])
-    return True, scores, line_counts, line_shares
+    return scores, line_counts, line_shares
 
 
 @compiled

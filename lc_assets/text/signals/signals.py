@@ -44,13 +44,13 @@ what that code prints.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.hashing import WordSet, code_points, hash_seed, word_set
-from lc_assets.text.signals.characters import character_tables, folded_tables
+from lc_assets.text.characters import character_bits
+from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
 from lc_assets.text.signals.names import (
     BULLET_LINES,
     LINE_SIGNALS,
@@ -61,7 +61,7 @@ from lc_assets.text.signals.names import (
     WordLists,
 )
 from lc_assets.text.signals.scores import PhraseTree, compute_scores
-from lc_assets.text.words import fold
+from lc_assets.text.words import folded_lines
 
 _BULLETS: Final = "rps_lines_start_with_bulletpoint"
 _SCORES: Final = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")
@@ -185,33 +185,19 @@ def _computed(
     text: str, lists: WordLists, language: str
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Scores and columns of lines, see `compute_scores`."""
-    tables = character_tables()
+    data = utf8_of(text)
+    n_lines = text.count("\n") + (not text.endswith("\n") if text else 0)
     stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
     bad_words = _phrases(lists.bad_words.get(language, _NOTHING))
-    codes, seed = _narrow_code_points(text), hash_seed()
-    done, scores, line_counts, line_shares = compute_scores(
-        codes, codes, seed, tables.flags, tables, stop_words, bad_words
+    found: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]] = compute_scores(
+        data, folded_lines(text), n_lines, hash_seed(), character_bits(), stop_words, bad_words
     )
-    if not done:
-        # A capital sigma, or combining marks out of order: folding depends on the neighbours.
-        folded = code_points(fold(text))
-        _, scores, line_counts, line_shares = compute_scores(
-            codes, folded, seed, tables.flags, folded_tables(), stop_words, bad_words
-        )
-    return scores, line_counts, line_shares
-
-
-def _narrow_code_points(text: str) -> NDArray[Any]:
-    """Code points of a text: uint8 where that is enough, else uint32."""
-    try:
-        return np.frombuffer(text.encode("latin-1"), np.uint8)
-    except UnicodeEncodeError:
-        return code_points(text)
+    return found
 
 
 @lru_cache(maxsize=64)
 def _word_set(words: frozenset[str]) -> WordSet:
-    return word_set(sorted(words))
+    return word_set(sorted(words), utf8=True)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,346 @@
+r"""The two passes over a text: over its raw words, and over its normalized words; both describe its
+lines too.
+
+Raw words are ``\w+|[^\w\s]+``. A sentence is ``\b[^.!?]+[.!?]*``: it begins at the first word
+character after a terminator, which is the only word boundary outside the sentence before.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.compiling import compiled
+from lc_assets.text.characters import (
+    BEYOND,
+    DENSE,
+    LATIN,
+    N_CODE_POINTS,
+    NOT_UPPER,
+    NUMERIC,
+    UPPER,
+    WORD,
+    code_point,
+)
+from lc_assets.text.hashing import (
+    WordSet,
+    absorb,
+    find_word,
+    first_bytes,
+    number_pieces,
+    slot_in,
+    whole,
+)
+
+N_RAW: Final = 8
+RAW_WORDS, ALPHABETIC, ALL_CAPS, STOP_WORDS, SENTENCES, SYMBOLS, CURLY, ELLIPSIS_LINES = range(
+    N_RAW
+)
+"""Indices into the counts of a document."""
+
+_SPACE, _NEWLINE, _ZERO, _NINE = 32, 10, 0x30, 0x39
+_HASH, _BANG, _DOT, _QUESTION = 0x23, 0x21, 0x2E, 0x3F
+_OPEN, _CLOSE = 0x7B, 0x7D
+_QUOTE, _ELLIPSIS = 0x201D, 0x2026
+
+_LOREM, _IPSUM, _JAVASCRIPT_LOW, _JAVASCRIPT_HIGH = (
+    np.uint64(int.from_bytes(word, "little")) for word in (b"lorem", b"ipsum", b"javascri", b"pt")
+)
+_SHORTEST, _LONGEST = 5, 10
+_I, _J, _M = b"ijm"
+_FIVE_BYTES: Final = np.uint64((1 << 40) - 1)
+_ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
+
+
+class RawLines(NamedTuple):
+    """What `scan_raw` says of each line.
+
+    Attributes:
+        ends: int64[lines], after the line's last character, its newline included.
+        terminal: int64[lines], 1 where it ends with a terminal mark.
+        bullets: int64[lines], 1 where it begins with a bullet.
+        upper: int64[lines], upper case characters.
+    """
+
+    ends: NDArray[np.int64]
+    terminal: NDArray[np.int64]
+    bullets: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+@compiled
+def _is_bullet(code: int) -> bool:
+    """Whether a character is one of RedPajama-V2's ten bullets."""
+    return (
+        code in (0x2022, 0x2023, 0x2013)
+        or code in (0x25B6, 0x25C0, 0x25E6)
+        or code in (0x25A0, 0x25A1, 0x25AA, 0x25AB)
+    )
+
+
+@compiled
+def scan_raw(
+    data: NDArray[np.uint8],
+    bits: NDArray[np.uint16],
+    seed: np.uint64,
+    stop_words: WordSet,
+    counts: NDArray[np.int64],
+    lines: RawLines,
+) -> None:
+    """Count raw words, sentences and symbols, and describe each line.
+
+    Args:
+        data: the text's UTF-8.
+        bits: `lc_assets.text.characters.character_bits`.
+        seed: of hashes.
+        stop_words: to look raw words up in.
+        counts: filled with `N_RAW` counts.
+        lines: filled.
+    """
+    ends, terminal, bullets, upper = lines
+    n, n_listed = data.size, stop_words.hashes.size
+    n_words = n_alphabetic = n_caps = n_stop = n_sentences = n_symbols = n_curly = 0
+    n_ellipsis_lines = line = n_upper = last = dots = i = n_chars = 0
+    blank = True
+    in_sentence = False
+    while i < n:
+        code, size = code_point(data, i)
+        flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+        if not flag & DENSE:
+            i += size
+            n_chars += 1
+            if code == _NEWLINE:
+                ends[line] = n_chars
+                terminal[line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
+                n_ellipsis_lines += last == _ELLIPSIS or dots >= 3
+                upper[line] = n_upper
+                line += 1
+                n_upper = last = dots = 0
+                blank = True
+            continue
+        start, state = i, seed
+        seen = 0
+        if flag & WORD:
+            # A run of word characters.
+            while True:
+                state = absorb(state, np.uint64(code))
+                seen |= flag
+                n_upper += (flag & UPPER) >> 8
+                i += size
+                n_chars += 1
+                if i == n:
+                    break
+                code, size = code_point(data, i)
+                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+                if not flag & WORD:
+                    break
+            n_alphabetic += (seen & LATIN) >> 10
+            n_sentences += not in_sentence
+            in_sentence = True
+            last = dots = 0
+        else:
+            # A run of other characters: symbols, and the ends of sentences and lines.
+            if blank:
+                bullets[line] = _is_bullet(code)
+            dots = 0
+            while True:
+                state = absorb(state, np.uint64(code))
+                seen |= flag
+                n_upper += (flag & UPPER) >> 8
+                last = code
+                if code == _DOT:
+                    dots += 1
+                    n_symbols += dots % 3 == 0
+                    in_sentence = False
+                else:
+                    dots = 0
+                    if code in (_HASH, _ELLIPSIS):
+                        n_symbols += 1
+                    elif code in (_OPEN, _CLOSE):
+                        n_curly += 1
+                    elif code in (_BANG, _QUESTION):
+                        in_sentence = False
+                i += size
+                n_chars += 1
+                if i == n:
+                    break
+                code, size = code_point(data, i)
+                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+                if flag & WORD or not flag & DENSE:
+                    break
+        blank = False
+        n_words += 1
+        n_caps += seen & (UPPER | NOT_UPPER) == UPPER
+        if n_listed and stop_words.slots[slot_in(stop_words.slots, state)]:
+            n_stop += find_word(data, start, i, state, stop_words) > 0
+    if n and data[n - 1] != _NEWLINE:
+        ends[line] = n_chars
+        terminal[line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
+        n_ellipsis_lines += last == _ELLIPSIS or dots >= 3
+        upper[line] = n_upper
+    counts[RAW_WORDS], counts[ALPHABETIC], counts[ALL_CAPS] = n_words, n_alphabetic, n_caps
+    counts[STOP_WORDS], counts[SENTENCES], counts[SYMBOLS] = n_stop, n_sentences, n_symbols
+    counts[CURLY], counts[ELLIPSIS_LINES] = n_curly, n_ellipsis_lines
+
+
+class WordLines(NamedTuple):
+    """What is counted of each line's normalized words; int64[lines] each.
+
+    Attributes:
+        words: words.
+        javascript: words that are "javascript".
+        chars: characters, with a space between two words.
+        numeric: numeric characters.
+    """
+
+    words: NDArray[np.int64]
+    javascript: NDArray[np.int64]
+    chars: NDArray[np.int64]
+    numeric: NDArray[np.int64]
+
+
+class NumberedWords(NamedTuple):
+    """A text's normalized words, numbered in the order of first occurrence.
+
+    Attributes:
+        numbers: int32, the number of each word.
+        counts: int64[distinct], occurrences of each distinct word.
+        lengths: int64[distinct], its characters.
+        listed: int32[distinct], its number in the set of listed words, 0 when it is not there.
+        n_lorem: times that "lorem ipsum" occurs.
+    """
+
+    numbers: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    listed: NDArray[np.int32]
+    n_lorem: int
+
+
+@compiled
+def scan_words(
+    data: NDArray[np.uint8],
+    bits: NDArray[np.uint16],
+    seed: np.uint64,
+    listed_words: WordSet,
+    lines: WordLines,
+) -> NumberedWords:
+    """Number a text's words, and count those of each line.
+
+    Args:
+        data: of `lc_assets.text.words.folded_lines`.
+        bits: `lc_assets.text.characters.character_bits`.
+        seed: of hashes.
+        listed_words: words whose numbers are wanted.
+        lines: filled.
+    """
+    most = data.size // 2 + 1
+    starts, ends, chars = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+    )
+    n_words = _split(data, bits, starts, ends, chars, lines)
+    numbers, firsts = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
+    n_distinct = number_pieces(data, starts, ends, seed, numbers, firsts)
+    counts, lengths = np.zeros(n_distinct, np.int64), np.empty(n_distinct, np.int64)
+    listed, marks = np.zeros(n_distinct, np.int32), np.zeros(n_distinct, np.int64)
+    n_lorem = after_lorem = word = found = 0
+    slots, n_listed = listed_words.slots, listed_words.hashes.size
+    for number in range(n_distinct):
+        start, stop = whole(starts[firsts[number]]), whole(ends[firsts[number]])
+        lengths[number] = chars[firsts[number]]
+        if data[start] in (_I, _J) or data[stop - 1] == _M:
+            marks[number] = _marks_of(data, start, stop)
+            found |= marks[number]
+        if n_listed:
+            state = _hash_of(data, start, stop, seed)
+            if slots[slot_in(slots, state)]:
+                listed[number] = find_word(data, start, stop, state, listed_words)
+    for at in range(n_words):
+        counts[numbers[at]] += 1
+    if found:
+        for line in range(lines.words.size):
+            for _ in range(lines.words[line]):
+                mark = marks[numbers[word]]
+                lines.javascript[line] += mark >> 2
+                n_lorem += after_lorem & mark >> 1
+                after_lorem = mark & 1
+                word += 1
+    return NumberedWords(numbers, counts, lengths, listed, n_lorem)
+
+
+@compiled
+def _hash_of(data: NDArray[np.uint8], start: int, stop: int, seed: np.uint64) -> np.uint64:
+    """Hash of a word, as `lc_assets.text.hashing.hash_codes` makes it."""
+    state, i = seed, start
+    while i < stop:
+        if data[i] < 0x80:
+            state = absorb(state, np.uint64(data[i]))
+            i += 1
+        else:
+            code, size = code_point(data, i)
+            state = absorb(state, np.uint64(code))
+            i += size
+    return state
+
+
+@compiled
+def _split(
+    data: NDArray[np.uint8],
+    bits: NDArray[np.uint16],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    chars: NDArray[np.int32],
+    lines: WordLines,
+) -> int:
+    """Find where each word begins and ends, and its characters; count those of each line."""
+    n_words = line = in_line = chars_in_line = numeric_in_line = i = 0
+    n = data.size
+    while True:
+        while i < n and data[i] == _SPACE:
+            i += 1
+        if i == n or data[i] == _NEWLINE:
+            if line < lines.words.size:
+                lines.words[line] = in_line
+                lines.chars[line] = chars_in_line + max(in_line - 1, 0)
+                lines.numeric[line] = numeric_in_line
+            if i == n:
+                return n_words
+            line += 1
+            in_line = chars_in_line = numeric_in_line = 0
+            i += 1
+            continue
+        starts[n_words] = i
+        n_chars = 0
+        while i < n:
+            byte = data[i]
+            if byte < 0x80:
+                if byte in (_SPACE, _NEWLINE):
+                    break
+                numeric_in_line += (byte >= _ZERO) & (byte <= _NINE)
+                i += 1
+            else:
+                code, size = code_point(data, i)
+                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+                numeric_in_line += (flag & NUMERIC) >> 11
+                i += size
+            n_chars += 1
+        ends[n_words] = i
+        chars[n_words] = n_chars
+        n_words += 1
+        in_line += 1
+        chars_in_line += n_chars
+
+
+@compiled
+def _marks_of(data: NDArray[np.uint8], start: int, stop: int) -> int:
+    """What a word means to a signal: it ends with "lorem", begins with "ipsum", is "javascript"."""
+    marks = 0
+    if stop - start >= _SHORTEST:
+        low, high = first_bytes(data, start, stop - start)
+        end, _ = first_bytes(data, stop - _SHORTEST, _SHORTEST)
+        marks = (end == _LOREM) * _ENDS_LOREM + (low & _FIVE_BYTES == _IPSUM) * _BEGINS_IPSUM
+        if stop - start == _LONGEST and low == _JAVASCRIPT_LOW and high == _JAVASCRIPT_HIGH:
+            marks += _IS_JAVASCRIPT
+    return marks
