@@ -154,92 +154,97 @@ class DocumentOptions:
 
 
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
-StopWords = Annotated[
-    Path | None,
-    typer.Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."),
-]
-BadWords = Annotated[
-    Path | None,
-    typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
-]
-Domains = Annotated[
-    Path | None,
-    typer.Option(
-        "--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder."
-    ),
-]
-LanguageModel = Annotated[
-    Path | None,
-    typer.Option(
-        "--language-model", help="fastText model of languages; by default the packaged lid.176.ftz."
-    ),
-]
-Blocklist = Annotated[
-    Path | None,
-    typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
-]
-PerplexityModel = Annotated[
-    Path | None,
-    typer.Option("--perplexity-model", help="KenLM model; by default the published perplexity."),
-]
-QualityModels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--quality-model",
-        metavar="NAME=PATH",
-        help="fastText model: palm, wikiref or wikipedia, and its path.",
-    ),
-]
-
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 """Where RedPajama-V2 is published."""
 
 
-def model_settings(
-    language_model: Path | None,
-    blocklist: Path | None,
-    perplexity_model: Path | None,
-    quality_models: list[str] | None,
-) -> "ModelSettings":
-    """The settings that the options above mean.
+@dataclass(kw_only=True)
+class Lists:
+    """Lists that some signals need."""
 
-    Raises:
-        BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
-    """
-    from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-    from lc_assets.formats.lists.models import require_known
+    stop_words: Annotated[
+        Path | None,
+        typer.Option(
+            "--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."
+        ),
+    ] = None
+    bad_words: Annotated[
+        Path | None,
+        typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
+    ] = None
+    domains: Annotated[
+        Path | None,
+        typer.Option(
+            "--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder."
+        ),
+    ] = None
 
-    paths: dict[str, str] = {}
-    for given in quality_models or ():
-        name, _, path = given.partition("=")
-        if not path or name in paths:
-            raise BadInput(
-                f"--quality-model {given}: "
-                f"{'is given twice' if path else 'wanted NAME=PATH, such as palm=palm.bin'}"
-            )
-        paths[name] = path
-    require_known(paths)
-    return ModelSettings(
-        language=_said(language_model),
-        blocklist=_said(blocklist),
-        perplexity=_said(perplexity_model),
-        quality=QualityModelSettings(**paths),
-    )
+    def settings(self) -> "ListSettings":
+        """As a recipe has them."""
+        from lc_assets.build.settings.documents import ListSettings
 
-
-def list_settings(
-    stop_words: Path | None, bad_words: Path | None, domains: Path | None
-) -> "ListSettings":
-    """The settings that the options above mean."""
-    from lc_assets.build.settings.documents import ListSettings
-
-    return ListSettings(
-        stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains)
-    )
+        return ListSettings(
+            stop_words=str(self.stop_words or ""),
+            bad_words=str(self.bad_words or ""),
+            domains=str(self.domains or ""),
+        )
 
 
-def _said(path: Path | None) -> str:
-    return "" if path is None else str(path)
+@dataclass(kw_only=True)
+class Models:
+    """Models and lists of addresses that some rules need."""
+
+    language_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--language-model",
+            help="fastText model of languages; by default the packaged lid.176.ftz.",
+        ),
+    ] = None
+    blocklist: Annotated[
+        Path | None,
+        typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
+    ] = None
+    perplexity_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--perplexity-model", help="KenLM model; by default the published perplexity."
+        ),
+    ] = None
+    quality_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quality-model",
+            metavar="NAME=PATH",
+            help="fastText model: palm, wikiref or wikipedia, and its path.",
+        ),
+    ] = None
+
+    def settings(self) -> "ModelSettings":
+        """As a recipe has them.
+
+        Raises:
+            BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
+        """
+        from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
+        from lc_assets.formats.lists.models import require_known
+
+        paths: dict[str, str] = {}
+        for given in self.quality_model or ():
+            name, _, path = given.partition("=")
+            if not path or name in paths:
+                raise BadInput(
+                    f"--quality-model {given}: "
+                    f"{'is given twice' if path else 'expected NAME=PATH, such as palm=palm.bin'}"
+                )
+            paths[name] = path
+        require_known(paths)
+        return ModelSettings(
+            language=str(self.language_model or ""),
+            blocklist=str(self.blocklist or ""),
+            perplexity=str(self.perplexity_model or ""),
+            quality=QualityModelSettings(**paths),
+        )
 
 
 def one_of(option: str, given: str, known: tuple[Choice, ...]) -> Choice:

@@ -170,7 +170,7 @@ def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path)
     for options, complaint in {
         (): "domain_blocked: cannot be computed without a list of addresses; give --blocklist PATH",
         ("--blocklist", tmp_path / "nowhere"): "nowhere: does not exist",
-        ("--quality-model", "palm"): "--quality-model palm: wanted NAME=PATH",
+        ("--quality-model", "palm"): "--quality-model palm: expected NAME=PATH",
         (
             "--quality-model",
             "plam=x",

@@ -1,8 +1,7 @@
 """``lc filter``: keep the documents that pass a set of rules."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,18 +25,10 @@ Thresholds = Annotated[
 ]
 
 
-def filter_(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ],
-    rules: Annotated[
-        str | None, typer.Option("--rules", help="A preset's name, or a file of rules.")
-    ] = None,
-    threshold: Thresholds = None,
+@dataclass(kw_only=True)
+class Values:
+    """Which values are stored, and what is done with them."""
+
     quantiles: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,13 +37,7 @@ def filter_(
             help="Keep the documents between two quantiles of these very documents, such as "
             "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
         ),
-    ] = None,
-    lang: Annotated[
-        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
-    ] = "en",
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is.")
-    ] = None,
+    ] = None
     all_signals: Annotated[
         bool,
         typer.Option(
@@ -60,20 +45,30 @@ def filter_(
             help="Apply every rule to every document, and store all values: then other thresholds "
             "compute nothing again.",
         ),
-    ] = False,
+    ] = False
     sweep: Annotated[
         bool,
         typer.Option(
             "--sweep", help="Print what each threshold would keep; includes --all-signals."
         ),
-    ] = False,
-    stop_words: options.StopWords = None,
-    bad_words: options.BadWords = None,
-    domains: options.Domains = None,
-    language_model: options.LanguageModel = None,
-    blocklist: options.Blocklist = None,
-    perplexity_model: options.PerplexityModel = None,
-    quality_model: options.QualityModels = None,
+    ] = False
+
+
+@options.with_options
+def filter_(
+    sources: options.Sources,
+    rules: Annotated[
+        str | None, typer.Option("--rules", help="A preset's name, or a file of rules.")
+    ] = None,
+    threshold: Thresholds = None,
+    lang: Annotated[
+        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
+    ] = "en",
+    text_field: options.TextField = None,
+    *,
+    values: Values,
+    lists: options.Lists,
+    models: options.Models,
     workers: options.Workers = None,
 ) -> None:
     """Keep the documents that pass a set of rules; record why each other one was dropped.
@@ -93,26 +88,18 @@ def filter_(
     from lc_assets.stages.documents.measuring import rules_of_key
     from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, context_over_files, replaced
 
-    *inputs, out = sources
-    if not inputs or (rules is None and not quantiles):
-        raise BadInput(
-            "name what to read, where to write, and what to keep: lc filter IN... OUT --rules "
-            "gopher-paper, or --quantiles gzip_ratio=0.2:0.8"
-        )
-    shares = dict(map(_shares, quantiles or ()))
+    inputs, out = options.inputs_and_out(sources, "filter")
+    if rules is None and not values.quantiles:
+        raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
+    shares = dict(map(_shares, values.quantiles or ()))
     filtering = replaced(
         ALL_DOCUMENTS["filtered_documents"],
         **({} if rules is None else {"rules": rules}),
         thresholds=thresholds_of(threshold),
     )
-    filtering = structs.replace(
-        filtering,
-        lists=options.list_settings(stop_words, bad_words, domains),
-        models=options.model_settings(language_model, blocklist, perplexity_model, quality_model),
-    )
-    signals = DocumentSignalSettings(
-        values=all_signals or sweep or bool(shares), columns=tuple(shares)
-    )
+    filtering = structs.replace(filtering, lists=lists.settings(), models=models.settings())
+    stored = values.all_signals or values.sweep or bool(shares)
+    signals = DocumentSignalSettings(values=stored, columns=tuple(shares))
     context = context_over_files(
         inputs,
         out,
@@ -127,8 +114,8 @@ def filter_(
     if shares:
         context = _within_quantiles(context, shares)
     built = build_for(context, "filtered_documents")
-    _show(built, rules_of_key(context.recipe, key)[0], all_values=signals.values)
-    if sweep:
+    _show(built, rules_of_key(context.recipe, key)[0], all_values=stored)
+    if values.sweep:
         _show_sweep(built)
     say(f"{out}: kept documents, and why the others were dropped, in filtered_documents")
 

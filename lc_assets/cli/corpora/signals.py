@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
+@options.with_options
 def signals(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="A file or folder of documents, or a lake.")
@@ -29,15 +30,9 @@ def signals(
     lang: Annotated[
         str, typer.Option("--lang", help="Language of documents that do not name theirs.")
     ] = "",
-    text_field: Annotated[
-        str | None,
-        typer.Option(
-            "--text-field", help="Where the text is; by default raw_content, text or content."
-        ),
-    ] = None,
-    stop_words: options.StopWords = None,
-    bad_words: options.BadWords = None,
-    domains: options.Domains = None,
+    text_field: options.TextField = None,
+    *,
+    lists: options.Lists,
     workers: options.Workers = None,
 ) -> None:
     """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
@@ -58,8 +53,8 @@ def signals(
     from lc_assets.stages.documents.measuring import lists_of
     from lc_assets.stages.file_lakes import build_for, context_over_files
 
-    lists = options.list_settings(stop_words, bad_words, domains)
-    known = lists_of(lists)
+    wanted = lists.settings()
+    known = lists_of(wanted)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if out == STDOUT else out
         context = context_over_files(
@@ -67,7 +62,7 @@ def signals(
             Path(folder),
             executor=executor_of(workers),
             settings={
-                "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=lists),
+                "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=wanted),
                 "document_signals": DocumentSignalSettings(lines=True),
             },
             text_field=text_field,
@@ -78,8 +73,8 @@ def signals(
             stream = typer.get_binary_stream("stdout")
             for found in built:
                 for path in sorted(found.published.folder.glob(f"*{LINES_SUFFIX}")):
-                    with gzip.open(path) as lines:
-                        stream.writelines(lines)
+                    with gzip.open(path) as content:
+                        stream.writelines(content)
             stream.flush()
     for line in summary(Counts.total(found.counts for found in built), known):
         (complain if out == STDOUT else say)(line)

@@ -20,6 +20,7 @@ MOST_REMOVED = 20
 LINE = 120
 
 
+@options.with_options
 def explain(
     source: Annotated[str, typer.Argument(help="A file or folder of documents, or a lake.")],
     identity: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
@@ -34,16 +35,10 @@ def explain(
     lang: Annotated[
         str, typer.Option("--lang", help="Language of a document that does not say its own.")
     ] = "en",
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is.")
-    ] = None,
-    stop_words: options.StopWords = None,
-    bad_words: options.BadWords = None,
-    domains: options.Domains = None,
-    language_model: options.LanguageModel = None,
-    blocklist: options.Blocklist = None,
-    perplexity_model: options.PerplexityModel = None,
-    quality_model: options.QualityModels = None,
+    text_field: options.TextField = None,
+    *,
+    lists: options.Lists,
+    models: options.Models,
     upstream: Annotated[
         str | None, typer.Option("--upstream", help="With a lake: where its published signals are.")
     ] = None,
@@ -79,15 +74,14 @@ def explain(
             upstream=None if upstream is None else Upstream(upstream),
         )
     else:
-        models = options.model_settings(language_model, blocklist, perplexity_model, quality_model)
         found = explaining.explain_in_files(
             [Path(source)],
             identity,
             asked,
             text_field=text_field,
             language=lang,
-            lists=lists_of(options.list_settings(stop_words, bad_words, domains)),
-            models=models_of(models, MODELLED),
+            lists=lists_of(lists.settings()),
+            models=models_of(models.settings(), MODELLED),
         )
     show_explained(found)
 
