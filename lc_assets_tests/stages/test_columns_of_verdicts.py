@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.lines import LineCount
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.stages.documents import shard_filtering as module
-from lc_assets.stages.documents.shard_filtering import NO_SIGNALS, Part
+from lc_assets.stages.documents import dropping
+from lc_assets.stages.documents.dropping import Part
+from lc_assets.stages.documents.shard_filtering import NO_SIGNALS
 from lc_assets.stages.documents.shard_inputs import TOO_LONG, UNREADABLE
 from lc_assets.text.rules.rules import Rule, RuleSet
 from lc_assets.vocabulary import Shard
@@ -69,7 +70,7 @@ def test_dropped_documents_are_those_of_the_reference(table, duplicates, n_lines
             late[line] = [OTHERS[data.draw(st.sampled_from(others))]]
         dropped.append((line, late.get(line) or reasons[line]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "DROPPED_AT_ONCE", at_once)
+        patch.setattr(dropping, "DROPPED_AT_ONCE", at_once)
         found = part.dropped(late)
         tables = list(found.tables(part.id_of, part.url))
     assert [piece.num_rows for piece in tables[:-1]] == [at_once] * (len(tables) - 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.text.characters import N_CODE_POINTS
-from lc_assets.text.hashing import absorb, hash_bytes, number_pieces
+from lc_assets.text.hashing import absorb
 from lc_assets.text.measures import lines, measures, ngrams
 from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
 from lc_assets.text.measures.words import (
@@ -21,6 +21,7 @@ from lc_assets.text.measures.words import (
     read_words,
     require_measurable,
 )
+from lc_assets.text.numbering import hash_bytes, number_pieces
 from lc_assets.text.words import fold
 from lc_assets_tests.reference.measures import (
     count_grams,

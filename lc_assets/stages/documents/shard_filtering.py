@@ -4,23 +4,19 @@ Nearly all documents of a shard with published signals are dropped by these, and
 the rest are decoded. Of a file, values are computed from the text, a chunk of documents at a time.
 Both are sorted by `_sort`, which measures the text of the few that pass, where rules need it.
 
-Nothing is built for one dropped document alone: reasons and values of all lie in arrays, and tables
-are cut out of them. (One dictionary per document took as long as decompressing and splitting the
-file.) Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records,
+Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records,
 never by line position: upstream's writer skips lines that it cannot decode.
 """
 
 import contextlib
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from math import isfinite, nan
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
@@ -29,10 +25,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.lines import LineCount, read_other_lines
-from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
+from lc_assets.stages.documents.dropping import Part, Reasons
 from lc_assets.stages.documents.measuring import (
     Document,
     described,
@@ -55,14 +51,13 @@ from lc_assets.stages.documents.shard_inputs import (
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_part
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import Models
-from lc_assets.text.rules.rules import RuleSet, judge, judge_columns
+from lc_assets.text.rules.rules import RuleSet, judge
 
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
 NO_TEXT: Final = "documents without a text"
 """Counted of files, so that a stage that reads no text at all can say so."""
 
-DUPLICATE: Final = "duplicate"
 NO_SIGNALS: Final = "no signals"
 OTHER_URL: Final = "signals of another url"
 """The id says that signals and document belong together, the addresses in them say that they do
@@ -73,150 +68,8 @@ CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15
 """Documents of a file whose values are computed together; the first of both ends a chunk."""
 
-DROPPED_AT_ONCE = 1 << 17
-"""Dropped documents in one table, and so in one row group: some 32 MiB."""
-
 PERPLEXITY: Final = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
-
-Reasons = Sequence[tuple[str, float]]
-"""Names of what a document fails by, each with the value that was tested."""
-
-
-class Part:
-    """Documents of a shard that are sorted together, with the values that are tested first.
-
-    Attributes:
-        table: the values of the documents that have any.
-        id_of: tells a line's document id.
-        read: lines, counted while documents are read.
-        row_of: row of the document on a line.
-        names: of the reasons, in the order in which a document's first is chosen: being a duplicate
-            comes before all rules.
-        fails: bool[row, reason], which reasons each row has.
-        tested: float64[row, reason], the values that are tested.
-        failing: bool[row], which rows have any reason.
-    """
-
-    def __init__(
-        self,
-        table: SignalsTable,
-        rules: RuleSet,
-        id_of: Callable[[int], str],
-        read: LineCount,
-        duplicates: Collection[int] = (),
-    ) -> None:
-        lines = table.lines.tolist()
-        duplicate = np.fromiter((line in duplicates for line in lines), np.bool_, len(lines))
-        self.table, self.id_of, self.read = table, id_of, read
-        self.row_of = dict(zip(lines, range(len(lines)), strict=True))
-        self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
-        self.fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
-        self.tested = np.stack(
-            [duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)],
-            axis=1,
-        )
-        self.failing: NDArray[np.bool_] = self.fails.sum(axis=1) > 0
-
-    def url(self, line: int) -> str:
-        """Address of the document on a line as its signals have it; empty when there is none."""
-        return self.table.urls[self.row_of[line]] if line in self.row_of else ""
-
-    def dropped(self, late: dict[int, Reasons]) -> "Dropped":
-        """The documents that fail: by their values, or for what was found when they were read.
-        Signals of lines beyond those read are signals of nothing.
-
-        Args:
-            late: reasons against documents that were read, by line; they replace what their values
-                say.
-        """
-        rows = np.flatnonzero(self.failing)
-        lines = self.table.lines[rows]
-        rows = rows[(lines < self.read.n_lines) & ~np.isin(lines, list(late))]
-        every = [reason for reasons in late.values() for reason in reasons]
-        more = sorted({name for name, _ in every} - set(self.names))
-        names = (*self.names, *more)
-        number = {name: at for at, name in enumerate(names)}
-        counts = np.concatenate(
-            [self.fails[rows].sum(axis=1), np.fromiter(map(len, late.values()), np.int64)]
-        )
-        lines = np.concatenate([self.table.lines[rows], np.array(list(late), np.int64)])
-        return Dropped(
-            names=names,
-            rows=rows,
-            lines=lines,
-            order=np.argsort(lines, kind="stable"),
-            starts=np.cumsum(counts) - counts,
-            counts=counts,
-            reasons=np.concatenate(
-                [
-                    np.nonzero(self.fails[rows])[1],
-                    np.array([number[name] for name, _ in every], np.int64),
-                ]
-            ),
-            values=np.concatenate(
-                [
-                    self.tested[rows][self.fails[rows]],
-                    np.array([value for _, value in every], np.float64),
-                ]
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Dropped:
-    """Dropped documents, and the reasons against each.
-
-    Attributes:
-        names: of the reasons.
-        rows: of the table of values, of those that fail by their values alone.
-        lines: int64, of each document.
-        order: int64, the documents by line.
-        starts: int64, by document: where its reasons begin.
-        counts: int64, by document: how many reasons it has.
-        reasons: int64, numbers into ``names``, document after document.
-        values: float64, what was tested, one per entry of ``reasons``.
-    """
-
-    names: tuple[str, ...]
-    rows: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    reasons: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    def counted(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many documents have each reason first, and how many have it at all; reasons that none
-        has are left out.
-        """
-        return self._by_name(self.reasons[self.starts]), self._by_name(self.reasons)
-
-    def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:
-        counts = np.bincount(reasons, minlength=len(self.names)).tolist()
-        return {name: count for name, count in zip(self.names, counts, strict=True) if count}
-
-    def tables(
-        self, id_of: Callable[[int], str], url_of: Callable[[int], str]
-    ) -> Iterator[pa.Table]:
-        """The documents by line, as tables of `DROPPED` that are small enough to hold."""
-        names = pa.array(self.names)
-        for begin in range(0, len(self.order), DROPPED_AT_ONCE):
-            some = self.order[begin : begin + DROPPED_AT_ONCE]
-            lines, starts, counts = self.lines[some].tolist(), self.starts[some], self.counts[some]
-            ends = np.cumsum(counts)
-            entries = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
-            offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
-            columns = (
-                list(map(id_of, lines)),
-                list(map(url_of, lines)),
-                names.take(pa.array(self.reasons[starts])),
-                self.values[starts],
-                pa.ListArray.from_arrays(offsets, names.take(pa.array(self.reasons[entries]))),
-                pa.ListArray.from_arrays(offsets, self.values[entries]),
-            )
-            yield pa.table(columns, schema=DROPPED)
 
 
 class _Writers(NamedTuple):
@@ -337,7 +190,7 @@ def _sort(
         models: to measure with.
         writers: of the shard's tables.
     """
-    rules, lists, shard = task.measured, lists_of(task.settings.lists), task.files.shard
+    rules, lists = task.measured, lists_of(task.settings.lists)
     columns = sorted(rules.columns)
     late: dict[int, Reasons] = {}
     rows, values, fails = array("q"), array("d"), array("b")
@@ -346,27 +199,19 @@ def _sort(
         if not isinstance(found, DocumentRecord | CorpusDocument):
             late[line] = found
             continue
-        row = part.row_of[line]
         own: dict[str, float | None] = {}
         if columns:
             own = values_of(record_offers(found, task.rules), columns, lists, models)
         complaints = judge(own, rules)
-        rows.append(row)
+        rows.append(part.row_of[line])
         values.extend(nan if value is None else value for value in own.values())
         fails.append(bool(complaints))
         if complaints:
             late[line] = [(it.rule, nan if it.value is None else it.value) for it in complaints]
             continue
-        kept: dict[str, Any] = {
-            "id": part.id_of(line),
-            "url": found.url,
-            **described(found, shard.language, shard.bucket, task.rules),
-            **(_fields_of(task, found) if task.fields else {}),
-            **{name: float(column[row]) for name, column in part.table.columns.items()},
-            **{name: nan if value is None else value for name, value in own.items()},
+        kept = _kept_line(task, part, line, found) | {
+            name: nan if value is None else value for name, value in own.items()
         }
-        if task.perplexity and isinstance(found, CorpusDocument):
-            kept[PERPLEXITY] = nan if found.perplexity is None else found.perplexity
         n_kept += 1
         n_kept_chars += len(kept["raw_content"])
         writers.kept.add(kept, n_bytes=len(kept["raw_content"]))
@@ -393,6 +238,20 @@ def _sort(
         allowed=np.concatenate([~part.fails[dropped.rows, 0], ~np.array(fails, np.bool_)]),
     )
     return counts, sweep
+
+
+def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[str, Any]:
+    shard, row = task.files.shard, part.row_of[line]
+    kept: dict[str, Any] = {
+        "id": part.id_of(line),
+        "url": found.url,
+        **described(found, shard.language, shard.bucket, task.rules),
+        **(_fields_of(task, found) if task.fields else {}),
+        **{name: float(column[row]) for name, column in part.table.columns.items()},
+    }
+    if task.perplexity and isinstance(found, CorpusDocument):
+        kept[PERPLEXITY] = nan if found.perplexity is None else found.perplexity
+    return kept
 
 
 def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:

@@ -32,8 +32,9 @@ from lc_assets.text.characters import (
     character_bits,
     code_point,
 )
-from lc_assets.text.hashing import hash_seed, number_pieces, utf8_of, whole
+from lc_assets.text.hashing import hash_seed, utf8_of, whole
 from lc_assets.text.measures.words import require_measurable
+from lc_assets.text.numbering import number_pieces
 
 SHORT_LINE: Final = 30
 """Characters of the longest line that FineWeb calls short."""

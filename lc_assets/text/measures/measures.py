@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from lc_assets.text.hashing import hash_seed, number_pieces
+from lc_assets.text.hashing import hash_seed
 from lc_assets.text.measures.lines import LineCounts, count_lines
 from lc_assets.text.measures.names import parse_column
 from lc_assets.text.measures.ngrams import (
@@ -31,6 +31,7 @@ from lc_assets.text.measures.ngrams import (
     seen_before,
 )
 from lc_assets.text.measures.words import WordCounts, Words, read_words
+from lc_assets.text.numbering import number_pieces
 from lc_assets.text.rules.line_rules import C4, REFINEDWEB, Edited, LineRules, edit
 
 _LINK = re.compile(

@@ -22,16 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import (
-    absorb,
-    are_equal,
-    bits_of,
-    eight_bytes,
-    hash_bytes,
-    number_pairs,
-    slot_of,
-    whole,
-)
+from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
+from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes, number_pairs
 
 TOP_LENGTHS: Final = (2, 3, 4)
 """Words in the n-grams of which the most frequent one counts: Rae et al. 2021, table A1."""

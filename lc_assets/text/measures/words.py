@@ -31,7 +31,8 @@ from lc_assets.text.characters import (
     character_bits,
     code_point,
 )
-from lc_assets.text.hashing import eight_bytes, utf8_of, whole
+from lc_assets.text.hashing import utf8_of, whole
+from lc_assets.text.numbering import eight_bytes
 from lc_assets.text.words import normalized_utf8
 
 WORD_KINDS: Final = ("normalized", "raw", "whitespace")

@@ -22,15 +22,8 @@ from lc_assets.text.characters import (
     WORD,
     code_point,
 )
-from lc_assets.text.hashing import (
-    WordSet,
-    absorb,
-    find_word,
-    first_bytes,
-    number_pieces,
-    slot_in,
-    whole,
-)
+from lc_assets.text.hashing import WordSet, absorb, find_word, slot_in, whole
+from lc_assets.text.numbering import first_bytes, number_pieces
 
 N_RAW: Final = 8
 RAW_WORDS, ALPHABETIC, ALL_CAPS, STOP_WORDS, SENTENCES, SYMBOLS, CURLY, ELLIPSIS_LINES = range(

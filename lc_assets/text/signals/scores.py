@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import WordSet, number_pairs
+from lc_assets.text.hashing import WordSet
+from lc_assets.text.numbering import number_pairs
 from lc_assets.text.signals.passes import (
     ALL_CAPS,
     ALPHABETIC,
@@ -167,6 +168,20 @@ class PhraseTree(NamedTuple):
 
 
 @compiled
+def entropy(counts: NDArray[np.int64], n_words: int) -> float:
+    """Entropy of words. Terms are added in the order of first occurrence, which shows in the eighth
+    digit.
+    """
+    terms = np.empty(_REMEMBERED, np.float64)
+    for count in range(1, _REMEMBERED):
+        terms[count] = -count / n_words * log(count / n_words)
+    total = 0.0
+    for count in counts:
+        total += terms[count] if count < _REMEMBERED else -count / n_words * log(count / n_words)
+    return total
+
+
+@compiled
 def compute_scores(
     data: NDArray[np.uint8],
     folded: NDArray[np.uint8],
@@ -253,20 +268,6 @@ def compute_scores(
         if scores[i] == scores[i]:
             scores[i] = round8(scores[i])
     return scores, line_counts, line_shares
-
-
-@compiled
-def entropy(counts: NDArray[np.int64], n_words: int) -> float:
-    """Entropy of words. Terms are added in the order of first occurrence, which shows in the eighth
-    digit.
-    """
-    terms = np.empty(_REMEMBERED, np.float64)
-    for count in range(1, _REMEMBERED):
-        terms[count] = -count / n_words * log(count / n_words)
-    total = 0.0
-    for count in counts:
-        total += terms[count] if count < _REMEMBERED else -count / n_words * log(count / n_words)
-    return total
 
 
 @compiled
