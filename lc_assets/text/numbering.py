@@ -1,4 +1,4 @@
-"""Numbering equal pieces of a text, and n-grams of numbered words, in the order of first occurrence.
+"""Numbering equal pieces of a text, and n-grams of numbered words, by first occurrence.
 
 Numbers are exact: where hashes are equal, bytes are compared.
 """

@@ -1,1 +1,1 @@
-"""Files that a user supplies: rules, word lists, blocklists, withdrawals, evaluation sets, models."""
+"""Files that a user supplies: rules, word lists, blocklists, withdrawals, evaluations, models."""

@@ -1,12 +1,14 @@
 """Lists of unwanted domains and addresses.
 
-==============================  =================================================================================
+==============================  ====================================================================
 source                          is
-==============================  =================================================================================
-a folder with folders           UT1's layout: ``{category}/domains`` and ``{category}/urls``, an entry per line
-a text file                     an entry per line; one with a path (``example.org/page``) is an address, any other a
-                                domain; the category is the file's name without its end
-==============================  =================================================================================
+==============================  ====================================================================
+a folder with folders           UT1's layout: ``{category}/domains`` and ``{category}/urls``, an
+                                entry per line
+a text file                     an entry per line; one with a path (``example.org/page``) is an
+                                address, any other a domain; the category is the file's name without
+                                its end
+==============================  ====================================================================
 
 UTF-8, or ``.gz`` of it. Blank lines and ``#`` comments are skipped. An entry in two categories
 counts for the first by name. A million domains take less than 200 MB.

@@ -10,7 +10,7 @@
     [[rule]]
     name = "mean_word_length"              # unique in the file
     signal = "mean_word_length"            # one of lc_assets.text.rules.columns.known_signals
-    words = "whitespace"                   # where the signal depends on what a word is, and only there
+    words = "whitespace"                   # where the signal depends on words, and only there
     at_least = 3                           # one bound or both; a value equal to a bound passes
     at_most = 10
     source = "Rae et al. 2021, A.1.1"

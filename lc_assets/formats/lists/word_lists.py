@@ -1,16 +1,17 @@
 """Lists of words and domains: what `lc_assets.text.signals.names` and
 `lc_assets.text.referrals.words` need.
 
-============  ==========================================================================================================
+============  ======================================================================================
 list          as a file or a folder
-============  ==========================================================================================================
-stop words    a JSON object ``{language: [word, ...]}`` (as stopwords-json and RedPajama-V2's own code have it), or a
-              folder of ``{language}.txt`` (a word per line) and ``{language}.json`` (an array)
-bad words     the folder of LDNOOBW's repository, or any whose files are named by language: ``en``, ``en.txt``,
-              ``ldnoobw_en.txt``; an entry per line. Or one JSON object as above
-domains       RedPajama-V2's ``ut1_domain_categories.json``, ``{domain: number}``; or UT1's own folder,
-              ``{category}/domains``, a domain per line
-============  ==========================================================================================================
+============  ======================================================================================
+stop words    a JSON object ``{language: [word, ...]}`` (as stopwords-json and RedPajama-V2's own
+              code have it), or a folder of ``{language}.txt`` (a word per line) and
+              ``{language}.json`` (an array)
+bad words     the folder of LDNOOBW's repository, or any whose files are named by language: ``en``,
+              ``en.txt``, ``ldnoobw_en.txt``; an entry per line. Or one JSON object as above
+domains       RedPajama-V2's ``ut1_domain_categories.json``, ``{domain: number}``; or UT1's own
+              folder, ``{category}/domains``, a domain per line
+============  ======================================================================================
 
 Numbers of domains count the sets of UT1's 13 categories that RedPajama-V2 uses, one category first,
 then two, and so on, in the order of `itertools.combinations` of their sorted names. From a folder

@@ -1,8 +1,8 @@
 """MinHash signatures of one shard: ``minhash/{tag}.minhash.parquet``.
 
-================  ==============  ====================================================================
+================  ==============  ==================================================================
 column            type            content
-================  ==============  ====================================================================
+================  ==============  ==================================================================
 shard_id          string          ``2023-06/0000/en_head.json.gz``
 id                string          ``2023-06/0000/en_head.json.gz/17``
 id_int            uint64          first 8 bytes of SHA-1 of the id, little-endian
@@ -10,7 +10,7 @@ signature_sim1.0  list of binary  1 band of 128 numbers; null when the text has 
 signature_sim0.9  list of binary  5 bands of 25 numbers; null together with the first
 signature_sim0.8  list of binary  9 bands of 13 numbers
 signature_sim0.7  list of binary  14 bands of 9 numbers
-================  ==============  ====================================================================
+================  ==============  ==================================================================
 
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
 from it. Files written here state in their schema's metadata, under ``minhash_scheme``, which scheme

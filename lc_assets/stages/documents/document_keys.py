@@ -5,14 +5,15 @@ Whoever wants to know whether a snapshot holds a document asks here and reads no
 a binary search in a mapped array, and one row group of ``documents.parquet`` to compare what was
 asked for. The stage reads every text once, for its digest.
 
-=====================  =======================================================================================
+=====================  =============================================================================
 file                   what
-=====================  =======================================================================================
+=====================  =============================================================================
 ``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
 values judged
-``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see `lc_assets.formats.key_index`
+``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see
+                       `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
-=====================  =======================================================================================
+=====================  =============================================================================
 """
 
 import hashlib

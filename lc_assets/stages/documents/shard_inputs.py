@@ -103,7 +103,7 @@ class ShardTask:
 
     @property
     def measured(self) -> RuleSet:
-        """The rules on what has to be measured in the text of the documents that pass the others."""
+        """The rules on what has to be measured in the texts of documents that pass the others."""
         return self.rules.but_on(self.published.columns)
 
     def models(self) -> Models:

@@ -2,14 +2,14 @@ r"""Lines and paragraphs of a document: bulleted, ending with an ellipsis, short
 
 What a line is differs by program and by measure:
 
-==================  ======================================================================================
+==================  ================================================================================
 broken lines        ``str.splitlines``: also at ``\r``, U+2028 …  (datatrove: bullets, ellipses)
-stretches           ``re.split("\n+")``: an empty one before a leading and after a trailing newline (datatrove:
-                    repeated lines)
+stretches           ``re.split("\n+")``: an empty one before a leading and after a trailing newline
+                    (datatrove: repeated lines)
 newline lines       ``str.split("\n")``: empty ones too (Dolma)
 filled lines        newline lines that hold more than white space (FineWeb)
 paragraphs          ``re.split("\n{2,}")`` of the stripped text (datatrove)
-==================  ======================================================================================
+==================  ================================================================================
 
 Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py`` and
 ``fineweb_quality_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.

@@ -146,7 +146,8 @@ def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float 
     Returns:
         A value per column, in the order of ``wanted``; None where it is a mean over nothing.
 
-    >>> measure(MeasuredText("# To be, or not to be"), ["hash_to_word_ratio:whitespace", "frac_short_lines"])
+    >>> wanted = ["hash_to_word_ratio:whitespace", "frac_short_lines"]
+    >>> measure(MeasuredText("# To be, or not to be"), wanted)
     {'hash_to_word_ratio:whitespace': 0.14285714285714285, 'frac_short_lines': 1.0}
 
     Raises:

@@ -38,7 +38,7 @@ frac_duplicate_paragraphs,           paragraphs seen before, per paragraph; thei
 frac_chars_duplicate_paragraphs      character of the text (datatrove)
 frac_lines_terminal_punctuation      filled lines that end with a mark that ends a sentence in any
                                      script, per filled line (FineWeb)
-frac_short_lines                     filled lines of at most 30 characters, per filled line (FineWeb)
+frac_short_lines                     filled lines of up to 30 characters, per filled line (FineWeb)
 gzip_ratio                           bytes that zlib's level 6 makes of the text, per byte of UTF-8
 c4_*, refinedweb_*                   what line editing leaves and removes:
                                      `lc_assets.text.rules.line_rules`
