@@ -8,6 +8,7 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,22 @@ from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentsTask:
+    """One shard of filtered documents, ``documents``, of which a stage writes into ``folder``."""
+
+    documents: Path
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.documents)
 
 
 def documents_files(folder: Path) -> list[Path]:

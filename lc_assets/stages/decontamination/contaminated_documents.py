@@ -22,6 +22,7 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
+    DocumentsTask,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
@@ -84,25 +85,15 @@ _CHECKED_DOCUMENTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardTask:
+class ShardTask(DocumentsTask):
     """One shard of filtered documents, to be compared with the index in ``folder``."""
 
-    documents: Path
-    folder: Path
     settings: DecontaminationSettings
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
     @property
     def finds(self) -> Path:
         """Table of the shard's occurrences."""
         return self.folder / f"{self.name}{FINDS_SUFFIX}"
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) -> Built:

@@ -10,7 +10,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
+    DocumentsTask,
     documents_files,
     reads_all_upstream_documents,
     shard_counts_match,
@@ -77,28 +77,17 @@ BROKEN, CHECKED, DIFFERENT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignTask:
+class SignTask(DocumentsTask):
     """One shard of filtered documents to be signed into ``folder``.
 
     Attributes:
-        documents: the shard's table.
         published: RedPajama-V2's signatures of the shard, when they are wanted and there.
         scheme: label of the scheme that computes.
     """
 
-    documents: Path
-    folder: Path
     upstream: Upstream
     published: UpstreamFile | None
     scheme: str
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Built:

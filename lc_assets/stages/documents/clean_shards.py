@@ -18,6 +18,7 @@ import pyarrow as pa
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
+    DocumentsTask,
 )
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.tables import (
@@ -50,12 +51,10 @@ TEXT: Final = "raw_content"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanTask:
+class CleanTask(DocumentsTask):
     """One shard of filtered documents, to be written into ``folder``.
 
     Attributes:
-        documents: the filtered documents.
-        folder: of the version.
         file_format: see `CleanDocumentsSettings`.
         removed: reason of each removed document, by id.
         source: where the records are; None where the filtered documents have all of their fields.
@@ -67,8 +66,6 @@ class CleanTask:
         paragraphs: table of the paragraphs that are removed; None where texts stay whole.
     """
 
-    documents: Path
-    folder: Path
     file_format: str
     removed: Mapping[str, str]
     source: FileSource | None
@@ -77,14 +74,6 @@ class CleanTask:
     settings: DecontaminationSettings
     number: int
     paragraphs: Path | None
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 @once

@@ -31,6 +31,7 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
+    DocumentsTask,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
@@ -78,24 +79,13 @@ DIGESTS_AGAIN: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyTask:
+class KeyTask(DocumentsTask):
     """One shard of filtered documents to be listed, with the digests of its texts."""
-
-    documents: Path
-    folder: Path
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
     @property
     def listed(self) -> Path:
         """Where its lines go until all are put together."""
         return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def write_document_keys(context: BuildContext, snapshot: SnapshotId) -> Built:
