@@ -1,4 +1,4 @@
-"""Processes that tests start, as Linux lists them, and waiting for them."""
+"""The processes that tests start, as Linux lists them, and waiting for them."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 HANG_SECONDS = 300
-"""What only a hang takes, even on a machine with ten other busy processes."""
+"""Only a hang takes longer, even on a machine with ten other busy processes."""
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -27,8 +27,21 @@ def wait_until_session_ends(leader: int) -> None:
             os.kill(int(process), signal.SIGKILL)
 
 
+def state_of(process: int) -> str:
+    """Return a process's state as Linux names it, such as ``S`` when it waits; "" when it is gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and has not ended."""
+    return state_of(process) not in {"", "Z", "X"}
+
+
 def processes_of_session(leader: int) -> list[str]:
-    """Numbers of the processes, ended ones aside, of a session."""
+    """Return the ids of a session's processes that have not ended."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

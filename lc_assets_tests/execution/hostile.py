@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def process_documents(task: Documents) -> Counts:
 
 def loop() -> None:
     while True:
-        pass
+        time.sleep(0.01)
 
 
 def allocate() -> None:

@@ -13,9 +13,9 @@ from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets_tests.execution.hostile import Documents, process_documents
 
-SLOW = "skipped: took more than 0.5 s"
+SLOW = "skipped: took more than 2 s"
 LARGE = "skipped: needed more than 500,000,000 bytes"
-TIME = TaskPolicy(document_seconds=0.5)
+TIME = TaskPolicy(document_seconds=2.0)
 MEMORY = TaskPolicy(memory_bytes=500_000_000)
 
 
@@ -56,11 +56,11 @@ class ContainmentContract:
         assert found["shard"] == Counts(seen=4, kept=1, dropped=dropped)
 
     def test_more_than_the_policy_allows_end_the_run_by_name(self, executor_on, tmp_path):
-        policy = TaskPolicy(document_seconds=0.5, skipped=1)
+        policy = TaskPolicy(document_seconds=2.0, skipped=1)
         shard = Documents("shard", ("fine", "loop", "fine", "loop"), tmp_path)
         with pytest.raises(
             WorkerDied,
-            match=r"^shard: document 3 took more than 0.5 s, after 1 others; at most 1 per task",
+            match=r"^shard: document 3 took more than 2 s, after 1 others; at most 1 per task",
         ):
             self.run(executor_on(policy), shard)
 

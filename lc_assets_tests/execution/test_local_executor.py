@@ -18,7 +18,13 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import in_log
 from lc_assets_tests.execution.contract import QUICK, ExecutorContract
 from lc_assets_tests.execution.work import chores, do_chore
-from lc_assets_tests.processes import processes_of_session, wait_until_session_ends
+from lc_assets_tests.processes import (
+    is_running,
+    processes_of_session,
+    state_of,
+    wait_until,
+    wait_until_session_ends,
+)
 
 
 class TestLocalExecutor(ExecutorContract):
@@ -53,21 +59,32 @@ def test_a_worker_killed_while_it_has_nothing_to_do_costs_nobody(tmp_path):
     tasks = chores(tmp_path, *["double"] * 8)
     results = LocalExecutor(workers=1 + 1, policy=QUICK).run(do_chore, tasks, what="idle")
     found = dict([next(results)])
-    time.sleep(1)  # what was begun takes microseconds
-    for path in list(tmp_path.iterdir()):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(path.suffix[1:]), signal.SIGKILL)
-    time.sleep(0.5)
+    wait_until(lambda: are_idle(tmp_path), "no worker has anything to do")
+    workers = {int(path.suffix[1:]) for path in tmp_path.iterdir()}
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, workers)), f"{sorted(workers)} have ended")
     found |= dict(results)
     assert found == {task: 2 * task.number for task in tasks}
     assert {task.begun for task in tasks} == {1}
+
+
+def are_idle(folder: Path) -> bool:
+    """Whether every worker that has begun a task sleeps, and begins no other for half a second."""
+    begun = sorted(folder.iterdir())
+    for _ in range(50):
+        time.sleep(0.01)
+        workers = {int(path.suffix[1:]) for path in begun}
+        if sorted(folder.iterdir()) != begun or {state_of(worker) for worker in workers} != {"S"}:
+            return False
+    return True
 
 
 HUNG = """
 import time
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
-list(LocalExecutor(workers=2, policy=TaskPolicy(seconds=0.3, deaths=1)).run(time.sleep, [60.0, 0.0], what="sleep"))
+list(LocalExecutor(workers=2, policy=TaskPolicy(seconds=0.3, deaths=1)).run(time.sleep, [60.0, 60.0], what="sleep"))
 """
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,15 +15,15 @@ import pytest
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.processes import ALIVE, IDLE_POOL
-from lc_assets_tests.execution.work import chores, do_chore, process_after
+from lc_assets_tests.execution.work import chores, do_chore, process_after, process_beside
 from lc_assets_tests.processes import HANG_SECONDS, processes_of_session, wait_until
 
 EXECUTOR = LocalExecutor(workers=2)
 
 
 @pytest.fixture(autouse=True)
-def own_bench():
-    """Nobody sits there before a test, and nobody after."""
+def own_pool():
+    """No idle worker is there before a test, and none after."""
     IDLE_POOL.clear()
     yield
     IDLE_POOL.clear()
@@ -34,8 +35,10 @@ def variable(name: str) -> tuple[int, str | None]:
 
 
 def workers_of(executor: LocalExecutor) -> set[int]:
-    """Numbers of the processes that do the tasks of a run."""
-    return {process for _, process in executor.run(process_after, [0.05] * 4, what="ask")}
+    """Return the processes of all workers of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [(Path(folder), executor.workers)] * executor.workers
+        return {process for _, process in executor.run(process_beside, tasks, what="meet")}
 
 
 def is_there(process: int) -> bool:
@@ -57,7 +60,7 @@ def test_the_next_run_has_the_same_workers():
 
 
 def test_workers_without_work_are_ended_after_a_while(monkeypatch):
-    monkeypatch.setattr(IDLE_POOL, "seconds", 1.0)
+    monkeypatch.setattr(IDLE_POOL, "seconds", 5.0)
     workers = workers_of(EXECUTOR)
     assert all(map(is_there, workers))
     wait_until_gone(workers)
@@ -195,8 +198,8 @@ if child == 0:
     os._exit(0)
 os.close(write)
 os.read(read, 1)
-from lc_assets_tests.execution.work import process_after
-print(child, *{process for _, process in LocalExecutor(workers=2).run(process_after, [0.05] * 4, what="in the parent")}, flush=True)
+from lc_assets_tests.execution.test_processes import EXECUTOR, workers_of
+print(child, *workers_of(EXECUTOR), flush=True)
 os.kill(os.getpid(), 9)
 """
 linux = pytest.mark.skipif(

@@ -1,5 +1,5 @@
-"""Functions that workers are sent in tests of executors: they do as told, or die, hang, fail, or
-answer too much.
+"""Functions that tests of executors run in workers: they return, die, hang, fail, or answer too
+much.
 """
 
 import errno
@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lc_assets.errors import CorruptFile
+from lc_assets_tests.processes import wait_until
 
 
 @dataclass(frozen=True)
 class Chore:
-    """One task: what to do, and a folder in which each beginning leaves a file, so that these can
-    be counted.
-    """
+    """One task: what to do, and a folder in which each start leaves a file, to be counted."""
 
     kind: str
     number: int
@@ -28,20 +27,31 @@ class Chore:
 
     @property
     def begun(self) -> int:
-        """How often it was begun."""
+        """How often it was started."""
         return len(list(self.folder.glob(f"{self}.begun.*")))
 
 
 def do_chore(chore: Chore) -> int:
-    """Do as the chore says."""
+    """Do what the chore names."""
     n_before = chore.begun
     (chore.folder / f"{chore}.begun.{n_before}.{os.getpid()}").touch()
     return KINDS[chore.kind](chore, n_before)
 
 
 def process_after(seconds: float) -> int:
-    """Sleep, and say who did."""
+    """Sleep; return the process."""
     time.sleep(seconds)
+    return os.getpid()
+
+
+def process_beside(meeting: tuple[Path, int]) -> int:
+    """Wait in a folder until so many processes are there; return this one.
+
+    A worker has one task at a time, so each of as many tasks runs in a worker of its own.
+    """
+    folder, n_processes = meeting
+    (folder / str(os.getpid())).touch()
+    wait_until(lambda: len(list(folder.iterdir())) == n_processes, f"{n_processes} meet")
     return os.getpid()
 
 
