@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from lc_assets.build.settings.documents import DocumentSignalSettings, FilteringSettings
 from lc_assets.build.stage import Built
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.text.rules.columns import values_of

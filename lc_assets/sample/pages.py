@@ -17,8 +17,8 @@ from urllib.parse import quote
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_plain_text
-from lc_assets.formats.corpora.records import Unread
 from lc_assets.randomness import keyed_u64
 from lc_assets.vocabulary import Shard, SnapshotId
 

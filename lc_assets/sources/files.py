@@ -22,9 +22,16 @@ from typing import Final
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, TEXT, plain_bytes
+from lc_assets.formats.corpora.containers import (
+    JSON_LINES,
+    PARQUET,
+    SUFFIXES,
+    TEXT,
+    CorpusDocument,
+    Unread,
+    plain_bytes,
+)
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.lines import bounded_lines
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream

@@ -14,8 +14,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.formats.archives.captures import Capture, capture_of, captures_in, matches
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.upstream import Upstream
 from lc_assets.text.links.page_keys import surt

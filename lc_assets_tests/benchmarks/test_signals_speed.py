@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.redpajama.signals import signals_line
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.signals import measure_signals

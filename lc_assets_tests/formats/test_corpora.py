@@ -11,9 +11,14 @@ import pytest
 import zstandard
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.containers import SUFFIXES, without_suffix, write_corpus
+from lc_assets.formats.corpora.containers import (
+    SUFFIXES,
+    CorpusDocument,
+    Unread,
+    without_suffix,
+    write_corpus,
+)
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets_tests.memory import added
 
 RECORDS = [

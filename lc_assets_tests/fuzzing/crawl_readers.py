@@ -21,9 +21,8 @@ from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.archives.wat import wat_pages
-from lc_assets.formats.corpora.containers import json_line
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, write_documents
 from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplicates
 from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines

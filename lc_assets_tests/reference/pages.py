@@ -6,10 +6,17 @@ from typing import BinaryIO
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import MAX_LINE_BYTES
-from lc_assets.formats.archives.fetching import Ranges, Spot, pages_at
-from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, RESPONSES, HtmlPage, page_of
+from lc_assets.formats.archives.fetching import (
+    MAX_PAGE_BYTES,
+    RESPONSES,
+    HtmlPage,
+    Ranges,
+    Spot,
+    page_of,
+    pages_at,
+)
 from lc_assets.formats.archives.records import opened, placed_blocks
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Extractor, Link, page_links
 from lc_assets.text.links.targets import Target, targets_of
 

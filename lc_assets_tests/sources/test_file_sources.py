@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, LcError
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_partitions, file_source, upstream_of

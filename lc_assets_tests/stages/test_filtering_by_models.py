@@ -16,7 +16,7 @@ from lc_assets.build.recipe import Recipe, parse_recipe
 from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists import models as language_model
 from lc_assets.formats.lists.models import open_language_model, open_models
 from lc_assets.formats.lists.rule_files import parse_rules, read_rules

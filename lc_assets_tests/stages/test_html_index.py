@@ -29,7 +29,7 @@ from lc_assets.build.tables import read_all, read_table
 from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import Capture
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.archives.writing import index_lines
 from lc_assets.lake.lake import Lake

@@ -22,7 +22,7 @@ from lc_assets.build.tables import read_all, read_lines, read_table
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream

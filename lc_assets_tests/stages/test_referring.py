@@ -12,7 +12,7 @@ import pytest
 
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.reports import document_sets, measuring

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import preset_names, read_rules
 from lc_assets.text.rules.columns import computable

@@ -119,7 +119,7 @@ def longpack(
     """
     import time
 
-    from lc_assets.build.settings.documents import FilteringSettings, RemovalSettings
+    from lc_assets.build.settings.documents import RemovalSettings
     from lc_assets.build.settings.longpack import (
         HtmlIndexSettings,
         LongPackSettings,
@@ -128,7 +128,6 @@ def longpack(
     )
     from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.execution.local import executor_of
-    from lc_assets.formats.lists.rule_files import NO_RULES
     from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
 
     begun = time.perf_counter()
@@ -137,7 +136,6 @@ def longpack(
     for name, known in CHOICES.items():
         options.one_of(f"--{name}", given[name], known)
     settings = {
-        "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=1),
         "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
         "page_links": PageLinkSettings(
             extractor=options.one_of("--extractor", extractor, ("html5", "paper")), all_pages=True
@@ -164,8 +162,8 @@ def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print what was seen, what became of it, and how documents grew, beside the paper's
     figures.
     """
-    from lc_assets.stages.longpack.growing import beside_the_paper, lengths_of, roots_tried
     from lc_assets.stages.longpack.longpack_documents import spans_files
+    from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 
     found = {stage: next(iter(partitions.values())) for stage, partitions in built.items()}
     for stage, kept in {

@@ -28,11 +28,11 @@ import msgspec
 from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
-from lc_assets.formats.archives.pages import RESPONSES, kind_of_record
+from lc_assets.formats.archives.fetching import RESPONSES, kind_of_record
 from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import NO_PLACE, Block, Kinds, opened, placed_blocks
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, is_html, read_summary
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 
 NO_PLACE_OF_ITS_OWN: Final = "no place of its own"
 

@@ -40,11 +40,10 @@ from lc_assets.formats.archives.captures import (
     digest_of_sha1,
     timestamp_of,
 )
-from lc_assets.formats.archives.fetching import Ranges, Spot, fetched
-from lc_assets.formats.archives.pages import kind_of_record
+from lc_assets.formats.archives.fetching import Ranges, Spot, fetched, kind_of_record
 from lc_assets.formats.archives.records import NO_PLACE, Block, bare, opened, placed_blocks
 from lc_assets.formats.archives.responses import NoPage, is_html
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 
 MAX_LINKS_BYTES: Final = 64 << 20
 """A longer list of links is not read by default."""

@@ -21,8 +21,8 @@ is an `Unread` in its place, so that the caller can count it; damage to the cont
 ===============  ===================================================================================
 module           contents
 ===============  ===================================================================================
-``records``      `CorpusDocument` and `Unread`
-``containers``   which names are which kind; bytes out of gzip and zstd; writing JSON lines
+``containers``   `CorpusDocument` and `Unread`; which names are which kind; bytes out of gzip and
+                 zstd; writing JSON lines
 ``json_lines``   lines
 ``parquet``      rows
 ``crawls``       WET and WARC records

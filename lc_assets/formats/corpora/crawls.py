@@ -27,8 +27,7 @@ from fastwarc.warc import WarcRecordType
 
 from lc_assets.formats.archives.records import Block, Kinds, blocks
 from lc_assets.formats.archives.responses import NoPage, html_of
-from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, name_of_places, plain_bytes
 from lc_assets.text.html.page_text import Quality, page_text
 
 TEXTS: Final = (WarcRecordType.conversion,)

@@ -12,8 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
-from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
+from lc_assets.formats.corpora.containers import (
+    CorpusDocument,
+    Unread,
+    as_float,
+    name_of_places,
+    plain_bytes,
+)
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 
 TEXT_FIELDS: Final = ("raw_content", "text", "content")

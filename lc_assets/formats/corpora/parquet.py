@@ -22,10 +22,11 @@ from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.corpora.containers import (
     MAX_DOCUMENT_BYTES,
+    CorpusDocument,
+    Unread,
     name_of_places,
 )
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.parquet.opening import Bounded, weighed
 
 BATCH_BYTES: Final = 16 << 20

@@ -18,10 +18,11 @@ from lc_assets.formats.corpora.containers import (
     TEXT,
     WARC,
     WET,
+    CorpusDocument,
+    Unread,
 )
 from lc_assets.formats.corpora.json_lines import read_json_lines
 from lc_assets.formats.corpora.parquet import read_parquet
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 
 def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:

@@ -23,10 +23,9 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, plain_bytes
+from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, Unread, plain_bytes
 from lc_assets.formats.corpora.parquet import parquet_rows
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
-from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 from lc_assets.text.contamination.grams import Item
 

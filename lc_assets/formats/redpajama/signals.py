@@ -17,7 +17,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.records import CorpusDocument, as_float
+from lc_assets.formats.corpora.containers import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals

@@ -41,8 +41,8 @@ from lc_assets.build.tables import (
     read_table,
 )
 from lc_assets.counts import Counts
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published

@@ -31,8 +31,7 @@ from lc_assets.build.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.corpora.containers import json_line
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish

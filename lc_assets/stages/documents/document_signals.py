@@ -30,7 +30,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import TableWriter, count_lines
 from lc_assets.counts import Counts
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.lists.rule_files import rule_on
 from lc_assets.formats.redpajama.signals import signals_line

@@ -23,8 +23,8 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.lake import Lake

@@ -17,7 +17,7 @@ from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import ModelSettings
 from lc_assets.build.settings.documents import FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import read_rules, rule_on, with_thresholds
 from lc_assets.formats.lists.word_lists import read_word_lists

@@ -42,11 +42,10 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import Kind, is_inside
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries

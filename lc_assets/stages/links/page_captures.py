@@ -38,7 +38,7 @@ from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.arrays.npy import read_npy
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries

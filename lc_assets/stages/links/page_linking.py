@@ -20,10 +20,9 @@ from lc_assets.build.settings.longpack import PageLinkSettings
 from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries

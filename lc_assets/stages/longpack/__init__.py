@@ -3,8 +3,7 @@ together last.
 
 ============  =========================================================================================
 `pages`       a line per document: its key, rank, side; then, of those needed, content and tokens
-`resolving`   links become pages, or a reason why not
-`dealing`     roots take their turns: `lc_assets.packing.turns` over tables larger than memory
+`dealing`     links become pages, or a reason why not; roots take their turns
 `claiming`    round after round, from links to the table of claims
 `placing`     which text goes where
 `gathering`   texts to documents, in buckets

@@ -27,7 +27,15 @@ from lc_assets.packing.turns import NO_ROOM, Rules
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack.dealing import AT_ONCE, HELD_TABLE, Deal, deal
+from lc_assets.stages.longpack.dealing import (
+    AT_ONCE,
+    HELD_TABLE,
+    Deal,
+    deal,
+    number_pages,
+    publish_needed,
+    resolve,
+)
 from lc_assets.stages.longpack.pages import (
     UNTOKENIZABLE,
     Draws,
@@ -38,7 +46,6 @@ from lc_assets.stages.longpack.pages import (
     list_pages,
     numbered_rows,
 )
-from lc_assets.stages.longpack.resolving import number_pages, publish_needed, resolve
 from lc_assets.tokens.tokenizers import TextEncoding
 
 OTHER_SIDE: Final = "on the other side of the held-out split"

@@ -1,18 +1,27 @@
-"""Roots take their turns over tables larger than memory: `lc_assets.packing.turns.take_turns`, some
-roots at a time.
+"""Links become pages, and roots take them in their turns, over tables larger than memory.
 
-Table ``offers`` holds one round's offers, ``held`` what has been taken in all rounds. Roots come in
-blocks, in their order. Joins leave out of a block what earlier ones took, which of a crawl is most:
-the contents that many roots link to are taken by the first few. The rest is dealt in memory.
+*Resolving*: which document every target is, or why none, by rules that look at link and target
+alone. What depends on the root (its side, its language, its content, its room) is asked in its turn
+(`lc_assets.stages.longpack.claiming`). A page's number counts the documents that go on: roots first,
+by rank and id, then the others by rank and id. So numbers depend on which documents there are, and
+not on how they are spread over files. Of several documents of one address the first by id is meant.
+
+*Dealing*: `lc_assets.packing.turns.take_turns`, some roots at a time. Table ``offers`` holds one
+round's offers, ``held`` what has been taken in all rounds. Roots come in blocks, in their order.
+Joins leave out of a block what earlier ones took, which of a crawl is most: the contents that many
+roots link to are taken by the first few. The rest is dealt in memory.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
+from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.packing.turns import (
     HELD,
     KEPT,
@@ -23,7 +32,144 @@ from lc_assets.packing.turns import (
     TurnState,
     take_turns,
 )
-from lc_assets.stages.deduplication.queries import Queries
+from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
+from lc_assets.stages.longpack.pages import PAGES, numbered_rows, publish_by_file
+
+SOURCE_REMOVED: Final = "its page was removed"
+NO_ROOT: Final = "its page is no root"
+NOFOLLOW: Final = "nofollow"
+NAVIGATION: Final = "in menus only"
+NOT_IN_TEXT: Final = "anchor text not in the text"
+ITSELF: Final = "to the page itself"
+MISSING: Final = "no such page"
+REMOVED: Final = "the page was removed"
+HOME: Final = "a home page"
+NO_WORDS: Final = "no words for it"
+HUB: Final = "what its whole host points at"
+
+LEAST_HUB: Final = 10
+"""A page that no more pages of its host point at is no hub, however few they are."""
+
+
+def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
+    """Table ``pages``: a line per document that goes on, with its number; returns how many are
+    roots.
+
+    Args:
+        asked: where tables are.
+        pages: tables of `pages.PAGES`.
+        removed: tables with a column ``id`` of documents that do not go on.
+    """
+    columns = ", ".join(name for name in PAGES.names if name not in ("rank",))
+    asked.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
+    gone = f"SELECT id FROM {parquet(list(removed))}" if removed else "SELECT '' AS id WHERE false"
+    asked.do(f"CREATE OR REPLACE TABLE removed AS SELECT DISTINCT id FROM ({gone})")
+    asked.do(f"""CREATE OR REPLACE TABLE pages AS SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}
+        FROM (SELECT * FROM everyone ANTI JOIN removed USING (id) ORDER BY NOT is_root, rank, id)""")
+    asked.do("""CREATE OR REPLACE TABLE addressed AS SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages
+        WHERE page_key IS NOT NULL GROUP BY page_key""")
+    asked.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone SEMI JOIN removed USING (id)
+        WHERE page_key IS NOT NULL""")
+    return asked.number("SELECT count(*) FROM pages WHERE is_root")
+
+
+def resolve(
+    asked: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int
+) -> dict[str, int]:
+    """Table ``resolved``: the links that lead to a page, as numbers; returns how many others there
+    are, by why.
+
+    Links of pages that are no roots are kept only where several rounds need them; they count as
+    `NO_ROOT` all the same.
+
+    Args:
+        asked: holds what `number_pages` made.
+        links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
+        settings: which links are passed over.
+        n_roots: pages of smaller number are roots.
+    """
+    reasons = _reasons(settings)
+    cases = "\n".join(f"WHEN {test} THEN {quoted(why)}" for why, test in reasons)
+    asked.do(f"""CREATE OR REPLACE TABLE links AS
+        SELECT pages.number AS source, position, target.number AS page,
+            {_key_bytes(settings)}::INTEGER AS key_bytes, row_of_all,
+            CASE {cases} ELSE '' END AS why
+        FROM {numbered_rows(asked, links)} AS link
+        LEFT JOIN pages USING (id)
+        LEFT JOIN addressed ON addressed.page_key = link.target_key
+        LEFT JOIN pages AS target ON target.number = addressed.number
+        LEFT JOIN removed_keys ON removed_keys.page_key = link.target_key""")
+    _mark_hubs(asked, settings)
+    used = "" if settings.depth > 1 else f"AND source < {n_roots}"
+    asked.do(f"""CREATE OR REPLACE TABLE resolved AS SELECT source, position, page, key_bytes, row_of_all FROM links
+        ANTI JOIN hubs USING (page) WHERE why = '' {used}""")
+    told = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
+        WHEN why = '' AND hubs.page IS NOT NULL THEN {quoted(HUB)} ELSE why END"""
+    counts = asked.lines(
+        f"SELECT {told} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY "
+        "reason ORDER BY reason"
+    )
+    asked.do("DROP TABLE links")
+    return {line["reason"]: line["n"] for line in counts if line["reason"]}
+
+
+def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
+    """Why a link leads to no page, first things first; each with its test."""
+    portals, words = settings.portals == "drop", not settings.paper_exact
+    return [
+        (SOURCE_REMOVED, "pages.number IS NULL"),
+        *([(NOFOLLOW, "nofollow")] if settings.nofollow == "drop" else []),
+        *([(NAVIGATION, "navigation")] if portals else []),
+        *([(NOT_IN_TEXT, "NOT in_text")] if settings.anchors == "in_text" else []),
+        (ITSELF, "link.target_key = pages.page_key"),
+        (REMOVED, "target.number IS NULL AND removed_keys.page_key IS NOT NULL"),
+        (MISSING, "target.number IS NULL"),
+        *([(HOME, "target.is_home")] if portals else []),
+        *([(NO_WORDS, "(generic OR keys = '') AND target.title = ''")] if words else []),
+    ]
+
+
+def _key_bytes(settings: LongPackSettings) -> str:
+    """Length of the words that stand above a page, in UTF-8; white space may still be collapsed."""
+    return (
+        "strlen(keys)"
+        if settings.paper_exact
+        else "strlen(CASE WHEN generic OR keys = '' THEN target.title ELSE keys END)"
+    )
+
+
+def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
+    """Table ``hubs``: pages that more than a share of the pages of their host point at, of those
+    whose links are known.
+    """
+    if settings.portals == "keep":
+        asked.do("CREATE OR REPLACE TABLE hubs AS SELECT 0::INTEGER AS page WHERE false")
+        return
+    asked.do(f"""CREATE OR REPLACE TABLE hubs AS
+        WITH pointed AS (
+            SELECT links.page, any_value(target.host) AS host, count(*) AS n FROM links
+            JOIN pages AS source ON source.number = links.source JOIN pages AS target ON target.number = links.page
+            WHERE source.host = target.host GROUP BY links.page HAVING count(*) > {LEAST_HUB}),
+        hosts AS (SELECT host, count(*) AS n_pages FROM pages SEMI JOIN links ON links.source = pages.number GROUP BY host)
+        SELECT page FROM pointed JOIN hosts USING (host) WHERE n > {settings.hub_share!r} * n_pages""")
+
+
+def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
+    """Write which texts must be known, those that links are from or lead to: for every file an array of their lines and numbers, and say
+    where.
+
+    Args:
+        asked: holds what `resolve` made.
+        folder: of the arrays.
+        n_files: how many files of documents there are.
+    """
+    paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
+    query = """SELECT file, line, number FROM pages SEMI JOIN (
+        SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
+        ORDER BY file, line"""
+    publish_by_file(asked, query, ("line", "number"), paths)
+    return paths
+
 
 AT_ONCE: Final = 100_000
 """Offers of a block, or one root that has more: about 0.2 s and 50 MB."""

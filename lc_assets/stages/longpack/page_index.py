@@ -1,32 +1,96 @@
-"""The index of the pages within LongPack's documents: which documents hold a page, by its id,
-address or domain.
+"""What is made of tables of spans: the index of the pages within LongPack's documents, and how these
+grew.
 
 ===================  =======================================================================================
-file                 what
+file                 content
 ===================  =======================================================================================
 ``pages.parquet``    a line per part of every document, `PAGES`, in the order of the tables of spans
 ``page_key.npy``     keys of the pages (`lc_assets.text.links.addresses`), see `lc_assets.formats.key_index`
 ``page_place.npy``   which line of ``pages.parquet`` each key is of
 ===================  =======================================================================================
 
-A column ``id`` of this table is the page's, as in all tables that are asked
-(`lc_assets.build.lookups`); ``packed_id`` is of the document that holds it. Tables of spans
-are read one at a time, so memory is the keys': twelve bytes each.
+A column ``id`` of this table is the page's, as in all tables that are searched by keys;
+``packed_id`` is of the document that holds it. Tables of spans are read one at a time, so memory is
+the keys': twelve bytes each. Lengths are those of the texts, without anchor lines and line ends.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.build.lookups import KeyedTable, write_parts_in_groups
-from lc_assets.build.tables import opened_table, read_table
+from lc_assets.build.tables import opened_table, read_all, read_table
+from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.versions import Published
+from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth
+from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.text.links.addresses import keys_of_parts
+
+MEASURES: Final = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lengths:
+    """Tokens of the documents of a packing, each array in no particular order.
+
+    Attributes:
+        roots: of each packed document's root.
+        packed: of each packed document; in the order of ``roots``.
+        pages: of each page in any of them, once.
+        n_roots: roots that were tried.
+    """
+
+    roots: NDArray[np.int64]
+    packed: NDArray[np.int64]
+    pages: NDArray[np.int64]
+    n_roots: int
+
+    @property
+    def growth(self) -> Growth:
+        """How roots grew."""
+        return growth(self.roots, self.packed, n_roots=self.n_roots)
+
+    @property
+    def shares(self) -> dict[str, tuple[float, float]]:
+        """Share of all tokens by group of lengths, of the pages alone and of the packed
+        documents.
+        """
+        pairs = zip(bucket_counts(self.pages), bucket_counts(self.packed), strict=True)
+        return {before.name: (before.share, after.share) for before, after in pairs}
+
+
+def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
+    """The lengths that tables of spans tell."""
+    table = read_all(spans, SPANS, ["id", "role", "child_id", "n_tokens"])
+    roots = table.filter(pc.equal(table["role"], "root")).select(["id", "n_tokens"])
+    packed = table.group_by("id").aggregate([("n_tokens", "sum")])
+    both = roots.join(packed, "id")
+    pages = table.group_by("child_id").aggregate([("n_tokens", "max")])
+    numbers = (both["n_tokens"], both["n_tokens_sum"], pages["n_tokens_max"])
+    before, after, alone = (np.asarray(column, np.int64) for column in numbers)
+    return Lengths(roots=before, packed=after, pages=alone, n_roots=n_roots)
+
+
+def roots_tried(counts: Counts) -> int:
+    """Roots that had a turn, of what `lc_assets.stages.longpack.claiming.claim_links` counted:
+    those that no other one holds.
+    """
+    return counts.extra.get("roots", 0) - counts.extra.get("roots that another one holds", 0)
+
+
+def beside_the_paper(found: Growth) -> list[tuple[str, float, float | None]]:
+    """Each measure with our value and the paper's, which gives no median."""
+    ours = (found.hit_rate, found.mean_of_ratios, found.ratio_of_sums, found.median_ratio)
+    theirs = (PAPER.hit_rate, PAPER.mean_of_ratios, PAPER.ratio_of_sums, None)
+    return list(zip(MEASURES, ours, theirs, strict=True))
+
 
 PAGES_FILE: Final = "pages.parquet"
 INDEX: Final = "page"

@@ -61,7 +61,7 @@ FACTS: Final = pa.schema(
     }
 )
 """What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be
-tokenized.
+tokenized, or is blank.
 """
 
 TITLE_CHARS: Final = 200
@@ -219,7 +219,9 @@ def know_texts(task: FactsTask) -> Counts:
         if line in number_of:
             text = document["raw_content"]
             n_chars += len(text)
-            n_tokens = n_tokens_of(text, task.tokenizer, task.text_encoding)
+            n_tokens = None
+            if text.strip():
+                n_tokens = n_tokens_of(text, task.tokenizer, task.text_encoding)
             found.append(
                 {
                     "number": number_of[line],

@@ -27,8 +27,8 @@ from lc_assets.build.recipe import Recipe
 from lc_assets.build.tables import read_lines
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import EDGES, bucket_names

@@ -39,9 +39,9 @@ from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DO
 from lc_assets.stages.deduplication.removed_documents import removed_by_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
-from lc_assets.stages.longpack.growing import roots_tried
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
+from lc_assets.stages.longpack.page_index import roots_tried
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.reports.document_sets import (

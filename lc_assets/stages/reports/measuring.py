@@ -22,8 +22,8 @@ from lc_assets.build.tables import TableWriter, read_lines, read_table, write_ta
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts

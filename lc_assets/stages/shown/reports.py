@@ -11,7 +11,7 @@ from lc_assets.stages.links import page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpack import link_claims as claiming
 from lc_assets.stages.longpack import longpack_documents as longpack
-from lc_assets.stages.longpack.growing import beside_the_paper, lengths_of, roots_tried
+from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports import data_set_card as card
 from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.reports.length_report import GROWTH_FILE, SHARES_FILE

@@ -10,8 +10,7 @@ import pytest
 from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, is_inside, listed_paths
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record

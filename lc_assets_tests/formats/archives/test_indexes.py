@@ -27,8 +27,7 @@ from lc_assets.formats.archives.captures import (
     timestamp_of,
 )
 from lc_assets.formats.archives.columnar import INDEX, index_batches
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.wat import (
     WatLink,
     WatPage,
@@ -37,7 +36,7 @@ from lc_assets.formats.archives.wat import (
     wat_pages_at,
 )
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.reference.pages import html_pages, look_up

@@ -17,10 +17,10 @@ from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage
 from lc_assets.formats.archives.records import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
-from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.randomness import rng_for
 from lc_assets.text.html.page_text import page_text
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record

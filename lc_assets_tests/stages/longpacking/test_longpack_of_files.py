@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.documents import FilteringSettings, RemovalSettings
+from lc_assets.build.settings.documents import RemovalSettings
 from lc_assets.build.settings.longpack import (
     HtmlIndexSettings,
     LongPackSettings,
@@ -22,12 +22,11 @@ from lc_assets.build.tables import read_lines
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
-from lc_assets.formats.lists.rule_files import NO_RULES
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.longpack.gathering import REST_SUFFIX, packed_documents_of
-from lc_assets.stages.longpack.growing import lengths_of, roots_tried
 from lc_assets.stages.longpack.longpack_documents import spans_files
+from lc_assets.stages.longpack.page_index import lengths_of, roots_tried
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference import longpack_paper
@@ -99,7 +98,6 @@ def built_of(pages, archives, out, settings, *, workers=1, extractor="html5"):
         out,
         executor=LocalExecutor(workers=workers),
         settings={
-            "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=1),
             "html_index": HtmlIndexSettings(archives=tuple(map(str, archives))),
             "page_links": PageLinkSettings(extractor=extractor, all_pages=True),
             "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
@@ -187,7 +185,7 @@ def test_consumed_pages_and_the_rest_are_all_pages_once(crawl, tmp_path):
     )
     inside = [span["url"] for line in found.values() for span in line["spans"]]
     rest = [line["url"] for line in rest_of(built)]
-    assert sorted(inside + rest) == sorted([*texts, "no address"])
+    assert sorted(inside + rest) == sorted([*texts, "no address", url_of(40)])
     assert len(rest) > 1
     assert built["longpack_documents"].counts.extra["documents in none"] == len(rest)
 

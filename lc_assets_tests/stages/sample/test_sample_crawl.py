@@ -13,8 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import capture_of
-from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.pages import Page, texts_of_folder
