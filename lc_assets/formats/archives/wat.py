@@ -10,7 +10,7 @@ about responses with HTML are read::
                       "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url",
                       "text", "rel", "title"}, …]}}}}}
 
-Only links of ``<a href>`` are read; they are not resolved. Every other record is an `Unread`:
+Only links of ``<a href>`` are read; they are not resolved, and their ``title`` is their label. Every other record is an `Unread`:
 
 =====================  ===========================================================================
 reason                 when
@@ -44,21 +44,13 @@ from lc_assets.formats.archives.fetching import Ranges, Spot, fetched, kind_of_r
 from lc_assets.formats.archives.records import NO_PLACE, Block, bare, opened, placed_blocks
 from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.containers import Unread
+from lc_assets.text.links.links import Link
 
 MAX_LINKS_BYTES: Final = 64 << 20
 """A longer list of links is not read by default."""
 
 A_HREF: Final = "A@/href"
 _METADATA: Final = (WarcRecordType.metadata,)
-
-
-class WatLink(msgspec.Struct, frozen=True):
-    """One link of a page: its address as written, its text and attributes."""
-
-    href: str
-    text: str = ""
-    rel: str = ""
-    title: str = ""
 
 
 class WatPage(msgspec.Struct, frozen=True):
@@ -77,7 +69,7 @@ class WatPage(msgspec.Struct, frozen=True):
     """
 
     url: str
-    links: tuple[WatLink, ...]
+    links: tuple[Link, ...]
     base: str
     date: str
     filename: str
@@ -210,7 +202,12 @@ def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
     return WatPage(
         url=bare(warc.url),
         links=tuple(
-            WatLink(link.url or "", link.text or "", link.rel or "", link.title or "")
+            Link(
+                link.url or "",
+                " ".join((link.text or "").split()),
+                link.rel or "",
+                label=link.title or "",
+            )
             for link in links
         ),
         base=html.head.base or "",

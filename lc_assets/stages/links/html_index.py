@@ -4,7 +4,7 @@ A page is identified by its key (`lc_assets.text.links.page_keys`). Its records 
 reading the archives once (``html_index.index = "scan"``; or the crawl's own lists of links with
 ``html_index.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
 (``"columnar"``). With an index, a capture must also have the index's key of the document's URL.
-`lc_assets.stages.links.capture_choice` chooses among several captures.
+`lc_assets.stages.links.page_captures` chooses among several captures.
 
 Publishes a table per shard of filtered documents, and the crawl's files with the identities of
 those that were read. Their digest is an input of the version, so it is out of date when a file of
@@ -53,13 +53,6 @@ from lc_assets.publishing import finished
 from lc_assets.stages import watching
 from lc_assets.stages.deduplication.queries import Queries, queries
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.links.capture_choice import (
-    NO_CAPTURE,
-    NO_PAGE,
-    choose,
-    note_what_is_wanted,
-    publish_chosen,
-)
 from lc_assets.stages.links.crawl_files import (
     FILES_TABLE,
     crawl_of,
@@ -74,11 +67,16 @@ from lc_assets.stages.links.page_captures import (
     CAPTURED,
     LEFT_OUT,
     NO_ADDRESS,
+    NO_CAPTURE,
+    NO_PAGE,
     RECORDS,
     CapturesTask,
     DocumentsTask,
+    choose,
     find_captures,
     note_documents,
+    note_what_is_wanted,
+    publish_chosen,
 )
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId

@@ -7,6 +7,38 @@ one per snapshot.
 
 import pyarrow as pa
 
+PAGE_DOCUMENTS = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("page_key", pa.string()),
+        ("surt", pa.string()),
+        ("archive", pa.string()),
+        ("digest", pa.string()),
+        ("date", pa.string()),
+    ]
+)
+"""A document whose page is searched: its shard and position, its keys, and what is known of its
+capture.
+"""
+
+CAPTURES = pa.schema(
+    [
+        ("page_key", pa.string()),
+        ("captured_url", pa.string()),
+        ("filename", pa.string()),
+        ("offset", pa.int64()),
+        ("length", pa.int64()),
+        ("timestamp", pa.string()),
+        ("digest", pa.string()),
+        ("archive", pa.string()),
+        ("is_page", pa.bool_()),
+    ]
+)
+"""A capture that may be of a document's page."""
+
 HTML_INDEX = pa.schema(
     {
         "id": "string",

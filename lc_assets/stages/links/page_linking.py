@@ -175,12 +175,6 @@ def _links_of(page: HtmlPage | WatPage | Unread, extractor: Extractor) -> PageLi
     if isinstance(page, Unread):
         return page.why
     if isinstance(page, WatPage):
-        return PageLinks(
-            tuple(
-                Link(link.href, " ".join(link.text.split()), link.rel, label=link.title)
-                for link in page.links
-            ),
-            page.base,
-        )
+        return PageLinks(page.links, page.base)
     found = page_links(page.html, extractor)
     return found.unread or found

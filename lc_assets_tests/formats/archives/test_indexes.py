@@ -29,7 +29,6 @@ from lc_assets.formats.archives.captures import (
 from lc_assets.formats.archives.columnar import INDEX, index_batches
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.wat import (
-    WatLink,
     WatPage,
     captures_in_wat,
     wat_pages,
@@ -38,6 +37,7 @@ from lc_assets.formats.archives.wat import (
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.upstream import Upstream
+from lc_assets.text.links.links import Link
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.reference.pages import html_pages, look_up
 
@@ -342,8 +342,8 @@ def test_lists_of_links_are_read(tmp_path):
     content = gzipped(record(b"warcinfo", b"x"), wat(), wat(links=[], base=""))
     first, second = links_in(wat(), wat(links=[], base=""))
     assert first.links == (
-        WatLink("/b", "To B", "nofollow"),
-        WatLink("https://c.org/?a=1&b=2", title="C"),
+        Link("/b", "To B", "nofollow"),
+        Link("https://c.org/?a=1&b=2", "", label="C"),
     )
     assert (first.url, first.base, first.date, first.digest, first.n_others) == (
         "https://a.org/x",
