@@ -32,7 +32,7 @@ from lc_assets.formats.redpajama.signals import read_signals, signals_line, writ
 from lc_assets.lake.upstream import Upstream
 from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets.text.html.page_text import page_text
-from lc_assets.text.links.addresses import KINDS, address_key, domains_of, normal
+from lc_assets.text.links.addresses import KINDS, address_key, domains_above, host_of, normal
 from lc_assets.text.links.links import page_links
 from lc_assets.text.links.page_keys import page_key, surt
 from lc_assets.text.links.targets import targets_of
@@ -296,7 +296,12 @@ def addresses(folder: Path) -> Any:
     keys = [page_key(line) for line in lines]
     assert all(key is None or page_key(f"http://{key}") == key for key in keys)
     return keys, [
-        (surt(line), domains_of(line), address_key(line), [normal(kind, line) for kind in KINDS])
+        (
+            surt(line),
+            domains_above(host_of(line)),
+            address_key(line),
+            [normal(kind, line) for kind in KINDS],
+        )
         for line in lines
     ]
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from lc_assets.text.links.addresses import (
     KINDS,
     address_key,
-    domains_of,
+    domains_above,
     host_of,
     is_public_suffix,
     keys_of,
-    keys_of_documents,
     keys_of_parts,
     located,
     normal,
@@ -38,7 +37,7 @@ def test_parts_of_an_address_are_read_as_one(url):
     """
     key, host = located(url)
     assert (key, host) == (address_key(url), host_of(url))
-    assert all(host.removeprefix("www.").endswith(domain) for domain in domains_of(url))
+    assert all(host.removeprefix("www.").endswith(domain) for domain in domains_above(host_of(url)))
     assert normal("url", url) == key
 
 
@@ -89,7 +88,7 @@ def test_the_index_is_of_every_value_of_every_document(lines):
     columns = {
         name: [line[name] for line in documents] for name in ("id", "url", "digest", "text_digest")
     }
-    keys, places = keys_of_documents(columns)
+    keys, places = keys_of_parts([columns])
     wanted = {
         (int(key), place)
         for place, line in enumerate(documents)

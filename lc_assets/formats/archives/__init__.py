@@ -14,6 +14,5 @@ module          contents
 ``writing``     writing archives of pages, with their index
 ==============  ====================================================================================
 
-Not here: texts as documents (`lc_assets.formats.corpora`), transport and its errors
-(`lc_assets.lake.upstream`). docs/formats/archives.md describes the formats.
+docs/formats/archives.md describes the formats.
 """

@@ -14,8 +14,7 @@ gzip; Common Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one 
 values of a line are not trusted: see `refusal`.
 
 `matches` walks an index and sorted keys side by side; blocks of lines without a wanted key are not
-parsed. `captures_in` reads the captures of an archive from its records' headers alone, without decoding
-pages. Not here: the columnar index (`columnar`), lists of links (`wat`).
+parsed. `captures_in` reads the captures of an archive from its records' headers alone.
 """
 
 import bisect
@@ -66,7 +65,12 @@ def timestamp_of(date: str) -> str:
     """An ISO 8601 date as 14 digits; missing parts are the earliest possible. Empty when it has no
     year.
 
-    >>> timestamp_of("2024-05-18T01:58:10Z"), timestamp_of("2024-05-18T01:58:10.123456Z"), timestamp_of("2024-05"), timestamp_of("?")
+    >>> (
+    ...     timestamp_of("2024-05-18T01:58:10Z"),
+    ...     timestamp_of("2024-05-18T01:58:10.123456Z"),
+    ...     timestamp_of("2024-05"),
+    ...     timestamp_of("?"),
+    ... )
     ('20240518015810', '20240518015810', '20240501000000', '')
     """
     digits = _NO_DIGITS.sub("", date)[:14]
@@ -76,7 +80,11 @@ def timestamp_of(date: str) -> str:
 def digest_of_sha1(digest: str) -> str:
     """A digest with its algorithm, as archives write it; indexes leave the algorithm out.
 
-    >>> digest_of_sha1("RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU"), digest_of_sha1("sha1:RY7P"), digest_of_sha1("")
+    >>> (
+    ...     digest_of_sha1("RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU"),
+    ...     digest_of_sha1("sha1:RY7P"),
+    ...     digest_of_sha1(""),
+    ... )
     ('sha1:RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU', 'sha1:RY7P', '')
     """
     return f"sha1:{digest}" if digest and ":" not in digest else digest
@@ -154,9 +162,12 @@ _SAID: Final = msgspec.json.Decoder(_Said)
 def capture_of(line: bytes) -> Capture | str:
     """The capture that a line of an index describes, or why it is refused.
 
-    >>> capture_of(b'a)/ 20240518015810 {"url": "http://a/", "status": "200", "mime": "text/html", "length": "5", "offset": "7", '
-    ...            b'"filename": "x.warc.gz", "digest": "ABC"}')
-    Capture(url='http://a/', timestamp='20240518015810', is_page=True, digest='sha1:ABC', filename='x.warc.gz', offset=7, length=5)
+    >>> found = capture_of(
+    ...     b'a)/ 20240518015810 {"url": "http://a/", "status": "200", "mime": "text/html", '
+    ...     b'"length": "5", "offset": "7", "filename": "x.warc.gz", "digest": "ABC"}'
+    ... )
+    >>> found.url, found.timestamp, found.is_page, found.digest, found.offset, found.length
+    ('http://a/', '20240518015810', True, 'sha1:ABC', 7, 5)
     >>> capture_of(b"junk")
     'line not read'
     """

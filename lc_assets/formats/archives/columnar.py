@@ -1,22 +1,21 @@
 """The index of a crawl as Parquet: a row per capture, columns as Common Crawl's table ``cc-index``
 has them.
 
-====================================================  =========================================================
+====================================================  ==============================================
 column                                                becomes
-====================================================  =========================================================
+====================================================  ==============================================
 ``url_surtkey``                                       ``surt``
 ``url``                                               ``url``
 ``fetch_time``                                        ``timestamp``, 14 digits, UTC
-``fetch_status``, ``content_mime_type``,              ``is_page``: status 200 and HTML, by the server's word or, where
-``content_mime_detected``                             it gave none, by what the crawler made of it
+``fetch_status``, ``content_mime_type``,              ``is_page``: status 200 and HTML, by the server or,
+``content_mime_detected``                             where it gave no type, the crawler
 ``content_digest``                                    ``digest``, with ``sha1:``
 ``warc_filename``, ``warc_record_offset``,            ``filename``, ``offset``, ``length``
 ``warc_record_length``
-====================================================  =========================================================
+====================================================  ==============================================
 
-Digest and types may be missing: older tables lack them. Other columns are not read. Here: rows of
-one file, a batch at a time. Not here: which of them are wanted, and which places are refused
-(`lc_assets.formats.archives.captures.refusal`).
+Digest and types may be missing: older tables lack them. Other columns are not read.
+`lc_assets.formats.archives.captures.refusal` says which places are refused.
 """
 
 from collections import Counter

@@ -23,8 +23,8 @@ reason                   when
 HTTP's Content-Length is ignored: crawlers decode bodies and leave that header as it was. A single
 record is named by the archive's path, its offset and its length, as the index of a crawl states
 them; these are not trusted. Only a server that does not answer is an error
-(`lc_assets.errors.Unreachable`). Records are requested in batches, adjacent ones together, so places
-sorted by archive and offset cost the fewest requests.
+(`lc_assets.errors.Unreachable`). Records are requested in batches, adjacent ones together, so
+places sorted by archive and offset cost the fewest requests.
 """
 
 import io
@@ -158,10 +158,6 @@ def pages_at(
 ) -> Iterator[HtmlPage | Unread]:
     """Yield the page of each record, in the order of the spots, or an `Unread` for one that cannot
     be read.
-
-    In addition to the reasons of `lc_assets.formats.archives.fetching` there are ``place refused`` (a
-    path outside, a negative offset, an impossible length), ``archive missing``, ``no record there``
-    and ``record damaged``.
 
     Args:
         upstream: where the archives lie.

@@ -1,13 +1,13 @@
 """Paths of a crawl's files: their kinds, lists of them, and which paths stay inside the crawl.
 
-====================  =============================================  ========================================
+====================  =============================================  ===============================
 kind                  name ends in                                   Common Crawl's list of them
-====================  =============================================  ========================================
+====================  =============================================  ===============================
 ``warc``              ``.warc.gz``, ``.warc``                        ``warc.paths.gz``
 ``wat``               ``.warc.wat.gz``, ``.wat.gz``, ``.wat``        ``wat.paths.gz``
 ``cdxj``              ``.cdxj``, ``.cdxj.gz``, ``cdx-00000.gz``      ``cc-index.paths.gz``
 ``columnar``          ``.parquet``                                   ``cc-index-table.paths.gz``
-====================  =============================================  ========================================
+====================  =============================================  ===============================
 
 Lists hold a path per line, relative to the root of all crawls. Of the columnar index only
 ``subset=warc`` counts: the responses in other subsets are no pages.
@@ -52,9 +52,21 @@ _OUTSIDE: Final = re.compile(
 def kind_of(path: str) -> Kind | None:
     """Kind of a crawl's file; None for any other file.
 
-    >>> [kind_of(path) for path in ("a/b.warc.gz", "b.warc.wat.gz", "indexes/cdx-00003.gz", "b.warc.wet.gz", "cluster.idx")]
+    >>> [
+    ...     kind_of(path)
+    ...     for path in (
+    ...         "a/b.warc.gz",
+    ...         "b.warc.wat.gz",
+    ...         "indexes/cdx-00003.gz",
+    ...         "b.warc.wet.gz",
+    ...         "cluster.idx",
+    ...     )
+    ... ]
     ['warc', 'wat', 'cdxj', None, None]
-    >>> kind_of("crawl=CC-MAIN-2023-06/subset=robotstxt/part-0.parquet"), kind_of("subset=warc/part-0.parquet")
+    >>> (
+    ...     kind_of("crawl=CC-MAIN-2023-06/subset=robotstxt/part-0.parquet"),
+    ...     kind_of("subset=warc/part-0.parquet"),
+    ... )
     (None, 'columnar')
     """
     if "subset=" in path and "subset=warc/" not in path:
@@ -68,7 +80,20 @@ def is_inside(path: str) -> bool:
     r"""Whether a path is one below the root that it is relative to: no ``..``, no root of its own,
     no address, no odd characters.
 
-    >>> [is_inside(path) for path in ("a/b.warc.gz", "a..b", "../b", "a/../b", "/b", "https://c/b", "a//b", "a\\b", "")]
+    >>> [
+    ...     is_inside(path)
+    ...     for path in (
+    ...         "a/b.warc.gz",
+    ...         "a..b",
+    ...         "../b",
+    ...         "a/../b",
+    ...         "/b",
+    ...         "https://c/b",
+    ...         "a//b",
+    ...         "a\\b",
+    ...         "",
+    ...     )
+    ... ]
     [True, True, False, False, False, False, False, False, False]
     """
     return 0 < len(path) <= MAX_PATH_CHARS and _OUTSIDE.search(path) is None

@@ -7,9 +7,8 @@ file from its beginning and keeps track of where members begin. Memory is bounde
 asks for, whatever a member decompresses to. Checksums are verified; a file that ends within a
 member, or has anything else after one, is damaged.
 
-Here: reading a WARC file, or any of its kind (WET, WAT), record by record. Every record must be
-whole, whatever its kind. Not here: what a record contains (`responses`, `wat`), fetching single
-ones (`fetching`).
+A WARC file, or any of its kind (WET, WAT), is read record by record; every record must be whole,
+whatever its kind.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 
@@ -63,7 +62,9 @@ class Members:
         n_packed: bytes of the file decompressed so far; at the end, all of them.
 
     >>> import gzip, io
-    >>> members = Members(io.BytesIO(gzip.compress(b"one") + gzip.compress(b"two")), where="a.gz")
+    >>> members = Members(
+    ...     io.BytesIO(gzip.compress(b"one") + gzip.compress(b"two")), where="a.gz"
+    ... )
     >>> members.read(9), members.read(9), members.read(9)
     (b'one', b'two', b'')
     >>> members.place_of(0), members.place_of(1), members.place_of(3), members.n_packed

@@ -65,7 +65,11 @@ def is_html(mime: str, identified: str = "") -> bool:
     """Whether content is HTML: by the server's word, or, where it gave none, by what the crawler
     identified.
 
-    >>> is_html("text/html"), is_html("", "application/xhtml+xml"), is_html("image/png", "text/html")
+    >>> (
+    ...     is_html("text/html"),
+    ...     is_html("", "application/xhtml+xml"),
+    ...     is_html("image/png", "text/html"),
+    ... )
     (True, True, False)
     """
     return (mime or identified).lower() in HTML_TYPES
@@ -74,7 +78,9 @@ def is_html(mime: str, identified: str = "") -> bool:
 def read_summary(content: bytes) -> Head:
     r"""The head of a response, by the first `MAX_HEAD_BYTES` of its block.
 
-    >>> read_summary(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n")
+    >>> read_summary(
+    ...     b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n"
+    ... )
     Head(status=404, mime='text/html')
     """
     try:
@@ -118,7 +124,11 @@ def decoded(content: bytes, charset: str | None) -> str:
         content: the page's bytes.
         charset: the encoding that the server names.
 
-    >>> decoded(b"caf\xe9", "utf-8"), decoded(b"\xef\xbb\xbfcaf\xc3\xa9", "latin1"), decoded(b"<meta charset=utf-8>\xc3\xa9", "x")
+    >>> (
+    ...     decoded(b"caf\xe9", "utf-8"),
+    ...     decoded(b"\xef\xbb\xbfcaf\xc3\xa9", "latin1"),
+    ...     decoded(b"<meta charset=utf-8>\xc3\xa9", "x"),
+    ... )
     ('café', 'café', '<meta charset=utf-8>é')
     """
     for mark, name in _MARKS:
@@ -196,7 +206,12 @@ def undone(body: bytes, *, transfer: str, content: str, most_bytes: int) -> byte
     Raises:
         Undecodable: when the body is not coded so, or the coding is not known.
 
-    >>> undone(b"3;x=y\r\n<p>\r\n5 \r\nhello\r\n0\r\n\r\n", transfer="chunked", content="", most_bytes=99)
+    >>> undone(
+    ...     b"3;x=y\r\n<p>\r\n5 \r\nhello\r\n0\r\n\r\n",
+    ...     transfer="chunked",
+    ...     content="",
+    ...     most_bytes=99,
+    ... )
     b'<p>hello'
     """
     for coding in [*reversed(_names(transfer)), *reversed(_names(content))]:

@@ -10,7 +10,8 @@ about responses with HTML are read::
                       "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url",
                       "text", "rel", "title"}, …]}}}}}
 
-Only links of ``<a href>`` are read; they are not resolved, and their ``title`` is their label. Every other record is an `Unread`:
+Only links of ``<a href>`` are read; they are not resolved, and their ``title`` is their label.
+Every other record is an `Unread`:
 
 =====================  ===========================================================================
 reason                 when

@@ -53,7 +53,8 @@ def write_pages(path: Path, pages: Iterable[FetchedPage], *, filename: str) -> l
         for page in pages:
             offset = out.tell()
             body = page.html.encode("utf-8", "replace")
-            digest = f"sha1:{base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()}"
+            hashed = hashlib.sha1(body, usedforsecurity=False).digest()
+            digest = f"sha1:{base64.b32encode(hashed).decode()}"
             out.write(gzip_member(_response(page, body, digest)))
             captures.append(
                 Capture(
@@ -72,7 +73,9 @@ def write_pages(path: Path, pages: Iterable[FetchedPage], *, filename: str) -> l
 def index_lines(captures: Iterable[Capture]) -> list[bytes]:
     r"""Lines of an index of pages, with their ends, sorted; an address that has no key has none.
 
-    >>> index_lines([Capture("http://a.org/x", "20240518015810", True, "sha1:ABC", "x.warc.gz", 7, 5)])
+    >>> index_lines(
+    ...     [Capture("http://a.org/x", "20240518015810", True, "sha1:ABC", "x.warc.gz", 7, 5)]
+    ... )
     [b'org,a)/x 20240518015810 {"url":"http://a.org/x","mime":"text/html","status":"200","digest":"ABC","length":"5","offset":"7","filename":"x.warc.gz"}\n']
     """
     return sorted(line for capture in captures if (line := _line(capture)))

@@ -98,7 +98,11 @@ _READ_BYTES: Final = 1 << 18
 def without_suffix(name: str) -> str:
     """A file's name without the suffix of its kind.
 
-    >>> without_suffix("a/CC-MAIN-00064.warc.wet.gz"), without_suffix("b.jsonl.zst"), without_suffix("README")
+    >>> (
+    ...     without_suffix("a/CC-MAIN-00064.warc.wet.gz"),
+    ...     without_suffix("b.jsonl.zst"),
+    ...     without_suffix("README"),
+    ... )
     ('a/CC-MAIN-00064.warc', 'b', 'README')
     """
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
@@ -109,7 +113,10 @@ def name_of_places(path: Path) -> str:
     """Prefix of the ids, ``{prefix}/{number}``, of documents that have none of their own:
     RedPajama-V2's, where the file lies in its layout.
 
-    >>> name_of_places(Path("documents/2023-06/0000/en_head.json.gz")), name_of_places(Path("mine/part-1.parquet"))
+    >>> (
+    ...     name_of_places(Path("documents/2023-06/0000/en_head.json.gz")),
+    ...     name_of_places(Path("mine/part-1.parquet")),
+    ... )
     ('2023-06/0000/en_head.json.gz', 'part-1.parquet')
     """
     tag = "/".join((*path.parts[-3:-1], path.name.removesuffix(".json.gz")))
@@ -154,7 +161,11 @@ _ENCODER: Final = msgspec.json.Encoder()
 def json_line(document: CorpusDocument) -> bytes:
     r"""One document as a line of JSON, with its newline.
 
-    >>> json_line(CorpusDocument(id="x/0", text="Hello", rest=msgspec.Raw(b'{"n": 1}'), text_field="body"))
+    >>> json_line(
+    ...     CorpusDocument(
+    ...         id="x/0", text="Hello", rest=msgspec.Raw(b'{"n": 1}'), text_field="body"
+    ...     )
+    ... )
     b'{"id":"x/0","n":1,"body":"Hello"}\n'
     """
     fields = _FIELDS.decode(document.rest)

@@ -1,7 +1,8 @@
 """Documents out of a crawl's own archives: WET (text) and WARC (pages as fetched).
 
 A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds
-``response`` records, whose block is what a server sent; when that is HTML, its main text is extracted.
+``response`` records, whose block is what a server sent; when that is HTML, its main text is
+extracted.
 
 ============================  =============
 header                        becomes

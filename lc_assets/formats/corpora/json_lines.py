@@ -69,7 +69,13 @@ def document_of(
 ) -> CorpusDocument:
     """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
 
-    >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
+    >>> document_of(
+    ...     {"doc_id": 7, "perplexity": "?"},
+    ...     text="Hello",
+    ...     text_field="text",
+    ...     place="x/0",
+    ...     rest=msgspec.Raw(b"{}"),
+    ... ).id
     '7'
     """
     names = (id_field,) if id_field else ID_FIELDS
@@ -91,7 +97,11 @@ def document_of(
 def text_field_of(names: Any, text_field: str | None) -> str:
     """Which field of a record holds its text.
 
-    >>> text_field_of({"text": 0, "raw_content": 0}, None), text_field_of({}, None), text_field_of({}, "body")
+    >>> (
+    ...     text_field_of({"text": 0, "raw_content": 0}, None),
+    ...     text_field_of({}, None),
+    ...     text_field_of({}, "body"),
+    ... )
     ('raw_content', 'raw_content', 'body')
     """
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])

@@ -49,7 +49,7 @@ from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DO
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
-from lc_assets.text.links.addresses import keys_of_documents
+from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 RECORDS_FILE: Final = "records.parquet"
@@ -90,7 +90,7 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
 def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
     """Write the files of an index of a row table and a table of removals."""
     write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
-    keys, places = keys_of_documents(_keyed_columns(rows))
+    keys, places = keys_of_parts([_keyed_columns(rows)])
     write_key_index(folder / ROW_INDEX, keys, places)
     write_key_index(folder / REMOVED_INDEX, *keys_of_removals(removed))
     extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
@@ -200,8 +200,8 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """
     removals = check_input.only_input(REMOVED_DOCUMENTS.name)
     wanted = {
-        ROW_INDEX: keys_of_documents(
-            _keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))
+        ROW_INDEX: keys_of_parts(
+            [_keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))]
         ),
         REMOVED_INDEX: keys_of_removals(
             read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)

@@ -147,7 +147,8 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
     return _finding(
         "the_links_add_up",
         wrong,
-        f"{n_lines:,} targets of {extra.get(LINKS, 0):,} links on {check_input.counts.kept:,} pages",
+        f"{n_lines:,} targets of {extra.get(LINKS, 0):,} links on {check_input.counts.kept:,} "
+        "pages",
     )
 
 

@@ -1,11 +1,10 @@
-"""LongPack over tables: which pages there are, what links to what, who holds what, and the texts put
-together last.
+"""LongPack over tables: pages, links between them, who holds what, and texts put together last.
 
-============  =========================================================================================
+============  ======================================================================================
 `pages`       a line per document: its key, rank, side; then, of those needed, content and tokens
 `dealing`     links become pages, or a reason why not; roots take their turns
 `claiming`    round after round, from links to the table of claims
 `placing`     which text goes where
 `gathering`   texts to documents, in buckets
-============  =========================================================================================
+============  ======================================================================================
 """

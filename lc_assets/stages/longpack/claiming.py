@@ -164,8 +164,10 @@ def _know(claims: Claims, asked: Queries) -> Counts:
     asked.do(
         f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet([task.path for task in tasks])}"
     )
-    asked.do("""CREATE OR REPLACE TABLE known AS SELECT facts.number, cluster, n_tokens, side, language FROM facts
-        JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content) USING (content)
+    asked.do("""CREATE OR REPLACE TABLE known AS
+        SELECT facts.number, cluster, n_tokens, side, language FROM facts
+        JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content)
+        USING (content)
         JOIN pages USING (number)""")
     asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
     asked.do(
@@ -181,35 +183,41 @@ def _candidates(asked: Queries, number: int, n_roots: int) -> int:
     """
     if number == 1:
         asked.do(f"""CREATE OR REPLACE TABLE candidates AS
-            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page, key_bytes,
-                row_of_all FROM resolved
+            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page,
+                key_bytes, row_of_all FROM resolved
             WHERE source < {n_roots}""")
     else:
         asked.do(f"""CREATE OR REPLACE TABLE candidates AS
             SELECT held.root, held.page AS parent, resolved.page, key_bytes, row_of_all,
-                row_number() OVER (PARTITION BY held.root ORDER BY held.place, position, resolved.page) AS place
+                row_number() OVER (PARTITION BY held.root
+                ORDER BY held.place, position, resolved.page) AS place
             FROM held JOIN resolved ON resolved.source = held.page WHERE round = {number - 1}""")
     return asked.number("SELECT count(*) FROM candidates")
 
 
 def _offers(claims: Claims, asked: Queries, number: int) -> dict[str, int]:
     """Table ``offers``: candidates that their root may hold; and how many it may not, by why."""
+    language = f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}"
+    language = language if claims.settings.same_language else ""
     used = "SELECT root, sum(cost) AS used FROM held GROUP BY root"
     asked.do(f"""CREATE OR REPLACE TABLE judged AS
         SELECT root, place, page, child.cluster, child.n_tokens + key_bytes + {PART_TOKENS} AS cost,
             {claims.settings.max_tokens - PART_TOKENS} - top.n_tokens - coalesce(used, 0) AS room,
             CASE WHEN child.n_tokens IS NULL OR top.n_tokens IS NULL THEN {quoted(UNTOKENIZABLE)}
                 WHEN child.side != top.side THEN {quoted(OTHER_SIDE)}
-                {f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}" if claims.settings.same_language else ""}
-                WHEN child.cluster = top.cluster OR here.cluster IS NOT NULL THEN {quoted(IN_DOCUMENT)}
+                {language}
+                WHEN child.cluster = top.cluster OR here.cluster IS NOT NULL
+                    THEN {quoted(IN_DOCUMENT)}
                 WHEN cost > room THEN {quoted(NO_ROOM)}
                 ELSE '' END AS why
-        FROM candidates JOIN known AS child ON child.number = candidates.page JOIN known AS top ON top.number = candidates.root
+        FROM candidates JOIN known AS child ON child.number = candidates.page JOIN known AS top
+        ON top.number = candidates.root
         LEFT JOIN ({used}) USING (root)
         LEFT JOIN (SELECT root, cluster FROM held WHERE {number} > 1) AS here
             ON here.root = candidates.root AND here.cluster = child.cluster""")
     asked.do("""CREATE OR REPLACE TABLE offers AS
-        SELECT root, min(place) AS place, arg_min(page, place) AS page, cluster, arg_min(cost, place)::BIGINT AS cost,
+        SELECT root, min(place) AS place, arg_min(page, place) AS page, cluster,
+            arg_min(cost, place)::BIGINT AS cost,
             any_value(room)::BIGINT AS room
         FROM judged WHERE why = '' GROUP BY root, cluster ORDER BY root, place""")
     counts = {
@@ -230,8 +238,10 @@ def _grow(asked: Queries, number: int) -> None:
         if number == 1
         else "JOIN tree AS above ON above.root = held.root AND above.page = candidates.parent"
     )
-    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent, candidates.row_of_all, {path} FROM held
-        JOIN candidates ON candidates.root = held.root AND candidates.place = held.place {above} WHERE held.round = {number}""")
+    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent,
+        candidates.row_of_all, {path} FROM held
+        JOIN candidates ON candidates.root = held.root AND candidates.place = held.place {above}
+            WHERE held.round = {number}""")
 
 
 def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
@@ -266,10 +276,13 @@ def publish_claims(
         memory: bytes that a block may take.
     """
     asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,
-        (row_number() OVER (PARTITION BY root ORDER BY list_append(path, {LAST})) - 1)::INTEGER AS place FROM tree""")
-    asked.do(f"""CREATE OR REPLACE TABLE words AS SELECT row_of_all, keys, target_url, {"false" if paper_exact else "generic OR keys = ''"}
+        (row_number() OVER (PARTITION BY root
+            ORDER BY list_append(path, {LAST})) - 1)::INTEGER AS place FROM tree""")
+    asked.do(f"""CREATE OR REPLACE TABLE words AS
+        SELECT row_of_all, keys, target_url, {"false" if paper_exact else "generic OR keys = ''"}
         AS says_nothing FROM {numbered_rows(asked, links)} SEMI JOIN placed USING (row_of_all)""")
-    asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens FROM pages JOIN facts USING (number)
+    asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens
+        FROM pages JOIN facts USING (number)
         SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM placed) USING (number)""")
     n_claims = 0
     with publish(out) as draft, pq.ParquetWriter(draft, LINK_CLAIMS, compression="zstd") as writer:
@@ -298,15 +311,18 @@ def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
         f"root < {high}"
     )
     asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
-        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims) USING (number)""")
+        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims)
+            USING (number)""")
     asked.do(
         "CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING "
         "(row_of_all)"
     )
     return asked.batches("""
         SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
-            CASE WHEN says_nothing THEN child.title ELSE keys END AS keys, target_url, child.content AS cluster, child.n_tokens,
+            CASE WHEN says_nothing THEN child.title ELSE keys END AS keys, target_url,
+            child.content AS cluster, child.n_tokens,
             top.n_tokens AS root_tokens
-        FROM block_claims JOIN block_names AS top ON top.number = root JOIN block_names AS above ON above.number = parent
+        FROM block_claims JOIN block_names AS top ON top.number = root JOIN block_names AS above
+        ON above.number = parent
         JOIN block_names AS child ON child.number = page JOIN block_words USING (row_of_all)
         ORDER BY root, place""")

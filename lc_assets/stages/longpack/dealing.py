@@ -2,9 +2,10 @@
 
 *Resolving*: which document every target is, or why none, by rules that look at link and target
 alone. What depends on the root (its side, its language, its content, its room) is asked in its turn
-(`lc_assets.stages.longpack.claiming`). A page's number counts the documents that go on: roots first,
-by rank and id, then the others by rank and id. So numbers depend on which documents there are, and
-not on how they are spread over files. Of several documents of one address the first by id is meant.
+(`lc_assets.stages.longpack.claiming`). A page's number counts the documents that go on: roots
+first, by rank and id, then the others by rank and id. So numbers depend on which documents there
+are, and not on how they are spread over files. Of several documents of one address the first by id
+is meant.
 
 *Dealing*: `lc_assets.packing.turns.take_turns`, some roots at a time. Table ``offers`` holds one
 round's offers, ``held`` what has been taken in all rounds. Roots come in blocks, in their order.
@@ -64,11 +65,15 @@ def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path])
     asked.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
     gone = f"SELECT id FROM {parquet(list(removed))}" if removed else "SELECT '' AS id WHERE false"
     asked.do(f"CREATE OR REPLACE TABLE removed AS SELECT DISTINCT id FROM ({gone})")
-    asked.do(f"""CREATE OR REPLACE TABLE pages AS SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}
-        FROM (SELECT * FROM everyone ANTI JOIN removed USING (id) ORDER BY NOT is_root, rank, id)""")
-    asked.do("""CREATE OR REPLACE TABLE addressed AS SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages
+    asked.do(f"""CREATE OR REPLACE TABLE pages AS
+        SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}
+        FROM (SELECT * FROM everyone ANTI JOIN removed USING (id)
+            ORDER BY NOT is_root, rank, id)""")
+    asked.do("""CREATE OR REPLACE TABLE addressed AS
+        SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages
         WHERE page_key IS NOT NULL GROUP BY page_key""")
-    asked.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone SEMI JOIN removed USING (id)
+    asked.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone
+        SEMI JOIN removed USING (id)
         WHERE page_key IS NOT NULL""")
     return asked.number("SELECT count(*) FROM pages WHERE is_root")
 
@@ -101,12 +106,14 @@ def resolve(
         LEFT JOIN removed_keys ON removed_keys.page_key = link.target_key""")
     _mark_hubs(asked, settings)
     used = "" if settings.depth > 1 else f"AND source < {n_roots}"
-    asked.do(f"""CREATE OR REPLACE TABLE resolved AS SELECT source, position, page, key_bytes, row_of_all FROM links
+    asked.do(f"""CREATE OR REPLACE TABLE resolved AS
+        SELECT source, position, page, key_bytes, row_of_all FROM links
         ANTI JOIN hubs USING (page) WHERE why = '' {used}""")
-    told = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
+    reason = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why
+        WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
         WHEN why = '' AND hubs.page IS NOT NULL THEN {quoted(HUB)} ELSE why END"""
     counts = asked.lines(
-        f"SELECT {told} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY "
+        f"SELECT {reason} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY "
         "reason ORDER BY reason"
     )
     asked.do("DROP TABLE links")
@@ -148,15 +155,18 @@ def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
     asked.do(f"""CREATE OR REPLACE TABLE hubs AS
         WITH pointed AS (
             SELECT links.page, any_value(target.host) AS host, count(*) AS n FROM links
-            JOIN pages AS source ON source.number = links.source JOIN pages AS target ON target.number = links.page
+            JOIN pages AS source ON source.number = links.source JOIN pages AS target
+            ON target.number = links.page
             WHERE source.host = target.host GROUP BY links.page HAVING count(*) > {LEAST_HUB}),
-        hosts AS (SELECT host, count(*) AS n_pages FROM pages SEMI JOIN links ON links.source = pages.number GROUP BY host)
-        SELECT page FROM pointed JOIN hosts USING (host) WHERE n > {settings.hub_share!r} * n_pages""")
+        hosts AS (SELECT host, count(*) AS n_pages FROM pages SEMI JOIN links
+        ON links.source = pages.number GROUP BY host)
+        SELECT page FROM pointed JOIN hosts USING (host)
+            WHERE n > {settings.hub_share!r} * n_pages""")
 
 
 def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
-    """Write which texts must be known, those that links are from or lead to: for every file an array of their lines and numbers, and say
-    where.
+    """Write which texts must be known, those that links are from or lead to: for every file an
+    array of their lines and numbers. Returns the paths.
 
     Args:
         asked: holds what `resolve` made.
@@ -211,7 +221,8 @@ def deal(made: Deal) -> dict[str, int]:
     """
     asked, counts = made.asked, Counter[str]()
     blocks = asked.lines(f"""SELECT min(root) AS low, max(root) + 1 AS high FROM (
-        SELECT root, (sum(count(*)) OVER (ORDER BY root) - count(*)) // {max(made.at_once, 1)} AS block
+        SELECT root, (sum(count(*)) OVER (ORDER BY root) - count(*)) // {max(made.at_once, 1)} AS
+        block
         FROM offers GROUP BY root) GROUP BY block ORDER BY low""")
     for block in blocks:
         counts[NO_ROOM] += _deal_block(made, block["low"], block["high"])

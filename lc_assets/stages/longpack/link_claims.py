@@ -5,8 +5,7 @@ Roots are drawn by a keyed hash of their page keys; the first by that hash keeps
 point at (docs/longpack.md). What is removed (`removed_documents`) takes no part, and nothing
 crosses from what is trained on to what is held out, of the grid's split or of packed rows': a root
 and its children are on one side of both. Tokens are counted of the pages that are needed, by the
-recipe's tokenizer. Not here: finding the links (`page_links`), putting texts together
-(`longpack_documents`).
+recipe's tokenizer.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
@@ -143,8 +142,10 @@ def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[i
         splits: seed and fraction of each.
     """
     n_pairs = n_wrong = 0
-    query = """SELECT coalesce(nullif(root.digest, ''), root.id) AS root_key, coalesce(nullif(child.digest, ''), child.id) AS child_key
-        FROM claims JOIN documents AS root ON root.id = root_id JOIN documents AS child ON child.id = child_id"""
+    query = """SELECT coalesce(nullif(root.digest, ''), root.id) AS root_key,
+        coalesce(nullif(child.digest, ''), child.id) AS child_key
+        FROM claims JOIN documents AS root ON root.id = root_id
+        JOIN documents AS child ON child.id = child_id"""
     for batch in asked.batches(query):
         roots, children = (batch[name].to_pylist() for name in ("root_key", "child_key"))
         wrong = np.zeros(len(roots), np.bool_)
@@ -160,8 +161,8 @@ def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[i
 def _judged(
     check_input: CheckInput, name: str, wrong: Mapping[str, str], said: str, value: str = ""
 ) -> CheckResult:
-    """A check that passes when no query of what is wrong finds lines; ``said`` is formatted with the
-    number of claims, or the number that a query gives.
+    """A check that passes when no query of what is wrong finds lines; ``said`` is formatted with
+    the number of claims, or with what the query ``value`` gives.
     """
     filtered = documents_files(check_input.only_input("filtered_documents").folder)
     removals = check_input.only_input("removed_documents").folder / REMOVALS_TABLE

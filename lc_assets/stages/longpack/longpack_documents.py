@@ -2,8 +2,7 @@
 a span per part.
 
 A packed document bears its root's id, address and digest, and lies in a file called like its root's
-shard; roots that hold nothing are natural documents still, and not here. Not here: who holds what
-(`link_claims`), rows of packed documents (`packing_tokens`).
+shard. Roots that hold nothing remain natural documents.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own
 

@@ -1,13 +1,13 @@
-"""What is made of tables of spans: the index of the pages within LongPack's documents, and how these
-grew.
+"""What is made of tables of spans: the index of the pages within LongPack's documents, and how
+these grew.
 
-===================  =======================================================================================
+===================  ===============================================================================
 file                 content
-===================  =======================================================================================
+===================  ===============================================================================
 ``pages.parquet``    a line per part of every document, `PAGES`, in the order of the tables of spans
-``page_key.npy``     keys of the pages (`lc_assets.text.links.addresses`), see `lc_assets.formats.key_index`
+``page_key.npy``     keys of the pages, see `lc_assets.formats.key_index`
 ``page_place.npy``   which line of ``pages.parquet`` each key is of
-===================  =======================================================================================
+===================  ===============================================================================
 
 A column ``id`` of this table is the page's, as in all tables that are searched by keys;
 ``packed_id`` is of the document that holds it. Tables of spans are read one at a time, so memory is

@@ -65,7 +65,7 @@ tokenized, or is blank.
 """
 
 TITLE_CHARS: Final = 200
-"""A title that stands in for anchor texts is cut here."""
+"""A title in place of anchor texts is cut here."""
 
 UNTOKENIZABLE: Final = "tokenizer gave up"
 
@@ -193,7 +193,12 @@ def list_pages(task: PagesTask) -> Counts:
 def is_portal(key: str) -> bool:
     """Whether a page is its host's first one, by its address.
 
-    >>> is_portal("example.org"), is_portal("example.org/index.php"), is_portal("example.org/a/index.php"), is_portal("example.org?p=1")
+    >>> (
+    ...     is_portal("example.org"),
+    ...     is_portal("example.org/index.php"),
+    ...     is_portal("example.org/a/index.php"),
+    ...     is_portal("example.org?p=1"),
+    ... )
     (True, True, False, False)
     """
     return is_home(key) or _INDEX.fullmatch(key) is not None
@@ -242,7 +247,10 @@ def know_texts(task: FactsTask) -> Counts:
 def content_of(text: str, document_id: str) -> str:
     """Name of a text's words; a text without words is like no other.
 
-    >>> content_of("Don't  STOP!", "x/0") == content_of("dont stop", "x/1"), content_of("?!", "x/0")
+    >>> (
+    ...     content_of("Don't  STOP!", "x/0") == content_of("dont stop", "x/1"),
+    ...     content_of("?!", "x/0"),
+    ... )
     (True, '=x/0')
     """
     key = text_key(text)
@@ -280,7 +288,8 @@ def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
     )
     listed = ", ".join(quoted(str(path)) for path in paths)
     return f"""(SELECT lines.*, file::BIGINT << 32 | file_row_number AS row_of_all
-        FROM read_parquet([{listed}], filename = true, file_row_number = true) AS lines JOIN files USING (filename))"""
+        FROM read_parquet([{listed}], filename = true, file_row_number = true) AS lines
+        JOIN files USING (filename))"""
 
 
 def publish_by_file(

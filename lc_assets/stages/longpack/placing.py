@@ -139,20 +139,25 @@ def _place(packing: Packing, asked: Queries) -> None:
     asked.do(f"""CREATE OR REPLACE TABLE places AS SELECT id, (row_of_all >> 32)::INTEGER AS file,
         (row_of_all & {2**32 - 1})::INTEGER AS line
         FROM {numbered_rows(asked, packing.documents)} SEMI JOIN ({named}) USING (id)""")
-    asked.do(f"""CREATE OR REPLACE TABLE roots AS SELECT (row_number() OVER () - 1)::BIGINT AS root, * FROM (
+    asked.do(f"""CREATE OR REPLACE TABLE roots AS
+        SELECT (row_number() OVER () - 1)::BIGINT AS root, * FROM (
         SELECT root_id, file, line, (sum(n_tokens) + any_value(root_tokens))::BIGINT AS tokens
-        FROM {claims} JOIN places ON id = root_id GROUP BY root_id, file, line ORDER BY file, line)""")
-    asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT (row_number() OVER () - 1)::BIGINT AS part, * FROM (
-        SELECT root, roots.file, roots.line, depth, child_id, places.file AS child_file, places.line AS child_line, keys, cluster,
+        FROM {claims} JOIN places ON id = root_id GROUP BY root_id, file, line
+            ORDER BY file, line)""")
+    asked.do(f"""CREATE OR REPLACE TABLE placed AS
+        SELECT (row_number() OVER () - 1)::BIGINT AS part, * FROM (
+        SELECT root, roots.file, roots.line, depth, child_id, places.file AS child_file,
+        places.line AS child_line, keys, cluster,
             n_tokens, root_tokens
-        FROM {claims} AS claims JOIN roots USING (root_id) JOIN places ON places.id = child_id ORDER BY root, place)""")
+        FROM {claims} AS claims JOIN roots USING (root_id) JOIN places ON places.id = child_id
+            ORDER BY root, place)""")
     n_claims, n_placed = (
         asked.number(f"SELECT count(*) FROM {table}") for table in (claims, "placed")
     )
     if n_placed != n_claims:
         raise Mismatch(
-            f"{packing.claims}: {n_claims:,} claims, {n_placed:,} of documents that are there; make "
-            "the claims again"
+            f"{packing.claims}: {n_claims:,} claims, {n_placed:,} of documents that are there; "
+            "make the claims again"
         )
 
 

@@ -91,7 +91,10 @@ class Blocklist:
         """Whether the page, or its domain, is on the list.
 
         >>> blocklist = Blocklist({}, {"example.org/bad": "ads"})
-        >>> [blocklist.url(f"http://www.example.org/{page}").category for page in ("bad/x?y", "badly", "")]
+        >>> [
+        ...     blocklist.url(f"http://www.example.org/{page}").category
+        ...     for page in ("bad/x?y", "badly", "")
+        ... ]
         ['ads', '', '']
         """
         if self.urls:
@@ -115,7 +118,12 @@ class Blocklist:
 def host_of(url: str) -> str:
     """The host of an address, in lower case and ASCII; empty when it has none.
 
-    >>> host_of("HTTP://User@WWW.Bücher.example:80/x"), host_of("example.org/x"), host_of("//"), host_of("http://1.2.3.4.")
+    >>> (
+    ...     host_of("HTTP://User@WWW.Bücher.example:80/x"),
+    ...     host_of("example.org/x"),
+    ...     host_of("//"),
+    ...     host_of("http://1.2.3.4."),
+    ... )
     ('www.xn--bcher-kva.example', 'example.org', '', '1.2.3.4')
     """
     found = _parsed(url)
@@ -123,10 +131,12 @@ def host_of(url: str) -> str:
 
 
 def registered_domain(host: str) -> str:
-    """What somebody registered of a host; the host itself when it is an IP address or has no public
-    suffix.
+    """The registered domain of a host; itself when it is an IP address or has no public suffix.
 
-    >>> [registered_domain(host) for host in ("www.example.co.uk", "co.uk", "a.me.github.io", "1.2.3.4", "")]
+    >>> [
+    ...     registered_domain(host)
+    ...     for host in ("www.example.co.uk", "co.uk", "a.me.github.io", "1.2.3.4", "")
+    ... ]
     ['example.co.uk', 'co.uk', 'me.github.io', '1.2.3.4', '']
     """
     if not host or _IP.fullmatch(host):
@@ -134,18 +144,8 @@ def registered_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
-def domains_of(url: str) -> tuple[str, ...]:
-    """The host of an address, without ``www.``, and what it lies below, up to its registered
-    domain; none when it has no host.
-
-    >>> domains_of("https://www.a.b.example.co.uk/x"), domains_of("http://1.2.3.4/"), domains_of("//")
-    (('a.b.example.co.uk', 'b.example.co.uk', 'example.co.uk'), ('1.2.3.4',), ())
-    """
-    return domains_above(host_of(url))
-
-
 def domains_above(host: str) -> tuple[str, ...]:
-    """The same of a host.
+    """A host without ``www.`` and what it lies below, up to its registered domain; none of none.
 
     >>> domains_above("www.example.org"), domains_above("")
     (('example.org',), ())
@@ -159,7 +159,11 @@ def address_key(url: str) -> str:
 
     What is no address is its own key.
 
-    >>> address_key("HTTP://www.Example.org:80/a/../b/?q=1#top"), address_key("https://example.org/b?q=1"), address_key("//")
+    >>> (
+    ...     address_key("HTTP://www.Example.org:80/a/../b/?q=1#top"),
+    ...     address_key("https://example.org/b?q=1"),
+    ...     address_key("//"),
+    ... )
     ('example.org/b?q=1', 'example.org/b?q=1', '//')
     """
     return located(url)[0]
@@ -238,7 +242,11 @@ KINDS: Final[tuple[Kind, ...]] = ("document", "url", "domain", "digest")
 def normal(kind: Kind, value: str) -> str:
     """A value as it is looked up by.
 
-    >>> normal("domain", "WWW.Example.org"), normal("url", "http://example.org/a#b"), normal("digest", "sha1:ABC")
+    >>> (
+    ...     normal("domain", "WWW.Example.org"),
+    ...     normal("url", "http://example.org/a#b"),
+    ...     normal("digest", "sha1:ABC"),
+    ... )
     ('example.org', 'example.org/a', 'sha1:ABC')
     """
     if kind == "url":
@@ -256,7 +264,10 @@ def sought(kind: Kind, value: str) -> tuple[str, int]:
     """A value as it is looked up by, and its key; remembered, because it is asked of many
     snapshots.
 
-    >>> sought("domain", "Example.org") == ("example.org", int(keys_of("domain", ["example.org"])[0]))
+    >>> sought("domain", "Example.org") == (
+    ...     "example.org",
+    ...     int(keys_of("domain", ["example.org"])[0]),
+    ... )
     True
     """
     wanted = normal(kind, value)
@@ -277,30 +288,21 @@ def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
     if kind == "url":
         return (address_key(document["url"]),)
     if kind == "domain":
-        return domains_of(document["url"])
+        return domains_above(host_of(document["url"]))
     return tuple(value for name in ("digest", "text_digest") if (value := document.get(name, "")))
-
-
-def keys_of_documents(
-    columns: Mapping[str, Sequence[str]],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """All keys of some documents, and which document each belongs to; ascending by key, then by
-    document.
-
-    Args:
-        columns: ``id``, ``url``, ``digest`` and perhaps ``text_digest``, all of one length.
-
-    Returns:
-        Keys, uint64, and places of documents, uint32; of one length, and no pair of them twice.
-    """
-    return keys_of_parts([columns])
 
 
 def keys_of_parts(
     parts: Iterable[Mapping[str, Sequence[str]]],
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """The same of documents that come in parts, one after another: of a part that has been passed
-    only its keys stay in memory.
+    """All keys of documents that come in parts, of which only the keys stay in memory, and which
+    document each belongs to; ascending by key, then by document.
+
+    Args:
+        parts: ``id``, ``url``, ``digest`` and perhaps ``text_digest``, all of one length.
+
+    Returns:
+        Keys, uint64, and places of documents, uint32; of one length, and no pair of them twice.
     """
     keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
     for columns in parts:

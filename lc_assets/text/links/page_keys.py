@@ -86,7 +86,11 @@ def page_key(url: str) -> str | None:
 
     >>> page_key("HTTPS://user@www.Example.org:443/a/../b%7e/index.html?utm_source=x&q=1#part")
     'example.org/b~?q=1'
-    >>> page_key("http://example.org"), page_key("https://www.example.org/index.htm#top"), page_key("http://bücher.example/ü")
+    >>> (
+    ...     page_key("http://example.org"),
+    ...     page_key("https://www.example.org/index.htm#top"),
+    ...     page_key("http://bücher.example/ü"),
+    ... )
     ('example.org', 'example.org', 'xn--bcher-kva.example/%C3%BC')
     >>> page_key("mailto:a@example.org"), page_key("/b.html"), page_key("")
     (None, None, None)

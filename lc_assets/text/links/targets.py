@@ -77,7 +77,10 @@ def is_generic(anchor: str) -> bool:
     """Whether an anchor text says nothing of what it leads to: one of `GENERIC`, a number, or
     without any word.
 
-    >>> [is_generic(anchor) for anchor in ("Click HERE!", "»", "[12]", "", "The next generation")]
+    >>> [
+    ...     is_generic(anchor)
+    ...     for anchor in ("Click HERE!", "»", "[12]", "", "The next generation")
+    ... ]
     [True, True, True, True, False]
     """
     words = words_of(anchor).strip()
@@ -88,7 +91,11 @@ def stands_in(anchor_words: str, text_words: str) -> bool:
     """Whether an anchor's words stand in a text's, whole and side by side; both as `words_of` gives
     them.
 
-    >>> stands_in(words_of("a cat"), words_of("It's a *cat*.")), stands_in(words_of("cat"), words_of("cats")), stands_in(" ", " a ")
+    >>> (
+    ...     stands_in(words_of("a cat"), words_of("It's a *cat*.")),
+    ...     stands_in(words_of("cat"), words_of("cats")),
+    ...     stands_in(" ", " a "),
+    ... )
     (True, False, False)
     """
     return len(anchor_words) > 1 and anchor_words in text_words
