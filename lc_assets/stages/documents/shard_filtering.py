@@ -22,7 +22,7 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.lines import LineCount, read_other_lines
 from lc_assets.lake.staging import once

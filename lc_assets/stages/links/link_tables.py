@@ -8,34 +8,34 @@ one per snapshot.
 import pyarrow as pa
 
 PAGE_DOCUMENTS = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("position", pa.int64()),
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("page_key", pa.string()),
-        ("surt", pa.string()),
-        ("archive", pa.string()),
-        ("digest", pa.string()),
-        ("date", pa.string()),
-    ]
+    {
+        "shard": "int32",
+        "position": "int64",
+        "id": "string",
+        "url": "string",
+        "page_key": "string",
+        "surt": "string",
+        "archive": "string",
+        "digest": "string",
+        "date": "string",
+    }
 )
 """A document whose page is searched: its shard and position, its keys, and what is known of its
 capture.
 """
 
 CAPTURES = pa.schema(
-    [
-        ("page_key", pa.string()),
-        ("captured_url", pa.string()),
-        ("filename", pa.string()),
-        ("offset", pa.int64()),
-        ("length", pa.int64()),
-        ("timestamp", pa.string()),
-        ("digest", pa.string()),
-        ("archive", pa.string()),
-        ("is_page", pa.bool_()),
-    ]
+    {
+        "page_key": "string",
+        "captured_url": "string",
+        "filename": "string",
+        "offset": "int64",
+        "length": "int64",
+        "timestamp": "string",
+        "digest": "string",
+        "archive": "string",
+        "is_page": "bool",
+    }
 )
 """A capture that may be of a document's page."""
 

@@ -1,17 +1,26 @@
-"""The pages that are searched in a crawl, and the captures that may be of them.
+"""The pages that are searched in a crawl, the captures that may be of them, and which capture is a
+document's page.
 
-The first two steps of `html_index`. A task per shard writes the keys of its documents; then a task
-per file of the crawl writes the captures in it that may be of a document's page. The wanted pages
-are one small file between them: sorted 64-bit hashes, memory-mapped, 100 MB for 12 million
-documents; of page keys for archives, of the index's keys (SURT) for the columnar index; for CDXJ
-the sorted keys themselves, which are merged with the index's lines. A hash collision costs one line:
-captures are joined to documents by page keys (`lc_assets.stages.links.capture_choice`).
+The steps of `html_index`. A task per shard writes the keys of its documents; then a task per file
+of the crawl writes the captures in it that may be of a document's page. The wanted pages are one
+small file between them: sorted 64-bit hashes, memory-mapped, 100 MB for 12 million documents; of
+page keys for archives, of the index's keys (SURT) for the columnar index; for CDXJ the sorted keys
+themselves, which are merged with the index's lines. A hash collision costs one line: documents and
+captures are joined by page key in DuckDB, within bounded memory. Among several captures of a page
+(status 200 and HTML), the first rule that distinguishes them decides:
+
+1. the capture that the text came from: in the archive of the text's own batch (``cc_segment``);
+2. a capture with the document's digest;
+3. the capture nearest in time to the document's download;
+4. the newest;
+5. the smallest by archive and offset.
 """
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,32 +46,29 @@ from lc_assets.formats.archives.captures import (
 from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
-from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
+from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.crawl_files import paths_of
+from lc_assets.stages.links.link_tables import CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
 from lc_assets.text.links.page_keys import page_key, surt
 
-DOCUMENTS: Final = pa.schema(
+NO_CAPTURE: Final = "no capture"
+NO_PAGE: Final = "no capture with status 200 and HTML"
+WANTED: Final = pa.schema(
     {
-        "shard": "int32",
-        "position": "int64",
-        "id": "string",
-        "url": "string",
-        "page_key": "string",
         "surt": "string",
-        "archive": "string",
-        "digest": "string",
-        "date": "string",
     }
 )
-"""A document whose page is searched: its shard and position, its keys, and what is known of its
-capture.
-"""
+
+_SECONDS: Final = "epoch(try_strptime({}, '%Y%m%d%H%M%S'))"
+_FAR: Final = 1 << 40
+"""Seconds between two times of which one is not known."""
 
 NO_ADDRESS: Final = "no address of the web"
 
@@ -110,7 +116,7 @@ def note_documents(task: DocumentsTask) -> Counts:
     and left out.
     """
     n_seen = n_kept = 0
-    with working_table(task.folder, "documents", task.number, DOCUMENTS) as table:
+    with working_table(task.folder, "documents", task.number, PAGE_DOCUMENTS) as table:
         for position, line in enumerate(read_lines(task.documents, _LINE, batch_lines=1024)):
             n_seen += 1
             key = page_key(line["url"])
@@ -132,7 +138,11 @@ def note_documents(task: DocumentsTask) -> Counts:
 def archive_name(path: str) -> str:
     """The common part of the names of one crawled batch's archives of pages, links and texts.
 
-    >>> archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"), archive_name("y/warc/CC-MAIN-7.warc.gz"), archive_name("")
+    >>> (
+    ...     archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"),
+    ...     archive_name("y/warc/CC-MAIN-7.warc.gz"),
+    ...     archive_name(""),
+    ... )
     ('CC-MAIN-7', 'CC-MAIN-7', '')
     """
     return path.rpartition("/")[2].partition(".warc")[0]
@@ -172,21 +182,6 @@ def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> It
     with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
         yield table
 
-
-CAPTURES: Final = pa.schema(
-    {
-        "page_key": "string",
-        "captured_url": "string",
-        "filename": "string",
-        "offset": "int64",
-        "length": "int64",
-        "timestamp": "string",
-        "digest": "string",
-        "archive": "string",
-        "is_page": "bool",
-    }
-)
-"""A capture that may be of a document's page."""
 
 RECORDS: Final = "records read"
 CAPTURED: Final = "captures"
@@ -286,3 +281,68 @@ def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
         return found, page_key(capture.url)
 
     return placed
+
+
+def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
+    """Publish, into a version's workings, what is looked for in files of a kind."""
+    tables = tables_in(folder, "documents")
+    column = "page_key" if kind in {"warc", "wat"} else "surt"
+    keys = f"SELECT DISTINCT {column} FROM {parquet(tables)} WHERE {column} <> ''"
+    path = wanted_file(folder, kind)
+    if kind == "cdxj":
+        asked.publish(f"{keys} ORDER BY {column}", path, WANTED)
+        return
+    hashes = [hashes_of(batch.column(0).to_pylist()) for batch in asked.batches(keys)]
+    write_npy(path, np.unique(np.concatenate([np.empty(0, np.uint64), *hashes])))
+
+
+def choose(asked: Queries, folder: Path) -> dict[str, int]:
+    """Choose a capture for each document that has one; return the number of documents without one,
+    by reason.
+    """
+    documents, captures = (parquet(tables_in(folder, what)) for what in ("documents", "captures"))
+    apart = f"coalesce(abs({_SECONDS.format('c.timestamp')} - {_SECONDS.format('d.date')}), {_FAR})"
+    columns = ", ".join(f"d.{name}" for name in PAGE_DOCUMENTS.names if name != "digest")
+    asked.do(f"""CREATE OR REPLACE TABLE chosen AS
+        SELECT {columns}, c.* EXCLUDE (page_key, archive, is_page) FROM {documents} d
+        JOIN {captures} c USING (page_key) WHERE c.is_page
+        QUALIFY row_number() OVER (
+            PARTITION BY d.shard, d.position
+            ORDER BY (c.archive = d.archive) DESC, (c.digest = d.digest) DESC, {apart}, c.timestamp
+            DESC, c.filename, c."offset", c.length
+        ) = 1""")
+    n_without = asked.number(
+        f"SELECT count(*) FROM {documents} ANTI JOIN {captures} USING (page_key)"
+    )
+    n_documents = asked.number(f"SELECT count(*) FROM {documents}")
+    n_chosen = asked.number("SELECT count(*) FROM chosen")
+    found = {NO_CAPTURE: n_without, NO_PAGE: n_documents - n_without - n_chosen}
+    return {reason: count for reason, count in found.items() if count}
+
+
+def publish_chosen(asked: Queries, paths: Sequence[Path]) -> None:
+    """Publish a table of `HTML_INDEX` per shard, in the order of its documents, to the path of its
+    number; an empty one, too.
+    """
+    columns = ", ".join(f'"{name}"' for name in HTML_INDEX.names)
+    batches = asked.batches(f"SELECT shard, {columns} FROM chosen ORDER BY shard, position")
+    parts = itertools.groupby(_parts(batches), key=lambda part: part[0])
+    number, of_shard = next(parts, (len(paths), iter(())))
+    for place, path in enumerate(paths):
+        with (
+            publish(path) as draft,
+            pq.ParquetWriter(draft, HTML_INDEX, compression="zstd") as writer,
+        ):
+            if place == number:
+                for _, part in of_shard:
+                    writer.write_batch(part.cast(HTML_INDEX))
+                number, of_shard = next(parts, (len(paths), iter(())))
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Stretches of lines of one shard, with its number."""
+    for batch in batches:
+        shards = np.asarray(batch.column("shard"))
+        ends = [*(np.flatnonzero(np.diff(shards)) + 1).tolist(), len(shards)]
+        for start, stop in itertools.pairwise([0, *ends]):
+            yield int(shards[start]), batch.slice(start, stop - start).drop_columns(["shard"])

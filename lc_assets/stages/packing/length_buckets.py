@@ -28,9 +28,8 @@ from lc_assets.build.stage import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import json_line
+from lc_assets.formats.corpora.containers import Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.lake.staging import once

@@ -26,8 +26,7 @@ from lc_assets.formats.arrays.grid_layout import (
     GridLayout,
     grid_dtype,
 )
-from lc_assets.formats.corpora.containers import write_corpus
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument, write_corpus
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
