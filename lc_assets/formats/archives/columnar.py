@@ -7,8 +7,8 @@ column                                                becomes
 ``url_surtkey``                                       ``surt``
 ``url``                                               ``url``
 ``fetch_time``                                        ``timestamp``, 14 digits, UTC
-``fetch_status``, ``content_mime_type``,              ``is_page``: status 200 and HTML, by the server or,
-``content_mime_detected``                             where it gave no type, the crawler
+``fetch_status``, ``content_mime_type``,              ``is_page``: status 200 and HTML, by the
+``content_mime_detected``                             server or, without a type, the crawler
 ``content_digest``                                    ``digest``, with ``sha1:``
 ``warc_filename``, ``warc_record_offset``,            ``filename``, ``offset``, ``length``
 ``warc_record_length``
