@@ -106,7 +106,8 @@ def context_over_files(
         for name, source in _sources_of(path, text_field):
             sources[_unused(name, sources)] = msgspec.structs.replace(source, **how)
     if together:
-        sources = {TOGETHER: _as_one(sources.values(), **how)}
+        one = source_of_files(document_files(inputs))
+        sources = {TOGETHER: msgspec.structs.replace(one, text_field=text_field or "", **how)}
     recipe = Recipe(sources=sources, **{**ALL_DOCUMENTS, **settings})
     _require_own_lake(out, file_partitions(sources))
     return BuildContext(lake=Lake(out), upstream=Upstream(""), recipe=recipe, executor=executor)
@@ -149,15 +150,20 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
     )
 
 
-def _as_one(sources: Iterable[SourceSettings], **how: Any) -> SourceSettings:
-    files = [
+def document_files(inputs: Iterable[Path]) -> list[Path]:
+    """Files of documents, of files, folders and lakes.
+
+    Raises:
+        BadInput: when an input does not exist or has no documents.
+    """
+    sources = [source for path in inputs for _, source in _sources_of(path, None)]
+    return [
         file
         for source in sources
         for file in corpus_files(
             [Path(source.path) / name for name in source.files] or [Path(source.path)]
         )
     ]
-    return msgspec.structs.replace(source_of_files(files), **how)
 
 
 def is_lake(folder: Path) -> bool:

@@ -67,6 +67,9 @@ def test_what_it_writes_is_read_by_others(lc, crawl):
     assert "parts of packed documents (longpack)" in lc("show", spans).out
     (claims,) = (out / "link_claims").rglob("claims.parquet")
     assert "(link_claims)" in lc("show", claims).out
+    said = lc("referrals", out, "--scope", "document", "--workers", 1)
+    assert said.code == 0
+    assert re.search(r"documents without spans +[0-9]", said.out)
     said = lc("dedup", out, crawl / "next", "--workers", 1)
     assert said.code == 0
     assert re.search(r"seen +\d+", said.out)

@@ -61,7 +61,7 @@ def referrals(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN...", help="Files of documents or folders; also plain .txt files."
+            metavar="IN...", help="Files of documents, folders, or lakes; also plain .txt files."
         ),
     ],
     concepts: ConceptOptions,
@@ -95,9 +95,10 @@ def referrals(
 
     Printed by length groups, beside RefinedWeb's and LongPack's documents in the LongPack paper.
 
-    Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
+    Example: lc referrals packed --scope document --max-df 0.05 --workers 2
     """
     from lc_assets.execution.local import executor_of
+    from lc_assets.lake.partition import CURRENT
     from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 
     settings = Measuring(
@@ -109,6 +110,10 @@ def referrals(
         pipeline=concepts.spacy,
         text_field=text_field,
     )
+    if any(next(path.glob(f"*/*/{CURRENT}"), None) for path in sources if path.is_dir()):
+        from lc_assets.stages.file_lakes import document_files
+
+        sources = document_files(sources)
     found = measure_corpus(sources, settings, executor=executor_of(workers), table=out)
     _show(found, settings)
     if out is not None:

@@ -11,6 +11,7 @@ files        a document of any file                       its ``spans``, where w
 ===========  ===========================================  ====================================
 """
 
+import dataclasses
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -251,6 +252,10 @@ def texts_of_file(shard: SetShard) -> Iterator[SetDocument | Unread]:
         BadInput: when the file's kind is not known.
         CorruptFile: when its container is damaged.
     """
+    spans = shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX)
+    if shard.by_parts and spans != shard.path.name and shard.path.with_name(spans).is_file():
+        yield from texts_of(dataclasses.replace(shard, document_set=LONGPACK))
+        return
     for found in read_corpus(shard.path, text_field=shard.text_field):
         if isinstance(found, Unread):
             yield found
