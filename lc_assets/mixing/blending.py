@@ -180,6 +180,27 @@ def counts(chosen: Integer[np.ndarray, " sample"], n_datasets: int) -> list[int]
     return [int(count) for count in found]
 
 
+def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
+    """The first ``after`` samples of one blend, then another one over the same data sets.
+
+    >>> old = np.array([0, 1, 0, 1], np.int16), np.array([0, 0, 1, 1])
+    >>> new = np.array([1, 1, 2], np.int16), np.array([0, 1, 0])
+    >>> continued_blend(old, 3, new)
+    (array([0, 1, 0, 1, 1, 2], dtype=int16), array([0, 0, 1, 1, 2, 0]))
+
+    Raises:
+        BadInput: if the first blend is shorter than that.
+    """
+    if not 0 <= after <= len(before[0]):
+        raise BadInput(f"cannot keep {after:,} samples of a mix of {len(before[0]):,}")
+    kept, rest_datasets = before[0][:after], rest[0]
+    n_datasets = 1 + max(int(part.max(initial=0)) for part in (kept, rest_datasets))
+    begun = np.array(counts(kept, n_datasets), np.int64)
+    return np.concatenate([kept, rest_datasets]), np.concatenate(
+        [before[1][:after], rest[1] + begun[rest_datasets]]
+    )
+
+
 def for_uint8(
     chosen: Int16[np.ndarray, " sample"], n_datasets: int
 ) -> UInt8[np.ndarray, " sample"]:

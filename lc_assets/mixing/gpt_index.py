@@ -16,6 +16,12 @@ extra token (the last target) adjacent samples share one. If less than 80 % of t
 samples are needed, it is shuffled separately in both arrays, so that the other epochs are served
 completely first. All shuffles use one ``RandomState(seed)``, whose stream NumPy has frozen.
 
+An index is *lengthened*, not built again, if a mix is changed in the middle of a run: an index over
+more epochs is another shuffle from its first sample on. The documents continue with whole epochs,
+shuffled among themselves by a separate stream, the cuts continue where they ended, and the new
+samples are served after all old ones. Megatron cannot do that; it reads the result nevertheless,
+because it never checks what a cached index contains.
+
 Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``), equal in core
     0.16.1 to 0.19.2.
 """
@@ -30,6 +36,7 @@ from jaxtyping import Int32, Int64, Integer, UInt32
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.mixing.shuffling import shuffle
+from lc_assets.randomness import keyed_u64
 
 SEPARATE_BELOW = 0.80
 """Share of its samples below which the last epoch is shuffled separately."""
@@ -282,3 +289,48 @@ def _walk(
                 ahead += sequence_length
             ahead -= fetched[at]
     return row
+
+
+def lengthened(
+    index: GptIndex,
+    lengths: Integer[np.ndarray, " all_documents"],
+    *,
+    sequence_length: int,
+    seed: int,
+    n_samples: int,
+    extra_token: bool = True,
+) -> GptIndex:
+    """An index of at least ``n_samples`` that serves what ``index`` serves, and then more.
+
+    Args:
+        index: whole epochs of the same documents, without a partial last sample.
+        lengths: tokens of each document of the data set.
+        sequence_length: that of ``index``.
+        seed: seed of the new epochs; they differ from all earlier ones for any seed.
+        n_samples: samples that are needed.
+        extra_token: that of ``index``.
+
+    Raises:
+        BadInput: if the index was not built over these documents.
+    """
+    if n_samples <= index.n_samples:
+        return index
+    chosen = chosen_documents(len(lengths))
+    n_before, rest = divmod(len(index.document_index), max(len(chosen), 1))
+    epoch_tokens = int(lengths.sum(dtype=np.int64))
+    cut = Cut(sequence_length=sequence_length, extra_token=extra_token)
+    if rest or not n_before or cut.n_whole(n_before * epoch_tokens) != index.n_samples:
+        raise BadInput(
+            "an index can be lengthened only over the documents and with the sequence length that "
+            "it was built with"
+        )
+    n_epochs = -(-(n_samples * sequence_length + extra_token) // epoch_tokens)
+    drawn = keyed_u64("gpt index, lengthened", seed=seed, keys=[str(n_before)])
+    state = np.random.RandomState(int(drawn[0]) % 2**32)
+    order = np.concatenate([index.document_index, np.tile(chosen, n_epochs - n_before)])
+    shuffle(order[len(index.document_index) :], state)
+    cuts = sample_index(lengths, order, cut, n_epochs * epoch_tokens)
+    served = served_in_order(len(cuts) - 1)
+    served[: index.n_samples] = index.shuffle_index
+    shuffle(served[index.n_samples :], state)
+    return GptIndex(order, cuts, served)

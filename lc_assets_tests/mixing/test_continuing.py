@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.mixing.blending import blend, largest_without_repeats, normalise, tempered
-from lc_assets.mixing.continuing import continued_blend, lengthened
-from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.mixing.blending import (
+    blend,
+    continued_blend,
+    largest_without_repeats,
+    normalise,
+    tempered,
+)
+from lc_assets.mixing.gpt_index import build_gpt_index, lengthened
 
 WEIGHTS = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 

@@ -18,11 +18,8 @@ and renamed, the description last: an interrupted write is never a hit.
 Source: Megatron-LM ``megatron/core/datasets/gpt_dataset.py``.
 """
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +27,7 @@ import numpy as np
 from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.mixing.gpt_index import GptIndex
-from lc_assets.publishing import publish, publish_bytes
+from lc_assets.publishing import publish_bytes, publish_linked
 
 ARRAYS = ("document_index", "sample_index", "shuffle_index")
 
@@ -45,17 +42,19 @@ def read_gpt_index(prefix: Path) -> GptIndex:
     """Map an index into memory.
 
     Raises:
-        CorruptFile: when an array is missing, cut short, or the three do not belong together.
+        CorruptFile: if an array is missing, cut short, or the three do not belong together.
     """
     index = GptIndex(*(read_npy(index_path(prefix, name)) for name in ARRAYS))
     if index.sample_index.shape != (index.n_samples + 1, 2):
-        wanted = f"{index.n_samples:,} samples need {index.n_samples + 1:,} × 2"
-        raise CorruptFile(f"{prefix}: sample_index has shape {index.sample_index.shape}, {wanted}")
+        expected = f"{index.n_samples:,} samples need {index.n_samples + 1:,} × 2"
+        raise CorruptFile(
+            f"{prefix}: sample_index has shape {index.sample_index.shape}, {expected}"
+        )
     return index
 
 
 def index_path(prefix: Path, name: str) -> Path:
-    """Where one of the arrays lies."""
+    """Path of one of the arrays."""
     return prefix.with_name(f"{prefix.name}_{name}.npy")
 
 
@@ -70,7 +69,7 @@ class PrefixFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         digest: of its ``.idx``, on which all indices depend, and of the size of its ``.bin``.
         sequences: in the ``.idx``.
-        boundaries: of documents: their number plus one, which the header calls document count.
+        boundaries: number of documents plus one, which the header calls document count.
     """
 
     digest: str
@@ -78,45 +77,35 @@ class PrefixFacts(msgspec.Struct, frozen=True, kw_only=True):
     boundaries: int
 
 
+def entry_files(cache: Path, stem: str, names: Sequence[str]) -> list[Path]:
+    """The files that Megatron looks for: the description, then the arrays."""
+    return [cache / f"{stem}-{DESCRIPTION}", *(cache / f"{stem}-{name}.npy" for name in names)]
+
+
 def write_entry(cache: Path, stems: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays once, and show them under every stem.
+    """Write arrays once, and publish them under every stem.
 
     Args:
         cache: the folder.
-        stems: description by what the files' names begin with.
-        arrays: by what the files' names end with.
+        stems: description by the beginning of the files' names.
+        arrays: by the end of the files' names.
     """
-    first, *others = stems
-    for name, array in arrays.items():
-        write_npy(array_path(cache, first, name), array)
-        for stem in others:
-            _link(array_path(cache, first, name), array_path(cache, stem, name))
-    for stem, text in stems.items():
-        publish_bytes(cache / f"{stem}-{DESCRIPTION}", text.encode())
-
-
-def array_path(cache: Path, stem: str, name: str) -> Path:
-    """Where one of the arrays lies."""
-    return cache / f"{stem}-{name}.npy"
-
-
-def missing_files(cache: Path, stem: str, names: Sequence[str]) -> list[str]:
-    """Names of the files that Megatron would look for and not find."""
-    wanted = [cache / f"{stem}-{DESCRIPTION}", *(array_path(cache, stem, name) for name in names)]
-    return [path.name for path in wanted if not path.is_file()]
-
-
-def entry_shapes(cache: Path, stem: str, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Shapes of the arrays.
-
-    Raises:
-        CorruptFile: when one is cut short, or none.
-    """
-    return [read_npy(array_path(cache, stem, name)).shape for name in names]
+    first, *others = (entry_files(cache, stem, list(arrays)) for stem in stems)
+    for path, array in zip(first[1:], arrays.values(), strict=True):
+        write_npy(path, array)
+    for files in others:
+        for source, path in zip(first[1:], files[1:], strict=True):
+            publish_linked(source, path)
+    for (path, *_), text in zip([first, *others], stems.values(), strict=True):
+        publish_bytes(path, text.encode())
 
 
 def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
-    """What the data sets were when the cache was built; empty where nothing says so."""
+    """Facts of the data sets when the cache was built; empty without a manifest.
+
+    Raises:
+        CorruptFile: if it cannot be read.
+    """
     path = cache / MANIFEST
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, PrefixFacts])
@@ -129,21 +118,8 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
 
 
 def write_manifest(cache: Path, facts: Mapping[str, PrefixFacts]) -> None:
-    """State what the data sets are, for us and for ``--per-dataset-sequences-path``."""
-    publish_bytes(
-        cache / SEQUENCES,
-        _json({prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}),
-    )
-    publish_bytes(cache / MANIFEST, _json(facts))
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-def _link(source: Path, target: Path) -> None:
-    with publish(target) as draft:
-        try:
-            os.link(source, draft)
-        except OSError:  # a file system without hard links
-            shutil.copyfile(source, draft)
+    """Write the facts of the data sets, for us and for ``--per-dataset-sequences-path``."""
+    sequences = {prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}
+    for name, value in ((SEQUENCES, sequences), (MANIFEST, facts)):
+        content = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+        publish_bytes(cache / name, content)

@@ -19,10 +19,10 @@ import numpy as np
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import (
     PrefixFacts,
-    entry_shapes,
-    missing_files,
+    entry_files,
     read_manifest,
     write_entry,
     write_manifest,
@@ -253,14 +253,15 @@ def _entries(
 
 
 def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[Status, str]:
-    if missing := missing_files(cache, name, request.files):
+    files = entry_files(cache, name, request.files)
+    if missing := [path.name for path in files if not path.is_file()]:
         return "missing", ", ".join(missing)
     try:
-        *_, last = entry_shapes(cache, name, request.files)
+        shapes = [read_npy(path).shape for path in files[1:]]
     except CorruptFile as error:
         return "damaged", str(error)
-    if last != (n_samples,):
-        return "damaged", f"{name}-{request.files[-1]}.npy: shape {last}, expected {(n_samples,)}"
+    if shapes[-1] != (n_samples,):
+        return "damaged", f"{files[-1].name}: shape {shapes[-1]}, expected {(n_samples,)}"
     return "found", ""
 
 

@@ -32,8 +32,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.idx import idx_path, read_index
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
-from lc_assets.mixing.continuing import lengthened
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index, lengthened
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.megatron.megatron_rows import STAGE as MEGATRON_ROWS
 from lc_assets.stages.megatron.megatron_rows import samples_of

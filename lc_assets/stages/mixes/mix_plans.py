@@ -18,12 +18,12 @@ from lc_assets.mixing.blending import (
     Blend,
     blend,
     blend_all,
+    continued_blend,
     counts,
     largest_without_repeats,
     normalise,
     tempered,
 )
-from lc_assets.mixing.continuing import continued_blend
 from lc_assets.stages.megatron.megatron_rows import require_sensible
 
 NO_SAMPLES = (
