@@ -79,16 +79,6 @@ class SteppedLoader(ABC, Generic[Step]):
         self.rank, self.n_ranks = rank, n_ranks
         self.prefetch, self.threads = prefetch, threads
 
-    @property
-    def options(self) -> ShareOptions:
-        """The arguments that every loader has."""
-        return {
-            "rank": self.rank,
-            "n_ranks": self.n_ranks,
-            "prefetch": self.prefetch,
-            "threads": self.threads,
-        }
-
     def share_of(self, n: int, what: str) -> int:
         """How many of ``n`` a rank has; ``what`` names them in the message.
 

@@ -151,7 +151,7 @@ class WindowLoader(SteppedLoader[Batch]):
             )
         share = self.share_of(batch_windows, f"{batch_windows:,} windows")
         self._share = slice(self.rank * share, (self.rank + 1) * share)
-        self._reader, self._prefix = reader, prefix
+        self._prefix = prefix
         self._shape = {
             "batch_windows": batch_windows,
             "context_tokens": context_tokens,
@@ -159,13 +159,23 @@ class WindowLoader(SteppedLoader[Batch]):
             "seed": seed,
         }
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
-        self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, context_tokens + 1)
         self._steps_per_epoch = self.n_windows // batch_windows
-        self._drawn = (-1, 0), np.empty((0, 0), np.int64)
+        self._open(reader)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        order = {"epochs": self._epochs, "shuffled": self._shuffled, "dtype": self._dtype}
-        return _reopened, (self._prefix, {**self._shape, **order, **self.options}, self.step)
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the mapped file, which is opened again where the loader is sent."""
+        mapped = ("_reader", "_windows", "_drawn")
+        return {name: value for name, value in self.__dict__.items() if name not in mapped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open(MegatronReader(self._prefix))
+
+    def _open(self, reader: MegatronReader) -> None:
+        n_ids = self._shape["context_tokens"] + 1
+        self._reader = reader
+        self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, n_ids)
+        self._drawn = (-1, 0), np.empty((0, 0), np.int64)
 
     @property
     def dropped_windows(self) -> int:
@@ -220,9 +230,3 @@ class WindowLoader(SteppedLoader[Batch]):
         for part in (self._reader.ids[:65_536], self._reader.ids[-65_536:]):
             hasher.update(np.ascontiguousarray(part).data)
         return hasher.hexdigest()
-
-
-def _reopened(prefix: Path, settings: dict[str, Any], step: int) -> WindowLoader:
-    loader = WindowLoader(prefix, **settings)
-    loader.step = step
-    return loader

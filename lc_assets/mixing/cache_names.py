@@ -19,20 +19,162 @@ file                                                              contents
 The tokenizer's identity differs between versions of megatron-core, the arrays do not: one build
 serves several versions under several names.
 
-Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_dataset.py``,
+The data of a launch are sources with weights, samples per split, sequence length and seed; Megatron's
+rules for reading a list of weights and prefixes, or a split such as ``98,2,0``, are here. Launch
+arguments: `lc_assets.formats.megatron.launch_arguments`.
+
+Source: Megatron-LM ``megatron/core/datasets``: ``utils.py`` (``get_blend_from_list``),
+    ``blended_megatron_dataset_config.py``, ``megatron_dataset.py``, ``gpt_dataset.py``,
     ``blended_dataset.py``, ``blended_megatron_dataset_builder.py`` (core 0.16.1; unchanged in this
     up to 0.19.2). Identities as printed by megatron-core 0.16.1, 0.19.2 and Megatron-LM's main of
     2026-08.
 """
 
 import hashlib
+import itertools
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.mixing.blending import normalise, requests, targets
-from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources
+from lc_assets.mixing.blending import SURPLUS, normalise, requests, targets
+
+SPLITS = ("train", "valid", "test")
+"""Megatron's names."""
+
+Bounds: TypeAlias = tuple[float, float]
+"""Where a split begins and ends, as shares of the sequences."""
+WHOLE: Bounds = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Prefixes of one blend as written, and their weights; without weights, each is used once."""
+
+    prefixes: tuple[str, ...]
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.prefixes:
+            raise BadInput("a blend needs at least one prefix")
+        if twice := [prefix for prefix, count in Counter(self.prefixes).items() if count > 1]:
+            raise BadInput(
+                f"{twice[0]} occurs twice in one blend, and would serve the same samples twice: "
+                "list it once, with the sum of both weights"
+            )
+        if self.weights is not None:
+            if len(self.weights) != len(self.prefixes):
+                raise BadInput(f"{len(self.weights):,} weights for {len(self.prefixes):,} prefixes")
+            normalise(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.prefixes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything that determines the indices of a launch.
+
+    Attributes:
+        sequence_length: Megatron's ``--seq-length``.
+        seed: Megatron's ``--seed``.
+        n_samples: samples of train, valid and test; None uses each source once.
+        sources: sources of train, valid and test; None if a split has none.
+        split: as written, such as ``98,2,0``: the shares of all splits in the same sources. None if
+            each split has sources of its own.
+        surplus: Megatron's ``mid_level_dataset_surplus``.
+        several_validation_sets: Megatron's ``--multiple-validation-sets``: the sources of valid are
+            not blended.
+    """
+
+    sequence_length: int
+    seed: int = 1234
+    n_samples: tuple[int | None, int | None, int | None]
+    sources: tuple[Sources | None, Sources | None, Sources | None]
+    split: str | None = None
+    surplus: float = SURPLUS
+    several_validation_sets: bool = False
+
+    @property
+    def bounds(self) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
+        """Shares of the sequences of each split; None if it is empty."""
+        return (WHOLE, WHOLE, WHOLE) if self.split is None else split_bounds(self.split)
+
+
+def sources_of(words: Sequence[str]) -> Sources:
+    """Parse a list of prefixes, or of alternating weights and prefixes, as Megatron does.
+
+    >>> sources_of(["0.7", "web", "0.3", "books"])
+    Sources(prefixes=('web', 'books'), weights=(0.7, 0.3))
+    >>> sources_of(["web", "books"])
+    Sources(prefixes=('web', 'books'), weights=None)
+
+    Raises:
+        BadInput: if only some of the weights are numbers, or one is out of range.
+    """
+    weights = [_number(word) for word in words[::2]]
+    if len(words) % 2 or all(weight is None for weight in weights):
+        return Sources(prefixes=tuple(word.strip() for word in words))
+    if None in weights:
+        raise BadInput(
+            f"expected a weight, got {words[2 * weights.index(None)]!r}: give a weight before "
+            "every prefix, or none at all"
+        )
+    return Sources(
+        prefixes=tuple(word.strip() for word in words[1::2]),
+        weights=tuple(weight for weight in weights if weight is not None),
+    )
+
+
+def split_bounds(split: str) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
+    """Where train, valid and test begin and end, with Megatron's arithmetic.
+
+    >>> split_bounds("98,2,0")
+    ((0, 0.98), (0.98, 1.0), None)
+
+    Raises:
+        BadInput: if there are more than three shares, or none above 0.
+    """
+    try:
+        shares = [float(found) for found in re.findall(r"[.0-9]+", split)]
+    except ValueError as error:
+        raise BadInput(f"--split {split!r} is not a list of shares such as 98,2,0") from error
+    if not 1 <= len(shares) <= len(SPLITS) or not sum(shares) > 0:
+        raise BadInput(
+            f"--split {split!r}: expected one to three shares, at least one above 0, such as 98,2,0"
+        )
+    shares += [0.0] * (len(SPLITS) - len(shares))
+    total = float(np.sum(np.array(shares)))
+    # The first bound is the integer 0, as in the names of the cache's files.
+    ends = list(itertools.accumulate((share / total for share in shares), initial=0))
+    first, second, third = (
+        (begin, end) if end > begin else None for begin, end in itertools.pairwise(ends)
+    )
+    return first, second, third
+
+
+def documents_of(bounds: Bounds | None, n_sequences: int) -> range:
+    """Sequences of a split, with Megatron's rounding of halves to the even number.
+
+    >>> documents_of((0.98, 1.0), 100)
+    range(98, 100)
+    """
+    if bounds is None:
+        return range(0)
+    return range(round(bounds[0] * float(n_sequences)), round(bounds[1] * float(n_sequences)))
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
 
 GPT_FILES = ("document_index", "sample_index", "shuffle_index")
 BLEND_FILES = ("dataset_index", "dataset_sample_index")
@@ -100,7 +242,6 @@ class Request(NamedTuple):
     def stem(self, launch: Launch, tokenizer: Identity) -> str:
         """Common beginning of the names of the files.
 
-        >>> from lc_assets.mixing.launch import Sources
         >>> web = Sources(prefixes=("web",))
         >>> launch = Launch(
         ...     sequence_length=8, n_samples=(5, 0, 0), sources=(web, web, web), split="1,0,0"

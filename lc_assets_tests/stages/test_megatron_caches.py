@@ -15,8 +15,13 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.gpt_index import MANIFEST, SEQUENCES
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.launch_arguments import parse_launch, read_identities, read_launch
-from lc_assets.mixing.cache_names import hugging_face_identities
-from lc_assets.mixing.launch import Sources, documents_of, sources_of, split_bounds
+from lc_assets.mixing.cache_names import (
+    Sources,
+    documents_of,
+    hugging_face_identities,
+    sources_of,
+    split_bounds,
+)
 from lc_assets.stages.megatron import caching
 from lc_assets.stages.megatron.caching import (
     build_cache,

@@ -9,8 +9,8 @@ import pytest
 
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.stages.megatron import megatron_exporting
-from lc_assets.stages.megatron.megatron_exporting import export_datasets, export_mds, export_nanogpt
+from lc_assets.stages.megatron import megatron_files
+from lc_assets.stages.megatron.megatron_files import export_datasets, export_mds, export_nanogpt
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"
@@ -29,7 +29,7 @@ def test_nanogpts_file_is_the_ids_and_nothing_else(tmp_path, monkeypatch, block)
     """As LongCrawl64's own script has it: ``chunk[:, -1] = 50256``, then the rows one after
     another; and without.
     """
-    monkeypatch.setattr(megatron_exporting, "BLOCK_IDS", block)
+    monkeypatch.setattr(megatron_files, "BLOCK_IDS", block)
     prefix = written(tmp_path / "rows", ROWS)
     chunk = np.array(ROWS, np.uint16)
     assert export_nanogpt(prefix, tmp_path / "plain.bin") == chunk.size
@@ -61,7 +61,7 @@ def test_ids_that_do_not_fit_are_refused_and_nothing_is_left(tmp_path):
 @pytest.mark.parametrize("name", ["uint16", "int32", "empty_document"])
 def test_parquet_has_a_list_per_document(tmp_path, monkeypatch, name):
     """In as many files as their size asks for, none of which cuts a document."""
-    monkeypatch.setattr(megatron_exporting, "BLOCK_IDS", 2)
+    monkeypatch.setattr(megatron_files, "BLOCK_IDS", 2)
     n_files = export_datasets(GOLDEN / name, tmp_path / "out", split="valid", file_bytes=12)
     paths = sorted((tmp_path / "out").iterdir())
     assert [path.name for path in paths] == [

@@ -13,7 +13,7 @@ from lc_assets.cli.printing import facts, say, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lc_assets.mixing.launch import Launch
+    from lc_assets.mixing.cache_names import Launch
     from lc_assets.stages.megatron.caching import Entry
 
 app = typer.Typer(

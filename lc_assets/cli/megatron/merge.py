@@ -77,20 +77,20 @@ def export(
 
     Example: lc megatron export data/mine --to nanogpt --output train.bin --over-last 50256
     """
-    from lc_assets.stages.megatron import megatron_exporting
+    from lc_assets.stages.megatron import megatron_files
     from lc_assets.stages.megatron.megatron_merging import prefix_of
 
     if over_last is not None and kind != "nanogpt":
         raise BadInput("--over-last is nanoGPT's; leave it out, or take --to nanogpt")
     source = prefix_of(prefix)
     if kind == "nanogpt":
-        n, what = megatron_exporting.export_nanogpt(source, output, over_last=over_last), "tokens"
+        n, what = megatron_files.export_nanogpt(source, output, over_last=over_last), "tokens"
     elif kind == "datasets":
-        n, what = megatron_exporting.export_datasets(source, output, split=split), "files"
+        n, what = megatron_files.export_datasets(source, output, split=split), "files"
     elif kind == "mds":
-        n, what = megatron_exporting.export_mds(source, output), "documents"
+        n, what = megatron_files.export_mds(source, output), "documents"
     else:
-        raise BadInput(f"no format {kind!r}; there are {', '.join(megatron_exporting.KINDS)}")
+        raise BadInput(f"no format {kind!r}; there are {', '.join(megatron_files.KINDS)}")
     say(f"{n:,} {what} in {output}")
 
 

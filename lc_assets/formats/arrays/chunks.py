@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.files import Files, LocalFiles, Piece
+from lc_assets.publishing import publish
 
 TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Token ids: uint16 or uint32."""
@@ -29,7 +30,8 @@ MOST_NAMED: Final = 1000
 
 
 class ChunkedArray(ABC):
-    """A two-dimensional array of token ids that is read chunk by chunk, without a cache.
+    """A two-dimensional array of token ids that is read chunk by chunk, without a cache, and
+    written file by file.
 
     Attributes:
         path: the array's folder; a name if its files are elsewhere.
@@ -79,6 +81,14 @@ class ChunkedArray(ABC):
     @abstractmethod
     def _named(self, row: int, column: int) -> str:
         """A chunk, for messages."""
+
+    @abstractmethod
+    def _file(self, row: int, column: int) -> str:
+        """Path of a file."""
+
+    @abstractmethod
+    def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
+        """The bytes of a file with these ids."""
 
     @abstractmethod
     def _files_found(self) -> Iterable[tuple[int, int]]:
@@ -145,6 +155,55 @@ class ChunkedArray(ABC):
                     left - column * width : end - column * width,
                 ]
         return rectangle
+
+    def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
+        """Write the files of one band, or of some of its columns, replacing what exists. The same
+        rows give the same bytes.
+
+        Args:
+            block: numbers of the rows; begins and ends where a file does, so that no other writer
+                shares a file.
+            rows: (row, token) ids of any integer dtype.
+            tokens: the columns; begins and ends where a file does.
+
+        Raises:
+            BadInput: if ``block`` or ``tokens`` share a file with others, or ``rows`` do not fit
+                them or have ids outside the vocabulary.
+        """
+        columns = span(tokens, self.row_tokens, "tokens")
+        down, across = self.file_shape
+        for own, n, step, what in (
+            (block, self.n_rows, down, "rows"),
+            (columns, self.row_tokens, across, "tokens"),
+        ):
+            whole = own.start % step == 0 and (own.stop % step == 0 or own.stop == n)
+            if not (whole and 0 <= own.start < own.stop <= n):
+                raise BadInput(
+                    f"{what} {own.start:,} to {own.stop:,} are no band of {n:,} {what}: a band "
+                    f"begins at a multiple of {step:,} and ends at one, or at the end of the array"
+                )
+        ids = self._tokens(block, len(columns), rows)
+        for row, column in np.ndindex(n_chunks(ids.shape, self.file_shape)):
+            part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
+            name = self._file(block.start // down + row, columns.start // across + column)
+            with publish(self.path / name) as staging, staging.open("wb") as out:
+                out.writelines(self._encoded(part))
+
+    def _tokens(self, block: range, n_tokens: int, rows: NDArray[Any]) -> TokenArray:
+        """Rows in the array's dtype, after checking that they belong in the array."""
+        expected = (len(block), n_tokens)
+        if rows.shape != expected or rows.dtype.kind not in "ui":
+            raise BadInput(
+                f"rows {block.start:,} to {block.stop:,} must be integers of shape {expected}, got "
+                f"{rows.dtype} of {rows.shape}"
+            )
+        if int(rows.max()) >= self.vocab_size or int(rows.min()) < 0:
+            row, token = (int(at) for at in np.argwhere((rows >= self.vocab_size) | (rows < 0))[0])
+            raise BadInput(
+                f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the "
+                f"vocabulary has {self.vocab_size:,} ids"
+            )
+        return rows.astype(self.dtype.newbyteorder("<"), copy=False)
 
     def missing(self) -> list[str]:
         """What is missing or visibly damaged, without decoding chunks; empty for a whole array.
@@ -254,50 +313,3 @@ def require_no_other(metadata: Path, content: bytes) -> None:
     """
     if metadata.exists() and metadata.read_bytes() != content:
         raise BadInput(f"{metadata}: describes another array; write to a new folder or remove it")
-
-
-def require_tokens(
-    rows: NDArray[Any], block: range, columns: range, array: ChunkedArray
-) -> TokenArray:
-    """Rows in the array's dtype, after checking that they belong in the array.
-
-    Args:
-        rows: (row, token) ids of any integer dtype.
-        block: numbers of the rows.
-        columns: numbers of the tokens.
-        array: the array.
-
-    Raises:
-        BadInput: if the shape differs, the dtype is no integer, or an id is outside the vocabulary;
-            names row and token.
-    """
-    expected = (len(block), len(columns))
-    if rows.shape != expected or rows.dtype.kind not in "ui":
-        raise BadInput(
-            f"rows {block.start:,} to {block.stop:,} must be integers of shape {expected}, got "
-            f"{rows.dtype} of {rows.shape}"
-        )
-    if int(rows.max()) >= array.vocab_size or int(rows.min()) < 0:
-        row, token = (int(at) for at in np.argwhere((rows >= array.vocab_size) | (rows < 0))[0])
-        raise BadInput(
-            f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the "
-            f"vocabulary has {array.vocab_size:,} ids"
-        )
-    return rows.astype(array.dtype, copy=False)
-
-
-def require_band(block: range, *, n_rows: int, file_rows: int, what: str = "rows") -> None:
-    """Check that no other writer can share a file with the one of these rows, or columns.
-
-    Raises:
-        BadInput: if the block does not begin and end where a file does, or is not inside the array.
-    """
-    if (
-        block.start % file_rows
-        or (block.stop % file_rows and block.stop != n_rows)
-        or not 0 <= block.start < block.stop <= n_rows
-    ):
-        raise BadInput(
-            f"{what} {block.start:,} to {block.stop:,} are no band of {n_rows:,} {what}: a band "
-            f"begins at a multiple of {file_rows:,} and ends at one, or at the end of the array"
-        )

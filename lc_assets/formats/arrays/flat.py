@@ -47,12 +47,8 @@ from lc_assets.formats.arrays.chunks import (
     MOST_METADATA_BYTES,
     ChunkedArray,
     TokenArray,
-    n_chunks,
     padded,
-    require_band,
     require_no_other,
-    require_tokens,
-    span,
 )
 from lc_assets.formats.arrays.files import Files, Piece, numbered
 from lc_assets.publishing import publish_bytes
@@ -178,31 +174,10 @@ def create_flat(
 
 
 def write_flat_band(path: Path, block: range, rows: NDArray[Any], *, tokens: slice = ALL) -> None:
-    """Write the chunks of one band, or of some of its columns, replacing what exists. The same
-    rows give the same bytes.
-
-    Args:
-        path: the array's folder, with its metadata.
-        block: numbers of the rows; begins and ends where a chunk does.
-        rows: (row, token) ids of any integer dtype.
-        tokens: which columns; begins and ends where a chunk does. Column by column takes far less
-            memory.
-
-    Raises:
-        BadInput: if ``block`` or ``tokens`` share a chunk with others, or ``rows`` do not fit
-            them or have ids outside the vocabulary.
+    """Write one band of the array in a folder, or some columns of it, which takes far less memory;
+    see `ChunkedArray.write`.
     """
-    reader = FlatReader(path)
-    down, across = reader.chunk_shape
-    require_band(block, n_rows=reader.n_rows, file_rows=down)
-    columns = span(tokens, reader.row_tokens, "tokens")
-    require_band(columns, n_rows=reader.row_tokens, file_rows=across, what="tokens")
-    ids = require_tokens(rows, block, columns, reader).astype(DTYPE, copy=False)
-    for row, column in np.ndindex(n_chunks(ids.shape, reader.chunk_shape)):
-        part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        name = f"{block.start // down + row}.{columns.start // across + column}"
-        chunk = padded(part, reader.chunk_shape, FILL)
-        publish_bytes(path / name, reader.codec.encode(chunk))
+    FlatReader(path).write(block, rows, tokens)
 
 
 class FlatReader(ChunkedArray):
@@ -237,7 +212,7 @@ class FlatReader(ChunkedArray):
             # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
             most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
             try:
-                (content,) = self._files.read([Piece(f"{row}.{column}", 0, most_bytes)])
+                (content,) = self._files.read([Piece(self._file(row, column), 0, most_bytes)])
             except FileNotFoundError as error:
                 raise CorruptFile(
                     f"{self._named(row, column)} is missing: its rows were never written, or were "
@@ -251,8 +226,14 @@ class FlatReader(ChunkedArray):
                 ) from error
             self._check(row, column, chunk)
 
+    def _file(self, row: int, column: int) -> str:
+        return f"{row}.{column}"
+
+    def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
+        return [self.codec.encode(padded(ids, self.chunk_shape, FILL))]
+
     def _named(self, row: int, column: int) -> str:
-        return f"{self._files.where(f'{row}.{column}')}: the chunk"
+        return f"{self._files.where(self._file(row, column))}: the chunk"
 
     def _files_found(self) -> Iterable[tuple[int, int]]:
         names = (name.partition(".") for name in numbered(self.path))
@@ -260,7 +241,7 @@ class FlatReader(ChunkedArray):
 
     def _damage(self, row: int, column: int) -> str:
         """Looks at names only."""
-        exists = (self.path / f"{row}.{column}").is_file()
+        exists = (self.path / self._file(row, column)).is_file()
         return "" if exists else f"{self._named(row, column)} is missing"
 
 

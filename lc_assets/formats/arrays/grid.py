@@ -65,9 +65,7 @@ from lc_assets.formats.arrays.chunks import (
     n_chunks,
     padded,
     plan_rows,
-    require_band,
     require_no_other,
-    require_tokens,
 )
 from lc_assets.formats.arrays.files import Files, Piece, numbered
 from lc_assets.formats.arrays.grid_layout import (
@@ -76,7 +74,7 @@ from lc_assets.formats.arrays.grid_layout import (
     encode_metadata,
     parse_metadata,
 )
-from lc_assets.publishing import publish, publish_bytes
+from lc_assets.publishing import publish_bytes
 
 KEPT_INDEX_BYTES: Final = 2**18
 """Bytes of indexes kept per array. Each inner chunk is read by itself, and without this a walk down
@@ -124,33 +122,16 @@ def plan_bands(layout: GridLayout) -> list[range]:
 
 
 def write_band(path: Path, block: range, rows: NDArray[Any]) -> None:
-    """Write the shards of one band, replacing what exists. The same rows give the same bytes.
-
-    Args:
-        path: the array's folder, with its metadata.
-        block: numbers of the rows; begins and ends where a shard does (see `plan_bands`).
-        rows: (row, token) ids of any integer dtype.
-
-    Raises:
-        BadInput: if ``block`` is no band, or ``rows`` do not fit it or have ids outside the
-            vocabulary.
-    """
-    array = GridReader(path)
-    layout, (down, across) = array.layout, array.file_shape
-    require_band(block, n_rows=layout.n_rows, file_rows=down)
-    ids = require_tokens(rows, block, range(layout.row_tokens), array)
-    for row, column in np.ndindex(n_chunks(ids.shape, layout.shard)):
-        part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        target = path / _shard_name(block.start // down + row, column)
-        with publish(target) as draft, draft.open("wb") as out:
-            out.writelines(encode_shard(part, layout))
+    """Write one band (see `plan_bands`) of the array in a folder; see `ChunkedArray.write`."""
+    GridReader(path).write(block, rows)
 
 
 def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
     """Yield the bytes of one shard: one inner chunk at a time, then the index.
 
     Args:
-        values: (row, token) ids of the layout's dtype, the part of the shard that is in the array.
+        values: (row, token) little-endian ids of the layout's dtype, the part of the shard that is
+            in the array.
         layout: the grid's.
     """
     index = np.full((*layout.chunks_of_shard, 2), _ABSENT, "<u8")
@@ -159,7 +140,7 @@ def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
     for row, column in np.ndindex(n_chunks(values.shape, layout.inner)):
         part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
         inner = padded(part, layout.inner, layout.fill)
-        frame = bytes(codec.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+        frame = bytes(codec.encode(inner))
         index[row, column] = offset, len(frame)
         offset += len(frame)
         yield frame
@@ -236,7 +217,7 @@ class GridReader(ChunkedArray):
     def _located(self, row: int, column: int) -> tuple[str, tuple[int, int]]:
         """The shard's file, and the inner chunk's position in it."""
         down, across = self._chunks_of_shard
-        return _shard_name(row // down, column // across), (row % down, column % across)
+        return self._file(row // down, column // across), (row % down, column % across)
 
     def _named(self, row: int, column: int) -> str:
         path, at = self._located(row, column)
@@ -294,6 +275,12 @@ class GridReader(ChunkedArray):
             "never written, or were lost; write its band again"
         )
 
+    def _file(self, row: int, column: int) -> str:
+        return f"c/{row}/{column}"
+
+    def _encoded(self, ids: TokenArray) -> Iterator[bytes]:
+        return encode_shard(ids, self.layout)
+
     def _files_found(self) -> Iterable[tuple[int, int]]:
         folder = self.path / "c"
         return (
@@ -306,7 +293,7 @@ class GridReader(ChunkedArray):
 
     def _damage(self, row: int, column: int) -> str:
         """Reads the index only, so damage inside a chunk is not found."""
-        name, (down, across) = _shard_name(row, column), self.file_shape
+        name, (down, across) = self._file(row, column), self.file_shape
         rest = min(down, self.n_rows - row * down), min(across, self.row_tokens - column * across)
         try:
             index, room = self._index(name)
@@ -318,10 +305,6 @@ class GridReader(ChunkedArray):
             if not 0 < int(index[at][1]) <= room - int(index[at][0])
         ]
         return f"{self._files.where(name)}: inner chunks {lost} are missing" if lost else ""
-
-
-def _shard_name(row: int, column: int) -> str:
-    return f"c/{row}/{column}"
 
 
 def frame_content_bytes(frame: bytes) -> int | None:

@@ -4,9 +4,10 @@ The file holds the arguments as a shell would read them, over any number of line
 comments. Arguments that do not concern the data are ignored. Those that would give other indices
 than this package builds are refused.
 
-Not here: what follows from them (`lc_assets.mixing.cache_names`).
+What follows from them: `lc_assets.mixing.cache_names`.
 Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``
-(``get_blend_and_blend_per_split``).
+(``get_blend_and_blend_per_split``), ``megatron/training/training.py``
+(``get_train_valid_test_num_samples``).
 """
 
 import argparse
@@ -20,7 +21,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import SURPLUS
-from lc_assets.mixing.launch import SPLITS, Launch, Sources, samples_per_split, sources_of
+from lc_assets.mixing.cache_names import SPLITS, Launch, Sources, sources_of
 
 SPLIT_BY_DEFAULT = "969, 30, 1"
 """Megatron's default for ``--data-path`` without ``--split``."""
@@ -86,6 +87,46 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
         several_validation_sets=known.multiple_validation_sets,
     )
     return launch, known.data_cache_path
+
+
+def samples_per_split(
+    *,
+    train_samples: int | None,
+    train_iters: int | None,
+    global_batch_size: int | None,
+    eval_interval: int,
+    eval_iters: int,
+    full_validation: bool = False,
+) -> tuple[int, int | None, int]:
+    """Samples that Megatron requests of train, valid and test.
+
+    >>> samples_per_split(
+    ...     train_samples=None,
+    ...     train_iters=1000,
+    ...     global_batch_size=8,
+    ...     eval_interval=100,
+    ...     eval_iters=10,
+    ... )
+    (8000, 880, 80)
+
+    Raises:
+        BadInput: if a number is missing or out of range.
+    """
+    if global_batch_size is None:
+        raise BadInput("--global-batch-size is missing: the numbers of samples depend on it")
+    if global_batch_size < 1:
+        raise BadInput(f"--global-batch-size must be at least 1, got {global_batch_size:,}")
+    if train_samples is None and train_iters is None:
+        raise BadInput(
+            "neither --train-samples nor --train-iters is given: the number of samples depends on "
+            "one of them"
+        )
+    n_train = train_samples or (train_iters or 0) * global_batch_size
+    iterations = train_iters if not train_samples else train_samples // global_batch_size
+    if eval_interval < 1:
+        raise BadInput(f"--eval-interval must be at least 1, got {eval_interval:,}")
+    n_valid = ((iterations or 0) // eval_interval + 1) * eval_iters * global_batch_size
+    return n_train, None if full_validation else n_valid, eval_iters * global_batch_size
 
 
 def read_identities(path: Path) -> dict[str, dict[str, Any]]:

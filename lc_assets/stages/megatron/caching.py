@@ -30,9 +30,18 @@ from lc_assets.formats.megatron.gpt_index import (
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import Blend, blend, blend_all, counts
-from lc_assets.mixing.cache_names import Identity, Part, Request, requested
+from lc_assets.mixing.cache_names import (
+    SPLITS,
+    Bounds,
+    Identity,
+    Launch,
+    Part,
+    Request,
+    Sources,
+    documents_of,
+    requested,
+)
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
-from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources, documents_of
 from lc_assets.publishing import publish_bytes
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
