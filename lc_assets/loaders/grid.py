@@ -289,7 +289,7 @@ class GridLoader(WalkingLoader[Batch]):
             IndexError: if there is no such step.
             BadInput, NotPublished, Mismatch: as `lc_assets.loaders.provenance.documents_of`.
         """
-        # Few training runs ask for this.
+        # Few training runs need this.
         from lc_assets.loaders.provenance import documents_of
 
         return documents_of(self.rows, self.rows_of(step))

@@ -222,7 +222,7 @@ class PackedLoader(WalkingLoader[PackedBatch]):
             BadInput: if the rows are not those of a folder.
             NotPublished, Mismatch: as `lc_assets.loaders.provenance.pieces_of`.
         """
-        # Few training runs ask for this.
+        # Few training runs need this.
         from lc_assets.loaders.provenance import pieces_of
 
         rows = self.packed.rows

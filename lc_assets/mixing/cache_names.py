@@ -19,9 +19,9 @@ file                                                              contents
 The tokenizer's identity differs between versions of megatron-core, the arrays do not: one build
 serves several versions under several names.
 
-The data of a launch are sources with weights, samples per split, sequence length and seed; Megatron's
-rules for reading a list of weights and prefixes, or a split such as ``98,2,0``, are here. Launch
-arguments: `lc_assets.formats.megatron.launch_arguments`.
+A launch has sources with weights, samples per split, a sequence length and a seed; a list of
+weights and prefixes, or a split such as ``98,2,0``, is read by Megatron's rules. Launch arguments:
+`lc_assets.formats.megatron.launch_arguments`.
 
 Source: Megatron-LM ``megatron/core/datasets``: ``utils.py`` (``get_blend_from_list``),
     ``blended_megatron_dataset_config.py``, ``megatron_dataset.py``, ``gpt_dataset.py``,

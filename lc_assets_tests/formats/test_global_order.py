@@ -109,7 +109,7 @@ def test_arrays_that_disagree_are_damage(folder):
         GlobalOrder.open(folder, "train")
     np.save(folder / "train_row.npy", np.zeros(7, np.int64))
     with pytest.raises(
-        CorruptFile, match=r"int64 of shape \(7,\), wanted a one-dimensional array of uint32"
+        CorruptFile, match=r"int64 of shape \(7,\), expected a one-dimensional array of uint32"
     ):
         GlobalOrder.open(folder, "train")
     write_order(folder, "train", np.full(7, 3, np.uint16), np.zeros(7, np.uint32))

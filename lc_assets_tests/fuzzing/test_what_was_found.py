@@ -199,7 +199,7 @@ def test_a_split_of_a_launch_is_words(tmp_path, train):
         "--seq-length 24 --per-split-data-args-path x.json --train-samples 80 --global-batch-size 8"
     )
     (tmp_path / "x.json").write_text(json.dumps({"train": train, "valid": None, "test": None}))
-    with pytest.raises(BadInput, match=r"x\.json: wanted JSON"):
+    with pytest.raises(BadInput, match=r"x\.json: expected JSON"):
         read_launch(tmp_path / "x.args")
 
 

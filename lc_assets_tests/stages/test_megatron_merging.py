@@ -158,7 +158,7 @@ def test_data_sets_are_named_by_prefix_file_or_folder(tmp_path):
     with pytest.raises(BadInput, match=r"there is no c.idx"):
         data_sets_of([tmp_path / "c"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInput, match=r"holds no .idx"):
+    with pytest.raises(BadInput, match=r"has no .idx"):
         data_sets_of([tmp_path / "empty"])
 
 

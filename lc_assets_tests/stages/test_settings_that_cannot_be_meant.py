@@ -157,14 +157,14 @@ NOTHING_TO_MIX = [
     (
         MixSettings(samples=10**9),
         (
-            "the mix asks for .* samples where one epoch has .*: that is more than 1,000 epochs; "
+            "the mix requests .* samples, one epoch has .*: that is more than 1,000 epochs; "
             "ask "
             "for fewer"
         ),
     ),
     (
         MixSettings(weights={"2023-06": 1.0}, samples=10**6),
-        "asks for 1,000,000 samples where one epoch has",
+        "requests 1,000,000 samples, one epoch has",
     ),
 ]
 
@@ -200,7 +200,7 @@ def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     before = context.lake.partition("megatron_rows", OLD).require()
     with pytest.raises(
         BadInput,
-        match="megatron_rows.samples asks for 1,000,000,000 samples where one epoch has 4.: that "
+        match="megatron_rows.samples requests 1,000,000,000 samples, one epoch has 4.: that "
         "is "
         "more than 1,000 epochs",
     ):

@@ -93,7 +93,7 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
 
     try:
         return text_of(tokenizer, ids.tolist())
-    except LcError:  # an array names a tokenizer.json by its digest, and does not say where it lies
+    except LcError:  # an array names a tokenizer.json by its digest, without a path
         return ""
 
 

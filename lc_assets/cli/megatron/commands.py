@@ -1,5 +1,5 @@
-"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache built
-before the start.
+"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache that is
+built before a launch.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ SHOWN = 20
 
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for the .npy files; they replace those that lie there."),
+    typer.Option("--out", help="Folder for the .npy files; existing ones are replaced."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Megatron's --seed.")]
 
@@ -158,7 +158,7 @@ def cache(
         bool,
         typer.Option(
             "--check",
-            help="Only say what a launch would find; exits with 1 when something is missing.",
+            help="Only report what a launch would find; exit with 1 if something is missing.",
         ),
     ] = False,
     versioned: Annotated[
@@ -172,9 +172,9 @@ def cache(
 ) -> None:
     """Build the cache that a launch of Megatron looks for, so that it starts at once.
 
-    Writes indices and blends under the very names, and per_dataset_sequences.json for
-    --per-dataset-sequences-path. Paths are those of the launch, letter for letter. A tokenizer's identity is printed by
-    json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
+    Writes indices and blends under Megatron's names, and per_dataset_sequences.json for
+    --per-dataset-sequences-path. Paths must be exactly those of the launch. A tokenizer's identity
+    is printed by json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
 
     Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
     """
@@ -183,24 +183,24 @@ def cache(
     from lc_assets.formats.megatron.launch_arguments import read_launch
     from lc_assets.stages.megatron import caching
 
-    asked, stated = read_launch(launch)
+    parsed, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)
     if place is None:
         raise BadInput(
-            "where the cache shall be is said neither by --cache nor by --data-cache-path in the "
-            "launch arguments"
+            "the cache's folder is missing: pass --cache, or --data-cache-path in the launch "
+            "arguments"
         )
     if versioned is not None:
-        asked = caching.with_versions(asked, versioned)
-        say(f"launch with {caching.write_data_arguments(asked, versioned)}")
+        parsed = caching.with_versions(parsed, versioned)
+        say(f"launch with {caching.write_data_arguments(parsed, versioned)}")
     identities = _identities(identity, tokenizer)
     if check:
-        entries = caching.look_at_cache(asked, identities, place)
-        _show(asked, entries, place, wanting="not found")
+        entries = caching.look_at_cache(parsed, identities, place)
+        _show(parsed, entries, place, wanting="not found")
         raise typer.Exit(1 if any(entry.status != "found" for entry in entries) else 0)
     _show(
-        asked,
-        caching.build_cache(asked, identities, place, executor=executor_of(workers)),
+        parsed,
+        caching.build_cache(parsed, identities, place, executor=executor_of(workers)),
         place,
         wanting="built",
     )
@@ -213,7 +213,7 @@ def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mappi
 
     if (path is None) == (tokenizer is None):
         raise BadInput(
-            "wanted either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
+            "expected either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
             "part of every name"
         )
     return read_identities(path) if path is not None else hugging_face_identities(tokenizer or "")

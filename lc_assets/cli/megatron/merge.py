@@ -1,5 +1,5 @@
-"""``lc megatron merge``, ``export`` and ``decompose``: data sets into fewer ones, into other formats,
-and into one for each length of pieces.
+"""``lc megatron merge``, ``export`` and ``decompose``: data sets into fewer ones, into other
+formats, and into one for each length of pieces.
 """
 
 import re
@@ -66,7 +66,8 @@ def export(
         int | None,
         typer.Option(
             "--over-last",
-            help="nanogpt: put this id over the last of each document; LongCrawl64's script: 50256.",
+            help="nanogpt: replace the last id of each document by this one; LongCrawl64's script: "
+            "50256.",
         ),
     ] = None,
     split: Annotated[
@@ -81,7 +82,7 @@ def export(
     from lc_assets.stages.megatron.megatron_merging import prefix_of
 
     if over_last is not None and kind != "nanogpt":
-        raise BadInput("--over-last is nanoGPT's; leave it out, or take --to nanogpt")
+        raise BadInput("--over-last belongs to --to nanogpt")
     source = prefix_of(prefix)
     if kind == "nanogpt":
         n, what = megatron_files.export_nanogpt(source, output, over_last=over_last), "tokens"
@@ -141,13 +142,13 @@ def decompose(
 
 
 def bytes_of(size: str) -> int:
-    """A number of bytes, as people write it, in powers of 1,000.
+    """A number of bytes with a unit, in powers of 1,000.
 
     >>> bytes_of("30GB"), bytes_of("1.5 kB"), bytes_of("512")
     (30000000000, 1500, 512)
 
     Raises:
-        BadInput: when it is none.
+        BadInput: if it is none.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
     if found is None:

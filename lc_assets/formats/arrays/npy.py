@@ -48,8 +48,8 @@ def read_npy(
         row_of: dtype of the one-dimensional array that the file must hold; by default, any array.
 
     Raises:
-        CorruptFile: when the file is missing, cut short, holds Python objects, or another array
-            than ``row_of`` says.
+        CorruptFile: if the file is missing, cut short, contains Python objects, or another array
+            than ``row_of`` states.
     """
     try:
         # numpy.load would open a zip archive too, and leave it open when it is none.
@@ -60,18 +60,18 @@ def read_npy(
         raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error
     if row_of is not None and (array.dtype != row_of or array.ndim != 1):
         raise CorruptFile(
-            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
+            f"{path}: {array.dtype} of shape {array.shape}, expected a one-dimensional array of "
             f"{row_of.name}"
         )
     return array
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write an array whole, as `numpy.save` does, without a second copy of it in memory.
+    """Write an array as a whole file, as `numpy.save` does, without a second copy of it in memory.
 
     Raises:
-        StorageFull: when the disk is full.
-        NotWritable: when nothing may be written there.
+        StorageFull: if the disk is full.
+        NotWritable: if the folder cannot be written to.
     """
     with publish(path) as draft, draft.open("wb") as stream:
         np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)

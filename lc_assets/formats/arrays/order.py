@@ -1,14 +1,13 @@
 """The global order: the sequence in which the rows of several snapshots' grids are visited, as if
 they were one array.
 
-Here: three small files. Not here: drawing the order (`lc_assets.tokens`), reading rows in it
-(`formats.riffled`, `loaders.rows`). Within one source the rows come in ascending order, so that a
-new snapshot leaves earlier orders exact.
+Drawing the order: `lc_assets.tokens`; reading rows in it: `loaders.interleaved`. Within one source
+the rows are in ascending order, so that a new snapshot leaves earlier orders exact.
 
 Source: NumPy's ``.npy`` format 1.0, without pickle.
 
 ==========================  ========================================================================
-file                        what
+file                        content
 ==========================  ========================================================================
 ``{split}_source.npy``      uint16, one per position: which entry of ``sources``
 ``{split}_row.npy``         uint32, one per position: which row of that source's split
@@ -69,7 +68,7 @@ class OrderSource(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def rows(self, split: str) -> int:
-        """How many rows one split has."""
+        """Number of rows of one split."""
         return {"train": self.train_rows, "heldout": self.heldout_rows}[require_split(split)]
 
 
@@ -100,7 +99,7 @@ def write_sources(
         vocab_size: ids are below it, in every source.
 
     Raises:
-        BadInput: when there are more than 65,536 sources, or a size is not possible.
+        BadInput: if there are more than 65,536 sources, or a size is not possible.
     """
     document = _SourcesJson(row_tokens=row_tokens, vocab_size=vocab_size, sources=tuple(sources))
     publish_bytes(
@@ -120,7 +119,7 @@ def write_order(
         row: which row of it, per position.
 
     Raises:
-        BadInput: when the arrays are not one-dimensional, of one length and of the format's dtypes.
+        BadInput: if the arrays are not one-dimensional, of one length and of the format's dtypes.
     """
     require_split(split)
     if (
@@ -163,15 +162,14 @@ class GlobalOrder:
         """Open the order of one split; reads ``sources.json``.
 
         Args:
-            folder: where it lies.
+            folder: folder of the files.
             split: ``train`` or ``heldout``.
-            pass_over: whether to check once that every position names a source; a caller that needs
-                few positions may check those instead.
+            pass_over: whether to check all positions; a caller that needs few may check those.
 
         Raises:
-            BadInput: when there is no such split.
-            NotPublished: when a file is missing.
-            CorruptFile: when a file is not of this format, the arrays differ in length, or a source
+            BadInput: if there is no such split.
+            NotPublished: if a file is missing.
+            CorruptFile: if a file is not of this format, the arrays differ in length, or a source
                 does not exist.
         """
         require_split(split)
@@ -200,7 +198,7 @@ class GlobalOrder:
         one pass per source.
 
         Raises:
-            Mismatch: when it does not; says for which source.
+            Mismatch: if it does not; names the source.
         """
         for number, source in enumerate(self.sources):
             rows = self.row[self.source == number]
@@ -210,15 +208,15 @@ class GlobalOrder:
                 raise Mismatch(
                     f"the {self.split} order names {len(rows):,} rows of {source.snapshot}, which "
                     f"has {source.rows(self.split):,}:"
-                    " wanted each of them once, in ascending order"
+                    " expected each of them once, in ascending order"
                 )
 
 
 def require_split(split: str) -> str:
-    """Return ``split`` when there is one of that name.
+    """Return ``split`` if there is one of that name.
 
     Raises:
-        BadInput: when there is not.
+        BadInput: if there is not.
     """
     if split not in SPLITS:
         raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")

@@ -8,9 +8,9 @@ file                         array
 ``{name}_shuffle_index``     uint32 or int64, order of training → sample
 ===========================  =================================================================
 
-Each is a ``.npy`` file. Megatron caches the same arrays under names that hold a hash of its
+Each is a ``.npy`` file. Megatron caches the same arrays under names with a hash of its
 settings (`lc_assets.mixing.cache_names`). Beside them this package writes two files that Megatron
-ignores: ``lc_cache.json`` holds the digest of each data set's ``.idx``, so that a change is
+ignores: ``lc_cache.json`` has the digest of each data set's ``.idx``, so that a change is
     noticed, and
 ``per_dataset_sequences.json`` is for its option ``--per-dataset-sequences-path``. Arrays are staged
 and renamed, the description last: an interrupted write is never a hit.

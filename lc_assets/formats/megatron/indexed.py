@@ -107,7 +107,7 @@ class MegatronWriter:
         """
         if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
             raise BadInput(
-                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; wanted 1 to "
+                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; expected 1 to "
                 f"{MOST_TOKENS:,} ids"
             )
         self.add_documents([ids], [len(ids)])
@@ -294,7 +294,7 @@ class MegatronReader:
         return self.ids[first + start : first + stop]
 
     def places(self, start: int, stop: int) -> tuple[int, int]:
-        """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""
+        """First and last (exclusive) id of sequences ``start`` to ``stop`` (exclusive) in `ids`."""
         first, end = (
             int(self.index.byte_offsets[at]) // self.dtype.itemsize
             if at < len(self)

@@ -1,8 +1,8 @@
-"""Launch arguments of Megatron in a file, and what they say about the data.
+"""Launch arguments of Megatron in a file, and what they state about the data.
 
-The file holds the arguments as a shell would read them, over any number of lines, with ``#``
-comments. Arguments that do not concern the data are ignored. Those that would give other indices
-than this package builds are refused.
+The file has the arguments as a shell would read them, on any number of lines, with ``#`` comments.
+Arguments that do not concern the data are ignored. Those that would give other indices than this
+package builds are refused.
 
 What follows from them: `lc_assets.mixing.cache_names`.
 Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``
@@ -46,11 +46,10 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
     """Read a file of launch arguments.
 
     Returns:
-        What they say about the data, and ``--data-cache-path`` if given.
+        What they state about the data, and ``--data-cache-path`` if given.
 
     Raises:
-        BadInput: when the file cannot be read, a number is missing, or an argument is not known
-            here.
+        BadInput: if the file cannot be read, a number is missing, or an argument is unknown.
     """
     try:
         words = shlex.split(path.read_text("utf-8"), comments=True)
@@ -134,7 +133,7 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
     version.
 
     Raises:
-        BadInput: when it is no such thing.
+        BadInput: if it is neither.
     """
     try:
         stated = json.loads(path.read_text("utf-8"))
@@ -148,7 +147,8 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
         return stated
     if not isinstance(stated, dict) or "class" not in stated:
         raise BadInput(
-            f"{path}: wanted what json.dumps(tokenizer.unique_identifiers) prints: an object with "
+            f"{path}: expected what json.dumps(tokenizer.unique_identifiers) prints: an object "
+            "with "
             "a class, or several by name"
         )
     return {"this": stated}
@@ -179,8 +179,9 @@ def _named_data(
     n_named = sum(named is not None for named in (known.data_path, *files)) + any(each)
     if n_named != 1:
         raise BadInput(
-            f"launch arguments: {'the data is named in several ways' if n_named else 'no data is named'}"
-            "; expected one of --data-path, --data-args-path, --per-split-data-args-path, or "
+            "launch arguments: "
+            f"{'the data is named in several ways' if n_named else 'no data is named'}; expected "
+            "one of  --data-path, --data-args-path, --per-split-data-args-path, or "
             "--train-data-path with --valid-data-path and --test-data-path"
         )
     shared = known.data_path
@@ -199,7 +200,7 @@ def _each_split(folder: Path, name: str) -> list[list[str] | None]:
         each = msgspec.convert([stated[split] for split in SPLITS], list[str | list[str] | None])
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # of msgspec's, too
         raise BadInput(
-            f"{name}: wanted JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: "
+            f"{name}: expected JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: "
             f"{error}"
         ) from error
     return [words.split() if isinstance(words, str) else words for words in each]

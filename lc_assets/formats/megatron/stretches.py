@@ -1,6 +1,5 @@
-"""Stretches of a Megatron data set, read from the file into existing arrays. Reading without a
-memory map keeps ids from occupying this process's memory twice. Not here: the files' format
-(`formats.megatron`), where the ids are wanted (`lc_assets.stages.tokens.gathering`).
+"""Stretches of a Megatron data set, read from the file into existing arrays. Without a memory map,
+ids occupy this process's memory once, not twice.
 """
 
 import os
@@ -24,12 +23,12 @@ def read_stretches(
             contiguous, little-endian, of an integer type as wide as the data set's.
 
     Raises:
-        BadInput: when there is no such document, or it has no such ids.
-        CorruptFile: when the file ends before they do: it was cut off after it was opened.
+        BadInput: if there is no such document, or it has no such ids.
+        CorruptFile: if the file is too short: it was cut off after it was opened.
     """
     path = bin_path(reader.prefix)
     with path.open("rb", buffering=0) as stream:
-        if hasattr(os, "posix_fadvise"):  # rows lie far apart: what follows one is not wanted
+        if hasattr(os, "posix_fadvise"):  # rows are far apart: what follows one is not needed
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
         for document, start, parts in stretches:
             stream.seek(

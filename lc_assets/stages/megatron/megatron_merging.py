@@ -69,7 +69,7 @@ def data_sets_of(named: Sequence[Path]) -> list[Path]:
         if path.is_dir():
             inside = [idx for idx in path.glob("*.idx") if not idx.name.startswith(".")]
             if not inside:
-                raise BadInput(f"{path}: holds no .idx")
+                raise BadInput(f"{path}: has no .idx")
         for prefix in sorted(map(prefix_of, inside)):
             if not idx_path(prefix).is_file():
                 raise BadInput(f"{prefix}: there is no {idx_path(prefix).name}")

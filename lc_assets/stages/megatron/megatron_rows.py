@@ -38,17 +38,15 @@ COPIED_ROWS = 256
 """Rows in memory while they are copied: 32 MiB."""
 
 MOST_EPOCHS = 1000
-"""A size that repeats a source more often is a slip of the pen, and the index it asks for may not
-fit into memory.
-"""
+"""A size that repeats a source more often is a mistake, and its index may not fit into memory."""
 
 
 def write_megatron_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
 
     Raises:
-        NotPublished: when the grid is not there.
-        BadInput: when absurdly many samples are asked of its rows.
+        NotPublished: if there is no grid.
+        BadInput: if far more samples are requested than its rows give.
     """
     settings = context.recipe.megatron_rows
 
@@ -108,18 +106,17 @@ def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
     """Refuse a size that would repeat its source more than `MOST_EPOCHS` times.
 
     Raises:
-        BadInput: when it does; says what there is.
+        BadInput: if it does; states what there is.
     """
     if n_samples > MOST_EPOCHS * available:
         raise BadInput(
-            f"{whose} asks for {n_samples:,.0f} samples where one epoch has {available:,.0f}: "
-            f"that is more than {MOST_EPOCHS:,} epochs;"
-            " ask for fewer samples, or shorter ones"
+            f"{whose} requests {n_samples:,.0f} samples, one epoch has {available:,.0f}: that is "
+            f"more than {MOST_EPOCHS:,} epochs; request fewer samples, or shorter ones"
         )
 
 
 def samples_of(megatron: Published) -> int:
-    """How many training samples a snapshot's GPT index gives."""
+    """Number of training samples a snapshot's GPT index gives."""
     folder = megatron.only("train.idx", "train_*.npy")
     return read_gpt_index(folder / "train").n_samples if (folder / "train.idx").is_file() else 0
 
