@@ -151,9 +151,6 @@ class ZarrRows:
         ):
             self._read_whole(out, row, first)
             return
-        if begin + n_rows <= self._down:
-            copy_out(self.band(row, first, last), begin, inside, out)
-            return
         done = 0
         while done < n_rows:
             row, begin = divmod(top + done, self._down)

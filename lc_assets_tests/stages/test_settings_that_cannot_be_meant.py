@@ -158,8 +158,7 @@ NOTHING_TO_MIX = [
         MixSettings(samples=10**9),
         (
             "the mix requests .* samples, one epoch has .*: that is more than 1,000 epochs; "
-            "ask "
-            "for fewer"
+            "request fewer"
         ),
     ),
     (

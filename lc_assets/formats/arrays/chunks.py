@@ -3,6 +3,7 @@
 How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ ALL: Final = slice(None)
 
 MOST_METADATA_BYTES: Final = 2**24
 """More than any array's metadata has."""
+_NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 MOST_NAMED: Final = 1000
 """Missing files that are named; others are counted."""
 
@@ -46,6 +48,7 @@ class ChunkedArray(ABC):
 
     METADATA: ClassVar[str]
     KIND: ClassVar[str]
+    FILE: ClassVar[str]
 
     path: Path
     n_rows: int
@@ -79,20 +82,8 @@ class ChunkedArray(ABC):
         """Decode chunks, and `_check` each; see `read_chunks`."""
 
     @abstractmethod
-    def _named(self, row: int, column: int) -> str:
-        """A chunk, for messages."""
-
-    @abstractmethod
-    def _file(self, row: int, column: int) -> str:
-        """Path of a file."""
-
-    @abstractmethod
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
         """The bytes of a file with these ids."""
-
-    @abstractmethod
-    def _files_found(self) -> Iterable[tuple[int, int]]:
-        """Row and column of every file that exists."""
 
     @abstractmethod
     def _damage(self, row: int, column: int) -> str:
@@ -212,7 +203,10 @@ class ChunkedArray(ABC):
         to the number of files that exist, whatever the metadata claims.
         """
         shape = n_chunks((self.n_rows, self.row_tokens), self.file_shape)
-        found = {at for at in self._files_found() if at[0] < shape[0] and at[1] < shape[1]}
+        pattern = re.compile(re.escape(self.FILE).replace(r"\{\}", _NUMBER))
+        paths = (path.relative_to(self.path).as_posix() for path in self.path.rglob("*"))
+        places = (tuple(map(int, at.groups())) for at in map(pattern.fullmatch, paths) if at)
+        found = {(row, column) for row, column in places if row < shape[0] and column < shape[1]}
         n_missing = shape[0] * shape[1] - len(found)
         names = ((row, column) for row in count() for column in range(shape[1]))
         lost = list(islice((at for at in names if at not in found), min(n_missing, MOST_NAMED)))
@@ -231,6 +225,14 @@ class ChunkedArray(ABC):
                 f"{self._named(row, column)} holds id {largest:,}: the vocabulary has "
                 f"{self.vocab_size:,} ids"
             )
+
+    def _file(self, row: int, column: int) -> str:
+        """Path of a file."""
+        return self.FILE.format(row, column)
+
+    def _named(self, row: int, column: int) -> str:
+        """A chunk, for messages."""
+        return f"{self._files.where(self._file(row, column))}: the chunk"
 
     def _inside(self, chunk: TokenArray, row: int, column: int) -> TokenArray:
         """The part of a whole chunk that is in the array."""

@@ -6,15 +6,12 @@ Servers and buckets: `lc_assets.loaders.rows`.
 import bisect
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
-
-_NUMBERED: Final = re.compile(r"(0|[1-9][0-9]{0,18})(\.(0|[1-9][0-9]{0,18}))?")
 
 Content = TypeVar("Content", bytes, bytes | None)
 
@@ -110,17 +107,6 @@ class LocalFiles:
                 for path, ours in groupby(pieces, lambda piece: piece.path)
                 for part in _read(f"{self.folder}/{path}", ours)
             ]
-
-
-def numbered(folder: Path) -> Iterator[str]:
-    """Names in a folder that are numbers, as arrays' files have them: ``7`` or ``7.12``; none if
-    there is no folder.
-    """
-    try:
-        with os.scandir(folder) as entries:
-            yield from (entry.name for entry in entries if _NUMBERED.fullmatch(entry.name))
-    except (FileNotFoundError, NotADirectoryError):
-        return
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ from lc_assets.formats.arrays.chunks import (
     padded,
     require_no_other,
 )
-from lc_assets.formats.arrays.files import Files, Piece, numbered
+from lc_assets.formats.arrays.files import Files, Piece
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
@@ -187,7 +187,7 @@ class FlatReader(ChunkedArray):
         codec: of its chunks.
     """
 
-    METADATA, KIND = METADATA, "flat array"
+    METADATA, KIND, FILE = METADATA, "flat array", "{}.{}"
 
     def __init__(
         self, path: Path, *, vocab_size: int | None = None, files: Files | None = None
@@ -226,18 +226,8 @@ class FlatReader(ChunkedArray):
                 ) from error
             self._check(row, column, chunk)
 
-    def _file(self, row: int, column: int) -> str:
-        return f"{row}.{column}"
-
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
         return [self.codec.encode(padded(ids, self.chunk_shape, FILL))]
-
-    def _named(self, row: int, column: int) -> str:
-        return f"{self._files.where(self._file(row, column))}: the chunk"
-
-    def _files_found(self) -> Iterable[tuple[int, int]]:
-        names = (name.partition(".") for name in numbered(self.path))
-        return ((int(row), int(column)) for row, dot, column in names if dot)
 
     def _damage(self, row: int, column: int) -> str:
         """Looks at names only."""

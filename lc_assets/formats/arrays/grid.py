@@ -48,7 +48,7 @@ damage. Ids of an inner chunk beyond the array's edges are the array's fill valu
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ from lc_assets.formats.arrays.chunks import (
     plan_rows,
     require_no_other,
 )
-from lc_assets.formats.arrays.files import Files, Piece, numbered
+from lc_assets.formats.arrays.files import Files, Piece
 from lc_assets.formats.arrays.grid_layout import (
     METADATA,
     GridLayout,
@@ -158,7 +158,7 @@ class GridReader(ChunkedArray):
         attributes: of the array, the format's own and the writer's.
     """
 
-    METADATA, KIND = METADATA, "token grid"
+    METADATA, KIND, FILE = METADATA, "token grid", "c/{}/{}"
 
     def __init__(self, path: Path, *, files: Files | None = None) -> None:
         """Read the metadata and nothing else, from the folder ``path`` or from ``files``; ``path``
@@ -275,21 +275,8 @@ class GridReader(ChunkedArray):
             "never written, or were lost; write its band again"
         )
 
-    def _file(self, row: int, column: int) -> str:
-        return f"c/{row}/{column}"
-
     def _encoded(self, ids: TokenArray) -> Iterator[bytes]:
         return encode_shard(ids, self.layout)
-
-    def _files_found(self) -> Iterable[tuple[int, int]]:
-        folder = self.path / "c"
-        return (
-            (int(row), int(column))
-            for row in numbered(folder)
-            if "." not in row
-            for column in numbered(folder / row)
-            if "." not in column
-        )
 
     def _damage(self, row: int, column: int) -> str:
         """Reads the index only, so damage inside a chunk is not found."""

@@ -69,17 +69,13 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
         )
     known, _ = _parser().parse_known_args(list(words))
     shared, sources = _named_data(known, folder)
+    for name in ("--seq-length", "--global-batch-size"):
+        if getattr(known, name[2:].replace("-", "_")) is None:
+            raise BadInput(f"launch arguments: {name} is missing")
     launch = Launch(
-        sequence_length=_required(known.seq_length, "--seq-length"),
+        sequence_length=known.seq_length,
         seed=known.seed,
-        n_samples=samples_per_split(
-            train_samples=known.train_samples,
-            train_iters=known.train_iters,
-            global_batch_size=known.global_batch_size,
-            eval_interval=known.eval_interval,
-            eval_iters=known.eval_iters,
-            full_validation=known.full_validation,
-        ),
+        n_samples=_n_samples(known),
         sources=sources,
         split=known.split or SPLIT_BY_DEFAULT if shared else None,
         surplus=known.mid_level_dataset_surplus,
@@ -88,44 +84,23 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
     return launch, known.data_cache_path
 
 
-def samples_per_split(
-    *,
-    train_samples: int | None,
-    train_iters: int | None,
-    global_batch_size: int | None,
-    eval_interval: int,
-    eval_iters: int,
-    full_validation: bool = False,
-) -> tuple[int, int | None, int]:
-    """Samples that Megatron requests of train, valid and test.
-
-    >>> samples_per_split(
-    ...     train_samples=None,
-    ...     train_iters=1000,
-    ...     global_batch_size=8,
-    ...     eval_interval=100,
-    ...     eval_iters=10,
-    ... )
-    (8000, 880, 80)
-
-    Raises:
-        BadInput: if a number is missing or out of range.
-    """
-    if global_batch_size is None:
-        raise BadInput("--global-batch-size is missing: the numbers of samples depend on it")
-    if global_batch_size < 1:
-        raise BadInput(f"--global-batch-size must be at least 1, got {global_batch_size:,}")
-    if train_samples is None and train_iters is None:
+def _n_samples(known: Any) -> tuple[int, int | None, int]:
+    """Samples that Megatron requests of train, valid and test."""
+    batch, interval = known.global_batch_size, known.eval_interval
+    if known.train_samples is None and known.train_iters is None:
         raise BadInput(
             "neither --train-samples nor --train-iters is given: the number of samples depends on "
             "one of them"
         )
-    n_train = train_samples or (train_iters or 0) * global_batch_size
-    iterations = train_iters if not train_samples else train_samples // global_batch_size
-    if eval_interval < 1:
-        raise BadInput(f"--eval-interval must be at least 1, got {eval_interval:,}")
-    n_valid = ((iterations or 0) // eval_interval + 1) * eval_iters * global_batch_size
-    return n_train, None if full_validation else n_valid, eval_iters * global_batch_size
+    if min(batch, interval) < 1:
+        raise BadInput(
+            f"--global-batch-size and --eval-interval must be at least 1, got {batch:,} and "
+            f"{interval:,}"
+        )
+    n_train = known.train_samples or (known.train_iters or 0) * batch
+    iterations = known.train_samples // batch if known.train_samples else known.train_iters
+    n_valid = ((iterations or 0) // interval + 1) * known.eval_iters * batch
+    return n_train, None if known.full_validation else n_valid, known.eval_iters * batch
 
 
 def read_identities(path: Path) -> dict[str, dict[str, Any]]:
@@ -148,8 +123,7 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(stated, dict) or "class" not in stated:
         raise BadInput(
             f"{path}: expected what json.dumps(tokenizer.unique_identifiers) prints: an object "
-            "with "
-            "a class, or several by name"
+            "with a class, or several by name"
         )
     return {"this": stated}
 
@@ -181,7 +155,7 @@ def _named_data(
         raise BadInput(
             "launch arguments: "
             f"{'the data is named in several ways' if n_named else 'no data is named'}; expected "
-            "one of  --data-path, --data-args-path, --per-split-data-args-path, or "
+            "one of --data-path, --data-args-path, --per-split-data-args-path, or "
             "--train-data-path with --valid-data-path and --test-data-path"
         )
     shared = known.data_path
@@ -212,9 +186,3 @@ def _text(folder: Path, name: str) -> str:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise BadInput(f"{name}: cannot be read: {error}") from error
-
-
-def _required(value: int | None, name: str) -> int:
-    if value is None:
-        raise BadInput(f"launch arguments: {name} is missing")
-    return value
