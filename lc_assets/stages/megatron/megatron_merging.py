@@ -126,21 +126,12 @@ def merge(
     if taken := {path.absolute() for path in sources} & {path.absolute() for path in results}:
         raise BadInput(f"{taken.pop()} is both a source and a result; name another result")
     for result, stretches in results.items():
-        _copy(stretches, result)
+        with MegatronWriter.publishing(result, stretches[0].source.dtype) as writer:
+            for stretch in stretches:
+                writer.copy(*stretch)
     return {
         result: write_receipt(result, made_by="merge", ids=ids, dropped={}) for result in results
     }
-
-
-def join(sources: Sequence[Path], prefix: Path) -> None:
-    """Merge data sets of one dtype into one, without a receipt."""
-    _copy([whole_of(source) for source in sources], prefix)
-
-
-def _copy(stretches: Sequence[Stretch], prefix: Path) -> None:
-    with MegatronWriter.publishing(prefix, stretches[0].source.dtype) as writer:
-        for stretch in stretches:
-            writer.copy(*stretch)
 
 
 def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
