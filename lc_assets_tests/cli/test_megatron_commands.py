@@ -197,7 +197,7 @@ def test_a_cache_for_every_version_over_prefixes_that_name_their_content(data, l
     ("words", "complaint"),
     [
         (("--cache", "c"), "either --tokenizer-identity or --hf-tokenizer"),
-        (("--hf-tokenizer", "gpt2"), "neither by --cache nor"),
+        (("--hf-tokenizer", "gpt2"), "pass --cache, or --data-cache-path"),
     ],
 )
 def test_a_cache_needs_a_tokenizer_and_a_place(data, lc, words, complaint):
