@@ -79,7 +79,7 @@ def build_defs(
         snapshots: path of a text file with further snapshots.
         look_every: seconds between two ticks of the sensor that watches the upstream.
         automation: whether sensors and schedules run from the start.
-        stages: declarations from which assets, checks and jobs are made.
+        stages: from which assets, checks and jobs are made.
         settings: fields of `BuildContextResource`; without a recipe, the one of the lake.
 
     Raises:
@@ -124,8 +124,7 @@ def build_defs(
         ),
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
-        # One process per run: a stage has its own workers, and a further step costs 0.02 s.
-        executor=dg.in_process_executor,
+        executor=dg.in_process_executor,  # a stage has its own workers; a step costs 0.02 s
     )
 
 

@@ -1,7 +1,7 @@
 """What a stage shows of a published version: plots, tables, texts and numbers as plain values.
 
 `lc_assets.orchestration.metadata` makes Dagster's metadata of them. Untrusted values become inert
-Markdown: no text from a web page can end a table cell, hide a link, load an image or add an element.
+Markdown: no text of a page can end a table cell, hide a link, load an image or add an element.
 """
 
 import base64

@@ -191,13 +191,7 @@ def write_sample(
         task.shard.tag: facts
         for task, facts in executor.run(_write_shard, tasks, what="write a sample")
     }
-    crawls = []
-    for snapshot in names:
-        own = {shard: plan[shard] for shard in sorted(plan) if shard.snapshot == snapshot}
-        with publish(target / listing_path(snapshot, "en")) as staging:
-            write_listing(staging, list(own))
-        pages = tuple(page for pages in own.values() for page in pages)
-        crawls.append(CrawlTask(target / CRAWL / snapshot, snapshot, seed, pages))
+    crawls = [_list_and_crawl(target, plan, snapshot, seed) for snapshot in names]
     crawled = {
         task.snapshot: n_pages
         for task, n_pages in executor.run(_write_crawl, crawls, what="write its crawl")
@@ -210,6 +204,17 @@ def write_sample(
     )
     publish_bytes(target / REPORT, encode_json(report))
     return report
+
+
+def _list_and_crawl(
+    target: Path, plan: dict[Shard, list[Page]], snapshot: SnapshotId, seed: int
+) -> CrawlTask:
+    """Write the listing of a snapshot; return the task of its crawl."""
+    own = sorted(shard for shard in plan if shard.snapshot == snapshot)
+    with publish(target / listing_path(snapshot, "en")) as staging:
+        write_listing(staging, own)
+    pages = tuple(page for shard in own for page in plan[shard])
+    return CrawlTask(target / CRAWL / snapshot, snapshot, seed, pages)
 
 
 def _kinds(plan: dict[Shard, list[Page]]) -> dict[str, int]:
