@@ -76,14 +76,14 @@ def build_defs(
     """Make a code location.
 
     Args:
-        snapshots: path of a text file with further snapshots.
-        look_every: seconds between two ticks of the sensor that watches the upstream.
+        snapshots: path of a file with further snapshots.
+        look_every: seconds between two ticks of the upstream sensor.
         automation: whether sensors and schedules run from the start.
         stages: from which assets, checks and jobs are made.
         settings: fields of `BuildContextResource`; without a recipe, the one of the lake.
 
     Raises:
-        BadInput: when the recipe or the snapshots cannot be read.
+        BadInput: when recipe or snapshots cannot be read.
     """
     resource = BuildContextResource(**{name: value for name, value in settings.items() if value})
     own_recipe = Path(resource.recipe) if resource.recipe else recorded_recipe(resource.lake)
@@ -94,6 +94,7 @@ def build_defs(
         recipe=lambda: read_recipe(own_recipe, withdrawn=resource.withdrawn),
         snapshots=frozenset(names),
     )
+    watched = Watched(planner=planner, upstream=resource.upstream, crawl=resource.crawl)
     partitions = {
         "snapshot": dg.StaticPartitionsDefinition(list(names)),
         "mix": dg.StaticPartitionsDefinition(sorted(recipe.blended_mix)),
@@ -116,11 +117,7 @@ def build_defs(
         ],
         jobs=jobs_of(stages),
         sensors=sensors_of(
-            Watched(planner=planner, upstream=resource.upstream, crawl=resource.crawl),
-            ASSET_OF,
-            own=snapshots,
-            look_every=look_every,
-            running=automation,
+            watched, ASSET_OF, own=snapshots, look_every=look_every, running=automation
         ),
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
