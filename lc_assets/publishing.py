@@ -13,7 +13,9 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
+
+from zlib_ng import gzip_ng, zlib_ng
 
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 
@@ -142,3 +144,34 @@ def remove_staging_files(folder: Path, *, below: bool = True, of: str = "") -> i
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)
+
+
+LEVEL: Final = 2
+"""Of zlib-ng's 0 to 9. English novels, per CPU-second: 108 MB, 2.35 times smaller; level 1: 195 and
+1.67; level 6: 57 and 2.59.
+"""
+
+_GZIP_MEMBER: Final = 16 + zlib_ng.MAX_WBITS
+
+
+@contextlib.contextmanager
+def gzipped(path: Path) -> Iterator[BinaryIO]:
+    """Open a gzip file for writing."""
+    with (
+        path.open("wb") as file,
+        gzip_ng.GzipNGFile(
+            filename="", mode="wb", compresslevel=LEVEL, fileobj=file, mtime=0
+        ) as out,
+    ):
+        yield out
+
+
+def gzip_member(content: bytes) -> bytes:
+    """One gzip member without name and time.
+
+    >>> import gzip
+    >>> gzip.decompress(gzip_member(b"one") + gzip_member(b"two"))
+    b'onetwo'
+    """
+    packed: bytes = zlib_ng.compress(content, LEVEL, _GZIP_MEMBER)
+    return packed

@@ -30,7 +30,6 @@ from lc_assets.build.stage import (
     Stage,
 )
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
@@ -40,6 +39,7 @@ from lc_assets.randomness import rng_for
 from lc_assets.sample.pages import Page
 from lc_assets.sample.web import write_crawl
 from lc_assets.sample.writing import CRAWL
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import keys_of
 from lc_assets.text.signals.signals import signals_of
@@ -96,9 +96,11 @@ def tiny_upstream(
         for shard in shards:
             write_shard(folder, shard, tiny_documents(shard, seed=seed), duplicates=[N_LONG + 3])
         for language in sorted({shard.language for shard in shards}):
-            path = folder / listings.listing_path(snapshot, language)
+            path = folder / redpajama_v2.listing_path(snapshot, language)
             path.parent.mkdir(parents=True, exist_ok=True)
-            listings.write_listing(path, [shard for shard in shards if shard.language == language])
+            redpajama_v2.write_listing(
+                path, [shard for shard in shards if shard.language == language]
+            )
         tiny_crawl(
             folder / CRAWL / snapshot,
             [record for shard in shards for record in tiny_documents(shard, seed=seed)],
@@ -166,7 +168,11 @@ def write_shard(
     """Write one shard's documents, signals and duplicates at RedPajama-V2's paths."""
     paths = [
         folder / path(shard)
-        for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)
+        for path in (
+            redpajama_v2.documents_path,
+            redpajama_v2.signals_path,
+            redpajama_v2.duplicates_path,
+        )
     ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.build.settings.card import CardSettings
 from lc_assets.build.settings.common import (
+    CardSettings,
     DecontaminationSettings,
     Settings,
     WithdrawalSettings,

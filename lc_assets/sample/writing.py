@@ -27,13 +27,6 @@ from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
-from lc_assets.formats.redpajama.listings import (
-    documents_path,
-    duplicates_path,
-    listing_path,
-    signals_path,
-    write_listing,
-)
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
@@ -48,6 +41,13 @@ from lc_assets.sample.pages import (
     plan_sample,
 )
 from lc_assets.sample.web import write_crawl
+from lc_assets.sources.redpajama_v2 import (
+    documents_path,
+    duplicates_path,
+    listing_path,
+    signals_path,
+    write_listing,
+)
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 

@@ -23,9 +23,9 @@ import msgspec
 
 from lc_assets.build.settings.documents import RawSettings
 from lc_assets.formats.archives.paths import LISTS
-from lc_assets.formats.redpajama import listings
 from lc_assets.lake.digests import digest_of, digest_of_set, short
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources import redpajama_v2
 from lc_assets.sources.opening import NO_SOURCES, file_source, has_redpajama
 from lc_assets.sources.settings import SourcesSettings
 from lc_assets.stages.links.crawl_files import places_of
@@ -132,7 +132,7 @@ def state_of(
     own = file_source(sources, snapshot)
     if own is not None:
         return own.state(snapshot)
-    paths = [listings.listing_path(snapshot, language) for language in settings.languages]
+    paths = [redpajama_v2.listing_path(snapshot, language) for language in settings.languages]
     marks = upstream.marks(LISTINGS) if listed is None else listed
     if marks is None:
         looked = {path: upstream.look(path) for path in paths}

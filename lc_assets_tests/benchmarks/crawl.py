@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
+from lc_assets.sources import redpajama_v2
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
@@ -88,9 +88,13 @@ def write_crawl(folder: Path, shard: Shard, texts: list[str], *, repeats: int = 
 
     paths = [
         folder / path(shard)
-        for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)
+        for path in (
+            redpajama_v2.documents_path,
+            redpajama_v2.signals_path,
+            redpajama_v2.duplicates_path,
+        )
     ]
-    listing = folder / listings.listing_path(shard.snapshot, shard.language)
+    listing = folder / redpajama_v2.listing_path(shard.snapshot, shard.language)
     for path in (*paths, listing):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_documents(paths[0], map(record, range(n_docs)))
@@ -104,7 +108,7 @@ def write_crawl(folder: Path, shard: Shard, texts: list[str], *, repeats: int = 
         shard,
         [(line, record(line).digest) for line in range(7, n_docs, ONE_DUPLICATE_IN)],
     )
-    listings.write_listing(listing, [shard])
+    redpajama_v2.write_listing(listing, [shard])
     return folder
 
 

@@ -34,9 +34,9 @@ from lc_assets.build.settings.documents import RawSettings
 from lc_assets.build.stage import BuildContext
 from lc_assets.build.tables import KEYED, TOKENIZED
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.redpajama import listings
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import UpstreamFile
+from lc_assets.sources import redpajama_v2
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 
@@ -145,9 +145,9 @@ class MadeUpUpstream:
             }
         kind, _, snapshot = folder.partition("/")
         paths = {
-            "documents": listings.documents_path,
-            "quality_signals": listings.signals_path,
-            "duplicates": listings.duplicates_path,
+            "documents": redpajama_v2.documents_path,
+            "quality_signals": redpajama_v2.signals_path,
+            "duplicates": redpajama_v2.duplicates_path,
         }
         shards = map(Shard.parse, self.scale.tags(snapshot)) if kind in paths else ()
         return {path: mark_of(path) for path in map(paths.get(kind, str), shards)}

@@ -13,9 +13,8 @@ from isal import igzip
 
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.tables import COMPRESSION, DROPPED, FILTERED
-from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
 from lc_assets.lake.upstream import Upstream
-from lc_assets.sources.redpajama_v2 import PARTS
+from lc_assets.sources.redpajama_v2 import PARTS, documents_path, duplicates_path, signals_path
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of

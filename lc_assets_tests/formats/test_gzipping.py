@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import lc_assets
-from lc_assets.formats.gzipping import gzip_member, gzipped
+from lc_assets.publishing import gzip_member, gzipped
 
 DIGESTS = """
 import hashlib, random
-from lc_assets.formats.gzipping import gzip_member
+from lc_assets.publishing import gzip_member
 words = random.Random(1)
 texts = ["".join(words.choices("abcdefgh <>", k=words.randrange(3_000))).encode() for _ in range(50)]
 print(hashlib.sha256(b"".join(map(gzip_member, texts))).hexdigest())

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.redpajama import listings
-from lc_assets.formats.redpajama.listings import listing_path, parse_listing, write_listing
+from lc_assets.sources import redpajama_v2
+from lc_assets.sources.redpajama_v2 import listing_path, parse_listing, write_listing
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.strategies import shards
 
@@ -61,7 +61,7 @@ def test_paths_are_the_published_ones():
     """Head and middle share a listing; the tail has its own."""
     shard = Shard.parse("2018-43/0042/fr_middle")
     found = [
-        getattr(listings, f"{kind}_path")(shard)
+        getattr(redpajama_v2, f"{kind}_path")(shard)
         for kind in ("documents", "signals", "duplicates", "minhash")
     ]
     assert found == [

@@ -26,10 +26,10 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, write_documents
 from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplicates
 from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines
-from lc_assets.formats.redpajama.listings import parse_listing
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.formats.redpajama.signals import read_signals, signals_line, write_signals
 from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.redpajama_v2 import parse_listing
 from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.addresses import KINDS, address_key, domains_above, host_of, normal

@@ -21,12 +21,12 @@ from lc_assets.build.stage import Stage
 from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
-from lc_assets.formats.redpajama import listings
 from lc_assets.orchestration import automation
 from lc_assets.orchestration.automation import decoded
 from lc_assets.orchestration.resources import PATIENCE, Patience
 from lc_assets.orchestration.sensors import Asked as AskedFor
 from lc_assets.orchestration.sensors import Cursor, decide
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages import catalogue
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -679,7 +679,7 @@ def test_of_a_web_server_those_snapshots_are_watched_that_were_begun(clock, serv
     assert Quiet.requests == []
     clock.run(["raw_snapshot"], OLD)
     assert clock.look()[0] == []
-    path = listings.listing_path(parse_snapshot(OLD), "en")
+    path = redpajama_v2.listing_path(parse_snapshot(OLD), "en")
     (folder / path).write_text(f"{OLD}/0001/en_head\n")
     Quiet.requests.clear()
     asked, _ = clock.look(run=False)

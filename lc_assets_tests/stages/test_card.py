@@ -14,7 +14,7 @@ from lc_assets.build.building import (
     check_input_of,
 )
 from lc_assets.build.recipe import parse_recipe
-from lc_assets.build.settings.card import CardSettings, SourceTerms
+from lc_assets.build.settings.common import CardSettings, SourceTerms
 from lc_assets.errors import BadInput, CheckFailed
 from lc_assets.lake.receipts import decode_json
 from lc_assets.stages.reports import data_set_card as card

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.build.building import check_input_of
-from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages.documents.document_signals import (
     BYTES,
     WITHOUT_STOP_WORDS,
@@ -30,7 +30,7 @@ TEXTS = ["One line.\nAnd “two”…", "", "naïve \x00 text", "x" * 5000, "•
 @pytest.fixture
 def documents(tmp_path):
     """A shard's documents where RedPajama-V2 has them."""
-    path = tmp_path / "documents" / listings.documents_path(SHARD)
+    path = tmp_path / "documents" / redpajama_v2.documents_path(SHARD)
     path.parent.mkdir(parents=True)
     write_documents(path, [made_up_record(SHARD, line, text) for line, text in enumerate(TEXTS)])
     return path

@@ -21,9 +21,9 @@ from lc_assets.build.stage import (
     BuildContext,
     Built,
 )
-from lc_assets.formats.redpajama import listings
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_linked
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.decontamination.contaminated_documents import COMMON_FILE, INDEX, ITEMS_FILE
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -102,8 +102,8 @@ class ChangedLake:
         write_shard(self.upstream, shard, tiny_documents(shard, seed=seed), duplicates=[N_LONG + 3])
 
     def list_shards(self, tags: Sequence[str]) -> None:
-        listings.write_listing(
-            self.upstream / listings.listing_path(parse_snapshot(KEY), "en"),
+        redpajama_v2.write_listing(
+            self.upstream / redpajama_v2.listing_path(parse_snapshot(KEY), "en"),
             [Shard.parse(f"{KEY}/{tag}") for tag in tags],
         )
 

@@ -11,8 +11,8 @@ import pytest
 
 from lc_assets.build.settings.documents import RawSettings, SignatureSettings
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.documents.filtered_documents import write_filtered_documents
@@ -35,7 +35,7 @@ WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
 def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: numbers):
     """A published file, back to front: it is joined by id, not by place."""
     shard = Shard.parse(f"{SNAPSHOT}/{tag}")
-    path = upstream / listings.minhash_path(shard)
+    path = upstream / redpajama_v2.minhash_path(shard)
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
         for line, record in reversed(list(enumerate(tiny_documents(shard)))):

@@ -14,12 +14,12 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
+from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.lineage.spans import Span, row_of_grid
@@ -42,7 +42,7 @@ def page(published_lake):
 
     def read(row):
         shard, number = parse_document_id(row.id)
-        path = published_lake.root.parent / "upstream" / listings.documents_path(shard)
+        path = published_lake.root.parent / "upstream" / redpajama_v2.documents_path(shard)
         with path.open("rb") as stream:
             line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[number]
         return decode_document(line, where=str(path))

@@ -26,8 +26,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.formats.redpajama.listings import LISTING, parse_listing
-from lc_assets.sources.redpajama_v2 import PARTS
+from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
 from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.vocabulary import Shard, parse_snapshot

@@ -126,8 +126,8 @@ def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[s
         BadInput: when a name is none.
         NotPublished: when neither knows one.
     """
-    from lc_assets.formats.redpajama.listings import listed_snapshots
     from lc_assets.sources.opening import file_partitions, has_redpajama
+    from lc_assets.sources.redpajama_v2 import listed_snapshots
     from lc_assets.stages.catalogue import STAGES
     from lc_assets.vocabulary import parse_snapshot
 

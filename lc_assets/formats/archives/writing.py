@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lc_assets.formats.archives.captures import Capture, timestamp_of
-from lc_assets.formats.gzipping import gzip_member
+from lc_assets.publishing import gzip_member
 from lc_assets.text.links.page_keys import surt
 
 _LINE_END: Final = re.compile(r"[\r\n]")

@@ -20,7 +20,7 @@ from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
-from lc_assets.formats.gzipping import gzipped
+from lc_assets.publishing import gzipped
 from lc_assets.vocabulary import Shard
 
 

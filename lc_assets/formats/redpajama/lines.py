@@ -25,7 +25,7 @@ import msgspec
 from isal import igzip, igzip_lib
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.gzipping import gzipped
+from lc_assets.publishing import gzipped
 
 T = TypeVar("T")
 

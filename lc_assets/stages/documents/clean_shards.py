@@ -32,9 +32,8 @@ from lc_assets.build.tables import (
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
-from lc_assets.formats.gzipping import gzipped
 from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
+from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.files import FileSource
 from lc_assets.stages.decontamination.contaminated_documents import Cutter
 from lc_assets.stages.deduplication.paragraphs import NOTHING_LEFT, spans_by_id

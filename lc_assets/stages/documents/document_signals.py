@@ -31,12 +31,11 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import TableWriter, count_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
-from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.lists.rule_files import rule_on
 from lc_assets.formats.redpajama.signals import signals_line
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
-from lc_assets.publishing import publish
+from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.documents.measuring import (
     Document,

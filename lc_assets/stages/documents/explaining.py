@@ -25,11 +25,11 @@ from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
-from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
+from lc_assets.sources.redpajama_v2 import signals_path
 from lc_assets.stages.documents.document_signals import STAGE as DOCUMENT_SIGNALS
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.measuring import record_offers

@@ -30,11 +30,10 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import bucket_names, bucket_of
-from lc_assets.publishing import publish
+from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
 from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.stages.tokens.tokenizing import GAVE_UP

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from lc_assets.build.building import build
 from lc_assets.build.recipe import plain
-from lc_assets.build.settings.card import CardSettings
+from lc_assets.build.settings.common import CardSettings
 from lc_assets.build.showing import cell
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,

@@ -24,13 +24,12 @@ from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
-from lc_assets.publishing import finished, publish
+from lc_assets.publishing import finished, gzipped, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.document_sets import (
     COMMON_WORDS,

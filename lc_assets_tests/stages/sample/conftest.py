@@ -7,7 +7,7 @@ import pytest
 
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.formats.redpajama.listings import documents_path, parse_listing
+from lc_assets.sources.redpajama_v2 import documents_path, parse_listing
 from lc_assets.vocabulary import DocumentId, Shard, parse_snapshot
 
 MB = 1_000_000

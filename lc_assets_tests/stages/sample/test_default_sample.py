@@ -9,11 +9,11 @@ import pytest
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.rule_files import read_rules
-from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.sample.pages import Texts
 from lc_assets.sample.prose import PAGE_CHARS, installed_prose
 from lc_assets.sample.writing import write_sample
+from lc_assets.sources.redpajama_v2 import signals_path
 from lc_assets.text.rules.rules import judge_columns
 from lc_assets.vocabulary import Shard
 

@@ -11,12 +11,12 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.listings import duplicates_path, signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.digests import file_facts
 from lc_assets.lake.receipts import decode_json
 from lc_assets.sample.pages import PERPLEXITIES, texts_of_folder
 from lc_assets.sample.writing import REPORT, SampleReport, write_sample
+from lc_assets.sources.redpajama_v2 import duplicates_path, signals_path
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
