@@ -115,6 +115,7 @@ TextField = Annotated[
         help="Where a record's text is; by default raw_content, text or content.",
     ),
 ]
+Lang = Annotated[str, typer.Option("--lang", help="Language of documents that do not name theirs.")]
 Url = Annotated[str | None, typer.Option("--url", help="A page's URL.")]
 Domain = Annotated[
     str | None,

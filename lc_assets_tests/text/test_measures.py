@@ -10,7 +10,7 @@ from hypothesis import given
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures import measures
-from lc_assets.text.measures.measures import MeasuredText, licence_of, measure
+from lc_assets.text.measures.measures import licence_of, measure
 from lc_assets.text.measures.names import MEASURES, columns, parse_column
 from lc_assets.text.measures.words import read_words
 from lc_assets_tests.strategies import hostile_text
@@ -19,20 +19,18 @@ from lc_assets_tests.strategies import hostile_text
 @given(hostile_text())
 def test_every_column_has_a_value_for_every_text(text):
     """A number or None, in the order asked; asking for one gives what asking for all gives."""
-    every = measure(MeasuredText(text), columns())
+    every = measure(text, columns())
     assert tuple(every) == columns()
     assert all(value is None or value >= 0 for value in every.values())
     for column in columns()[::7]:
-        assert measure(MeasuredText(text), [column]) == {column: every[column]}
+        assert measure(text, [column]) == {column: every[column]}
 
 
 def test_the_fractions_are_fractions():
     """Of a page where nothing is degenerate; but the most frequent n-gram may overlap itself, and
     Dolma counts spaces above only.
     """
-    values = measure(
-        MeasuredText("To be, or not to be.\nTo be, or not to be.\n\n- that … is\n" * 3), columns()
-    )
+    values = measure("To be, or not to be.\nTo be, or not to be.\n\n- that … is\n" * 3, columns())
     beyond = {
         column
         for column, value in values.items()
@@ -48,7 +46,7 @@ def test_the_fractions_are_fractions():
 @pytest.mark.parametrize("text", ["", " ", "\n \n"])
 def test_a_mean_over_nothing_is_none(text):
     """Words first: there are none in these."""
-    values = measure(MeasuredText(text), columns())
+    values = measure(text, columns())
     assert values["word_count:raw"] == 0
     assert (
         values["frac_words_with_letter:raw"]
@@ -68,7 +66,7 @@ def test_dolma_by_hand():
         "frac_chars_dupe_5grams.dolma",
     )
     values = measure(
-        MeasuredText(text),
+        text,
         [f"{name}:whitespace" for name in (*names, "median_word_length", "frac_words_with_symbol")],
     )
     n_chars = 2 * (1 + 1 + 2 + 1 + 2 + 1) + 4 + 2
@@ -84,7 +82,7 @@ def test_dolma_by_hand():
 def test_dolma_lines_by_hand():
     """Newline lines, copies all counted; characters per character that is no space."""
     values = measure(
-        MeasuredText("ab\n\nab\n cd…\n\n*x …"),
+        "ab\n\nab\n cd…\n\n*x …",
         [name for name in MEASURES if name.endswith(".dolma") and "lines" in name],
     )
     assert values == {
@@ -99,10 +97,10 @@ def test_no_more_is_computed_than_is_wanted(monkeypatch):
     """Lines alone need no words, and the other way round."""
     for name in ("read_words", "edit", "licence_of"):
         monkeypatch.setattr(measures, name, None)
-    assert measure(MeasuredText("a\nb"), ["frac_short_lines"]) == {"frac_short_lines": 1.0}
+    assert measure("a\nb", ["frac_short_lines"]) == {"frac_short_lines": 1.0}
     monkeypatch.undo()
     monkeypatch.setattr(measures, "count_lines", None)
-    assert measure(MeasuredText("a\nb"), ["word_count:raw"]) == {"word_count:raw": 2}
+    assert measure("a\nb", ["word_count:raw"]) == {"word_count:raw": 2}
 
 
 @pytest.mark.parametrize(
@@ -133,9 +131,7 @@ def test_a_column_that_does_not_exist_is_named(column):
 def test_licences(text, url, licence):
     """Links before names; a name only where it is spelled as one."""
     assert licence_of(text, url) == licence
-    assert measure(MeasuredText(text, url), ["licence_cc"]) == {
-        "licence_cc": float(licence is not None)
-    }
+    assert measure(text, ["licence_cc"], url) == {"licence_cc": float(licence is not None)}
 
 
 def test_the_page_names_every_measure():

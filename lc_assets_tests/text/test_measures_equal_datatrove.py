@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.text.measures.measures import MeasuredText, measure
+from lc_assets.text.measures.measures import measure
 from lc_assets.text.measures.names import MEASURES
 from lc_assets.text.measures.words import WORD_KINDS
 from lc_assets.text.rules.line_rules import C4, edit
@@ -18,10 +18,7 @@ ENTRIES = json.loads(GOLDEN.read_text("utf-8"))
 def ours(text: str, names, kind: str) -> dict[str, float | None]:
     """Our values by measure, without the kind of words."""
     columns = {f"{name}:{kind}" if MEASURES[name] else name: name for name in names}
-    return {
-        columns[column]: value
-        for column, value in measure(MeasuredText(text), list(columns)).items()
-    }
+    return {columns[column]: value for column, value in measure(text, list(columns)).items()}
 
 
 @pytest.mark.parametrize("kind", WORD_KINDS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lc_assets.build.stage import BuildContext, Built
     from lc_assets.text.rules.rules import RuleSet
 
+Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file of rules.")]
 Thresholds = Annotated[
     list[str] | None,
     typer.Option(
@@ -57,13 +58,9 @@ class Values:
 @options.with_options
 def filter_(
     sources: options.Sources,
-    rules: Annotated[
-        str | None, typer.Option("--rules", help="A preset's name, or a file of rules.")
-    ] = None,
+    rules: Rules = "",
     threshold: Thresholds = None,
-    lang: Annotated[
-        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
-    ] = "en",
+    lang: options.Lang = "en",
     text_field: options.TextField = None,
     *,
     values: Values,
@@ -83,21 +80,25 @@ def filter_(
 
     from lc_assets.build.settings.documents import DocumentSignalSettings
     from lc_assets.execution.local import executor_of
+    from lc_assets.formats.lists.rule_files import NO_RULES
     from lc_assets.sources.opening import file_partitions
     from lc_assets.stages.documents.document_signals import columns_of_key
     from lc_assets.stages.documents.measuring import rules_of_key
     from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, context_over_files, replaced
 
     inputs, out = options.inputs_and_out(sources, "filter")
-    if rules is None and not values.quantiles:
+    if not rules and not values.quantiles:
         raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
     shares = dict(map(_shares, values.quantiles or ()))
-    filtering = replaced(
-        ALL_DOCUMENTS["filtered_documents"],
-        **({} if rules is None else {"rules": rules}),
-        thresholds=thresholds_of(threshold),
+    filtering = structs.replace(
+        replaced(
+            ALL_DOCUMENTS["filtered_documents"],
+            rules=rules or NO_RULES,
+            thresholds=thresholds_of(threshold),
+        ),
+        lists=lists.settings(),
+        models=models.settings(),
     )
-    filtering = structs.replace(filtering, lists=lists.settings(), models=models.settings())
     stored = values.all_signals or values.sweep or bool(shares)
     signals = DocumentSignalSettings(values=stored, columns=tuple(shares))
     context = context_over_files(
@@ -109,14 +110,11 @@ def filter_(
         language=lang,
     )
     key = file_partitions(context.recipe.sources)[0]
-    # Before any work is done: what cannot be computed is an error.
     rules_of_key(context.recipe, key), columns_of_key(context.recipe, key)
     if shares:
         context = _within_quantiles(context, shares)
     built = build_for(context, "filtered_documents")
-    _show(built, rules_of_key(context.recipe, key)[0], all_values=stored)
-    if values.sweep:
-        _show_sweep(built)
+    _show(built, rules_of_key(context.recipe, key)[0], stored, values.sweep)
     say(f"{out}: kept documents, and why the others were dropped, in filtered_documents")
 
 
@@ -180,7 +178,7 @@ def _within_quantiles(
 
 
 def _show(
-    built: "Mapping[str, Mapping[str, Built]]", rules: "RuleSet", *, all_values: bool
+    built: "Mapping[str, Mapping[str, Built]]", rules: "RuleSet", all_values: bool, sweep: bool
 ) -> None:
     """Print the balance, a table by rule, and by what values were computed."""
     from lc_assets.counts import Counts
@@ -217,6 +215,8 @@ def _show(
             "What has to be measured was measured of documents that pass the published signals' "
             "rules; --all-signals measures all"
         )
+    if sweep:
+        _show_sweep(built)
 
 
 def show_digests(digests: "Mapping[str, str]") -> None:

@@ -27,9 +27,7 @@ def signals(
             metavar="OUT", help="A folder for the lake to write, or - for standard output."
         ),
     ],
-    lang: Annotated[
-        str, typer.Option("--lang", help="Language of documents that do not name theirs.")
-    ] = "",
+    lang: options.Lang = "",
     text_field: options.TextField = None,
     *,
     lists: options.Lists,
@@ -37,8 +35,8 @@ def signals(
 ) -> None:
     """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
 
-    OUT is a lake: the lines are in `document_signals`, NAME.signals.json.gz for each file. A signal
-    whose list is not given is left out, and so are the signals that need a model.
+    OUT is a lake, with NAME.signals.json.gz for each file in `document_signals`. A signal whose
+    list is not given is left out, and so are those that need a model.
 
     Example: lc signals corpus signals --lang en --stop-words stop_words.json
     """
@@ -53,8 +51,7 @@ def signals(
     from lc_assets.stages.documents.measuring import lists_of
     from lc_assets.stages.file_lakes import build_for, context_over_files
 
-    wanted = lists.settings()
-    known = lists_of(wanted)
+    known = lists_of(wanted := lists.settings())
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if out == STDOUT else out
         context = context_over_files(

@@ -32,9 +32,7 @@ def explain(
         ),
     ] = None,
     threshold: Thresholds = None,
-    lang: Annotated[
-        str, typer.Option("--lang", help="Language of a document that does not say its own.")
-    ] = "en",
+    lang: options.Lang = "en",
     text_field: options.TextField = None,
     *,
     lists: options.Lists,
@@ -58,9 +56,7 @@ def explain(
 
     in_lake = is_in_bucket(source) or is_lake(Path(source))
     if in_lake and threshold and rules is None:
-        raise BadInput(
-            "--threshold needs --rules too: in a lake the rules are those that it was filtered by"
-        )
+        raise BadInput("--threshold needs --rules too: a lake's rules are those of its filtering")
     asked = (
         None
         if in_lake and rules is None

@@ -113,19 +113,6 @@ GZIP_LEVEL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredText:
-    """A document to measure.
-
-    Attributes:
-        text: its text.
-        url: its address; None when unknown.
-    """
-
-    text: str
-    url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _OfWords:
     """What is known of a document's words of one kind."""
 
@@ -140,21 +127,25 @@ _Value: TypeAlias = float | None
 _WordFormula: TypeAlias = Callable[[_OfWords], _Value]
 
 
-def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float | None]:
+def measure(text: str, wanted: Collection[str], url: str | None = None) -> dict[str, float | None]:
     """Compute the wanted columns of one document, and nothing else.
+
+    Args:
+        text: of the document.
+        wanted: columns.
+        url: its address, where licences are looked for too.
 
     Returns:
         A value per column, in the order of ``wanted``; None where it is a mean over nothing.
 
     >>> wanted = ["hash_to_word_ratio:whitespace", "frac_short_lines"]
-    >>> measure(MeasuredText("# To be, or not to be"), wanted)
+    >>> measure("# To be, or not to be", wanted)
     {'hash_to_word_ratio:whitespace': 0.14285714285714285, 'frac_short_lines': 1.0}
 
     Raises:
         BadInput: when a column does not exist.
     """
     plan = _plan(tuple(wanted))
-    text = document.text
     values: dict[str, _Value] = {}
     for kind, lengths, seen_lengths, formulas in plan.of_words:
         words = read_words(text, kind)
@@ -168,7 +159,7 @@ def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float 
     for rules, names in plan.of_edits:
         edited = edit(text, rules)
         values |= {column: _OF_EDITS[column][1](edited) for column in names}
-    values |= {column: _OTHERS[column](document) for column in plan.others}
+    values |= {column: _OTHERS[column](text, url) for column in plan.others}
     return {column: values[column] for column in wanted}
 
 
@@ -293,14 +284,14 @@ _OF_EDITS: Final[Mapping[str, tuple[str, Callable[[Edited], _Value]]]] = {
 }
 
 
-def _gzip_ratio(document: MeasuredText) -> _Value:
-    data = document.text.encode("utf-8", "surrogatepass")
+def _gzip_ratio(text: str, _url: str | None) -> _Value:
+    data = text.encode("utf-8", "surrogatepass")
     return _per(len(zlib.compress(data, GZIP_LEVEL)), len(data))
 
 
-_OTHERS: Final[Mapping[str, Callable[[MeasuredText], _Value]]] = {
+_OTHERS: Final[Mapping[str, Callable[[str, str | None], _Value]]] = {
     "gzip_ratio": _gzip_ratio,
-    "licence_cc": lambda document: float(licence_of(document.text, document.url) is not None),
+    "licence_cc": lambda text, url: float(licence_of(text, url) is not None),
 }
 
 
@@ -326,14 +317,19 @@ def _plan(wanted: tuple[str, ...]) -> _Plan:
     plain = by_kind.pop("", [])
     return _Plan(
         tuple(
-            (kind, _lengths(names, _GRAMS), _lengths(names, _SEEN), _formulas(kind, names))
+            (
+                kind,
+                _lengths(names, _GRAMS),
+                _lengths(names, _SEEN),
+                tuple((f"{name}:{kind}", _OF_WORDS[name]) for name in names),
+            )
             for kind, names in by_kind.items()
         ),
         tuple(name for name in plain if name in _OF_LINES),
         tuple(
             (rules, names)
             for rules in (C4, REFINEDWEB)
-            if (names := tuple(n for n in plain if _edited_by(n) == rules.name))
+            if (names := tuple(n for n in plain if _OF_EDITS.get(n, ("",))[0] == rules.name))
         ),
         tuple(name for name in plain if name in _OTHERS),
     )
@@ -352,11 +348,3 @@ _SEEN: Final = {f"frac_chars_dupe_{length}grams.datatrove": length for length in
 
 def _lengths(names: Iterable[str], table: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(sorted({table[name] for name in names if name in table}))
-
-
-def _formulas(kind: str, names: Iterable[str]) -> tuple[tuple[str, _WordFormula], ...]:
-    return tuple((f"{name}:{kind}", _OF_WORDS[name]) for name in names)
-
-
-def _edited_by(name: str) -> str | None:
-    return _OF_EDITS[name][0] if name in _OF_EDITS else None

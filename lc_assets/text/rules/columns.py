@@ -18,7 +18,7 @@ from collections.abc import Collection
 from typing import Final
 
 from lc_assets.errors import BadInput
-from lc_assets.text.measures.measures import MeasuredText, measure
+from lc_assets.text.measures.measures import measure
 from lc_assets.text.measures.names import MEASURES, columns
 from lc_assets.text.rules.models import (
     MODEL_MEASURES,
@@ -156,7 +156,7 @@ def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str
     costly = [name for name in wanted if name not in CCNET_SIGNALS and name not in _LIKE_A_MEASURE]
     if not costly:
         alike = {_LIKE_A_MEASURE[name]: name for name in wanted if name in _LIKE_A_MEASURE}
-        found = measure(MeasuredText(document.text), list(alike)) if alike else {}
+        found = measure(document.text, list(alike)) if alike else {}
         return {alike[column]: value for column, value in found.items()}
     return dict(
         measure_signals(
@@ -172,5 +172,5 @@ def _measures(document: Offered, wanted: list[str]) -> dict[str, float | None]:
         (document.whole, [column for column in wanted if column.startswith(OF_THE_EDIT)]),
     ):
         if names:
-            found |= measure(MeasuredText(text, document.url), names)
+            found |= measure(text, names, document.url)
     return found
