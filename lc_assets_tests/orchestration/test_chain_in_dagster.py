@@ -253,58 +253,6 @@ def test_what_is_built_is_fresh(finished):
     assert finished.planned() == {}
 
 
-def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(location):
-    """In one lake, one after the other.
-
-    Everything again: found finished, with the same data versions, nothing downstream stale, no byte
-    written. A threshold that keeps the same documents: the filter is rebuilt, nothing behind it is
-    stale. A rule that drops some: Dagster and the planner name the filter, and after its rebuild
-    nothing, since what follows was rebuilt too.
-    """
-    location.run_all()
-    files = {
-        path: path.stat().st_mtime_ns
-        for path in location.lake.root.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-    location.run_all()
-    again = {
-        path: path.stat().st_mtime_ns
-        for path in location.lake.root.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-    assert again == files
-    for name, stage in BY_NAME.items():
-        for newest in materializations(location, name)[
-            : 1 if stage.partitioned_by == "nothing" else 2
-        ]:
-            assert newest.metadata["built"].value.startswith("found finished")
-    assert location.stale() == set()
-
-    location.change_recipe(
-        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=41)
-    )
-    for snapshot in SNAPSHOTS:
-        job = location.defs.resolve_implicit_global_asset_job_def()
-        asked = [dg.AssetKey("filtered_documents")]
-        assert job.execute_in_process(
-            partition_key=snapshot, instance=location.instance, asset_selection=asked
-        ).success
-    assert location.planned() == {}
-    assert location.stale() == set()
-
-    location.change_recipe(
-        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=80)
-    )
-    assert location.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
-    assert {name: status for name, status in location.planned().items() if status == "stale"} == {
-        f"filtered_documents/{snapshot}": "stale" for snapshot in SNAPSHOTS
-    }
-    location.run_all()
-    assert location.stale() == set()
-    assert location.planned() == {}
-
-
 def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(location):
     """With one snapshot built and a second added, the first's versions stay as they are."""
     location.change_recipe(blended_mix={"by-tokens": location.recipe.blended_mix["by-tokens"]})
@@ -449,3 +397,56 @@ def test_columns_are_followed_to_where_they_come_from(finished):
         for deps in lineage.deps_by_column.values():
             assert {dep.asset_key for dep in deps} <= {dep.asset_key for dep in specs[name].deps}
             assert all(dep.column_name in schemas[dep.asset_key.to_user_string()] for dep in deps)
+
+
+def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(finished):
+    """In one lake, one after the other; the last test of the module, since it changes what the
+    others look at.
+
+    Everything again: found finished, with the same data versions, nothing downstream stale, no byte
+    written. A threshold that keeps the same documents: the filter is rebuilt, nothing behind it is
+    stale. A rule that drops some: Dagster and the planner name the filter, and after its rebuild
+    nothing, since what follows was rebuilt too.
+    """
+    location = finished
+    files = {
+        path: path.stat().st_mtime_ns
+        for path in location.lake.root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+    location.run_all()
+    again = {
+        path: path.stat().st_mtime_ns
+        for path in location.lake.root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+    assert again == files
+    for name, stage in BY_NAME.items():
+        for newest in materializations(location, name)[
+            : 1 if stage.partitioned_by == "nothing" else 2
+        ]:
+            assert newest.metadata["built"].value.startswith("found finished")
+    assert location.stale() == set()
+
+    location.change_recipe(
+        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=41)
+    )
+    for snapshot in SNAPSHOTS:
+        job = location.defs.resolve_implicit_global_asset_job_def()
+        asked = [dg.AssetKey("filtered_documents")]
+        assert job.execute_in_process(
+            partition_key=snapshot, instance=location.instance, asset_selection=asked
+        ).success
+    assert location.planned() == {}
+    assert location.stale() == set()
+
+    location.change_recipe(
+        filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=80)
+    )
+    assert location.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
+    assert {name: status for name, status in location.planned().items() if status == "stale"} == {
+        f"filtered_documents/{snapshot}": "stale" for snapshot in SNAPSHOTS
+    }
+    location.run_all()
+    assert location.stale() == set()
+    assert location.planned() == {}
