@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lc_assets.randomness import rng_for
-from lc_assets.text.contamination.grams import GramSettings, Item
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets.text.contamination.scanning import find_grams
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

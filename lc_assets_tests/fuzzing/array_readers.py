@@ -32,8 +32,7 @@ from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.releases import Pin, Release, lake_of_release, publish_release
 from lc_assets.lake.versions import write_receipt
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.text.contamination.grams import GramSettings, Item
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets_tests.fuzzing.table import Reader
 
 ROWS = np.arange(5 * 48, dtype=np.uint16).reshape(5, 48) % 200

@@ -17,8 +17,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json
 from lc_assets.lake.releases import note_of, read_release
-from lc_assets.text.contamination.grams import GramSettings, Item
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.fuzzing.array_readers import make_lake
 

@@ -26,8 +26,7 @@ from lc_assets.formats.parquet.pages import walk
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import version_named
-from lc_assets.text.contamination.grams import GramSettings, Item
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
 from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.text.contamination import scanning
-from lc_assets.text.contamination.grams import GramSettings, Item, basis_of
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramSettings, Item, basis_of, build_index
 from lc_assets.text.contamination.loose_words import fold_character, word_letters
 from lc_assets.text.contamination.overlaps import (
     ContaminationRule,

@@ -16,8 +16,7 @@ from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.tables import read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
-from lc_assets.text.contamination.grams import GramIndex, GramSettings
-from lc_assets.text.contamination.indexing import build_index
+from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index
 from lc_assets.text.contamination.overlaps import Weigher, in_many_items, postings
 from lc_assets.text.contamination.scanning import Finds
 

@@ -1,4 +1,4 @@
-"""The n-grams of evaluation items: sorted hashes, with the words behind them.
+"""The n-grams of evaluation items: sorted hashes, with the words behind them, and their index.
 
 An item is the text of one evaluation example, in parts that no n-gram crosses. All n-grams of
 ``ngram`` loose words (`lc_assets.text.contamination.loose_words`) are taken. An item none of whose
@@ -9,17 +9,23 @@ An n-gram takes some 40 bytes, a distinct word what its letters take. ``sample``
 so many by its hash, the same ones in items and documents, so coverage stays an unbiased estimate;
 short items are always kept.
 
+Words become numbers in a vocabulary, n-grams become keys. Hashes that collide within the index are
+an error.
+
 Source: 13 words, and at least 8 for a shorter item, are Brown et al. 2020 (GPT-3), appendix C.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.text.contamination.loose_words import same_words, word_letters
 from lc_assets.text.hashing import FNV_BASIS, GOLDEN, MASK64, mix64
 
 LONGEST = 64
@@ -159,3 +165,172 @@ def totals_at(
 def keys_of_totals(totals: NDArray[np.uint64], length: int, key_bits: int) -> NDArray[np.uint64]:
     """The keys of n-grams, from `totals_at`."""
     return mix64(totals ^ np.uint64(salt_of(length))) & np.uint64((1 << key_bits) - 1)
+
+
+BATCH_ITEMS: Final = 1000
+FILTER_BITS: Final = 16
+"""Bits of the filter per n-gram: it passes one other position in sixteen."""
+
+_CLASH = (
+    "two different {} have the same hash (one chance in some million): build the index "
+    "with another seed"
+)
+_Numbers = NDArray[np.int64]
+
+
+def build_index(
+    items: Iterable[Item], settings: GramSettings | None = None, *, key_bits: int = 64
+) -> GramIndex:
+    """Index the n-grams of some items.
+
+    >>> text = "The quick brown fox jumps over the lazy dog, they say."
+    >>> index = build_index([Item(id="q", parts=(text,))])
+    >>> index.n_grams, index.words_of(0)[:4], int(index.item_words[0])
+    (1, ['the', 'quick', 'brown', 'fox'], 11)
+
+    Args:
+        items: with unique ids; only some are held at a time.
+        settings: what is taken of them.
+        key_bits: fewer than 64 make keys collide, for tests.
+
+    Raises:
+        Mismatch: when hashes collide within the index.
+    """
+    settings = settings or GramSettings()
+    read = _Words(items, basis_of(settings.seed))
+    words = np.concatenate([np.zeros(0, np.int32), *read.numbers])
+    word_hashes = np.fromiter(read.vocabulary, np.uint64, len(read.vocabulary))
+    hashes = word_hashes[words]
+    owners, sizes = (np.array(column, np.int64) for column in (read.owners, read.sizes))
+    item_words = np.bincount(owners, sizes, len(read.ids)).astype(np.int64)
+    places, lengths = _grams(owners, sizes, settings)
+    keys = np.zeros(len(places), np.uint64)
+    found = np.unique(lengths)
+    for length in found.tolist():
+        ours = lengths == length
+        keys[ours] = keys_of_totals(totals_at(hashes, places[ours], length), length, key_bits)
+    taken = (lengths < settings.ngram) | (keys % np.uint64(settings.sample) == 0)
+    order = np.flatnonzero(taken)[np.argsort(keys[taken], kind="stable")]
+    keys, places, lengths = keys[order], places[order], lengths[order]
+    owner_of = np.repeat(owners, sizes)[places]
+    firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    counts = np.diff(np.append(firsts, len(keys)))
+    _require_same_words(words, places, lengths, np.repeat(firsts, counts))
+    found = np.unique(lengths) if len(keys) else np.array([settings.ngram], np.int64)
+    grams = np.unique(np.stack([owner_of, np.repeat(np.arange(len(firsts)), counts)]), axis=1)
+    return GramIndex(
+        settings=settings,
+        key_bits=key_bits,
+        item_ids=tuple(read.ids),
+        item_words=item_words,
+        item_grams=np.bincount(grams[0], minlength=len(read.ids)).astype(np.int64),
+        lengths=found,
+        keys=keys[firsts],
+        gram_lengths=lengths[firsts].astype(np.uint8),
+        gram_words=places[firsts],
+        posting_ends=firsts + counts,
+        items=owner_of.astype(np.int32),
+        positions=(places - (np.cumsum(item_words) - item_words)[owner_of]).astype(np.int32),
+        words=words,
+        vocabulary=np.concatenate([np.zeros(0, np.uint32), *read.letters]),
+        vocabulary_ends=np.cumsum([len(word) for word in read.letters], dtype=np.int64),
+        buckets=_buckets(keys[firsts], key_bits),
+        bits=_filter(hashes, (places + lengths)[firsts] - found[0], int(found[0])),
+    )
+
+
+class _Words:
+    """The words of some items, as numbers in a vocabulary.
+
+    Attributes:
+        ids: of the items.
+        owners: number of the item of each part; ``sizes``: its words.
+        numbers: of the words of all parts.
+        vocabulary: number of each distinct word, by hash, in the order of first occurrence.
+        letters: code points of each.
+    """
+
+    def __init__(self, items: Iterable[Item], basis: int) -> None:
+        self.ids, self.owners, self.sizes = list[str](), list[int](), list[int]()
+        self.numbers: list[NDArray[np.int32]] = []
+        self.vocabulary: dict[int, int] = {}
+        self.letters: list[NDArray[np.uint32]] = []
+        remaining = iter(items)
+        while batch := list(islice(remaining, BATCH_ITEMS)):
+            parts = list[tuple[NDArray[Any], ...]]()
+            for item in batch:
+                for part in item.parts:
+                    parts.append(word_letters(part, basis))
+                    self.owners.append(len(self.ids))
+                    self.sizes.append(len(parts[-1][1]))
+                self.ids.append(item.id)
+            if parts:
+                before = np.cumsum([0, *(len(letters) for letters, _, _ in parts[:-1])])
+                ends = [ends + start for (_, ends, _), start in zip(parts, before, strict=True)]
+                letters, hashes = (
+                    np.concatenate([part[column] for part in parts]) for column in (0, 2)
+                )
+                self.numbers.append(self._numbers(letters, np.concatenate(ends), hashes))
+
+    def _numbers(
+        self, letters: NDArray[np.uint32], ends: _Numbers, hashes: NDArray[np.uint64]
+    ) -> NDArray[np.int32]:
+        distinct, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        begins = np.append(np.zeros(1, np.int64), ends)
+        numbers = np.empty(len(distinct), np.int32)
+        for i, (value, first) in enumerate(zip(distinct.tolist(), firsts.tolist(), strict=True)):
+            numbers[i] = found = self.vocabulary.setdefault(value, len(self.vocabulary))
+            word = letters[begins[first] : ends[first]]
+            if found == len(self.letters):
+                self.letters.append(word.copy())
+            elif not np.array_equal(self.letters[found], word):
+                raise Mismatch(_CLASH.format("words"))
+        every = np.arange(len(hashes))
+        if not same_words(letters, ends, every, letters, ends, firsts[inverse]).all():
+            raise Mismatch(_CLASH.format("words"))
+        return numbers[inverse]
+
+
+def _grams(owners: _Numbers, sizes: _Numbers, settings: GramSettings) -> tuple[_Numbers, _Numbers]:
+    """First words and lengths of all n-grams: of each part, every ``ngram`` words; of an item
+    without so long a part, its longest part, if it has enough words.
+    """
+    ends = np.cumsum(sizes)
+    left = np.repeat(ends, sizes) - np.arange(sizes.sum())
+    windows = np.flatnonzero(left >= settings.ngram)
+    order = np.lexsort((-sizes, owners))
+    longest = order[np.append(True, np.diff(owners[order]) != 0)[: len(order)]]
+    short = (sizes[longest] < settings.ngram) & (sizes[longest] >= settings.min_words)
+    wholes = longest[short]
+    places = np.concatenate([windows, (ends - sizes)[wholes]])
+    return places, np.concatenate([np.full(len(windows), settings.ngram), sizes[wholes]])
+
+
+def _require_same_words(
+    words: NDArray[np.int32], places: _Numbers, lengths: _Numbers, firsts: _Numbers
+) -> None:
+    """Compare each occurrence of a key with the first one."""
+    others = np.flatnonzero(firsts != np.arange(len(firsts)))
+    clash = bool((lengths[others] != lengths[firsts[others]]).any())
+    for step in range(int(lengths.max(initial=0))):
+        others = others[lengths[others] > step]
+        clash |= bool((words[places[others] + step] != words[places[firsts[others]] + step]).any())
+    if clash:
+        raise Mismatch(_CLASH.format("n-grams"))
+
+
+def _buckets(keys: NDArray[np.uint64], key_bits: int) -> _Numbers:
+    """Where the keys of each bucket begin; there are about as many buckets as keys."""
+    n_bits = min(max(1, (len(keys) - 1).bit_length()), key_bits)
+    edges = np.arange(1 << n_bits, dtype=np.uint64) << np.uint64(key_bits - n_bits)
+    return np.append(np.searchsorted(keys, edges), len(keys)).astype(np.int64)
+
+
+def _filter(hashes: NDArray[np.uint64], places: _Numbers, length: int) -> NDArray[np.uint64]:
+    """Bits of the n-grams' last ``length`` words, which begin at ``places``."""
+    n_bits = max(6, (FILTER_BITS * len(places) - 1).bit_length())
+    bits = np.zeros(1 << (n_bits - 6), np.uint64)
+    totals = totals_at(hashes, places, length)
+    marks = mix64(totals ^ np.uint64(FILTER_SALT)) >> np.uint64(64 - n_bits)
+    np.bitwise_or.at(bits, marks >> np.uint64(6), np.uint64(1) << (marks & np.uint64(63)))
+    return bits
