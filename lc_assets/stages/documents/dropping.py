@@ -54,7 +54,8 @@ class Part:
         self.table, self.id_of, self.read = table, id_of, read
         self.row_of = dict(zip(lines, range(len(lines)), strict=True))
         self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
-        self.fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
+        judged = judge_columns(table.columns, rules) if rules.rules else np.empty((0, len(lines)))
+        self.fails = np.vstack([duplicate, judged.astype(np.bool_)]).T
         self.tested = np.stack(
             [duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)],
             axis=1,

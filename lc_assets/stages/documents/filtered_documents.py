@@ -35,7 +35,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import FILTERED, TOKENIZED, read_all
+from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
@@ -181,11 +181,13 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
 
 
 def word_counts(filtered: Published) -> NDArray[np.float64]:
-    """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
-    return np.asarray(
-        read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]],
-        dtype=np.float64,
-    )
+    """Words of each kept document, as RedPajama-V2 counts them; float64, one per document; empty
+    where no rule needed them.
+    """
+    files = documents_files(filtered.folder)
+    if not files or WORDS.names[0] not in read_schema(files[0]).names:
+        return np.empty(0)
+    return np.asarray(read_all(files, WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
 
 
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:

@@ -76,9 +76,8 @@ def rules_of(settings: FilteringSettings, *, edits: bool = False) -> RuleSet:
     """
     overrides = {name: bounds.given() for name, bounds in settings.thresholds.items()}
     own = (rule_on(column, **bounds.given()) for column, bounds in settings.bounds.items())
-    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(
-        *own, long_enough(settings.min_words)
-    )
+    shortest = (long_enough(settings.min_words),) if settings.min_words else ()
+    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(*own, *shortest)
     if rules.edit is not None and not edits:
         raise BadInput(
             f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of "

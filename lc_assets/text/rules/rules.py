@@ -225,7 +225,7 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
         BadInput: when columns differ in length, or there are none to take the number of documents
             from.
     """
-    n_docs = _common_length(columns)
+    n_docs = _common_length(columns) if columns or rules.rules else 0
     complaints = np.ones((len(rules.rules), n_docs), np.bool_)
     for row, rule in zip(complaints, rules.rules, strict=True):
         if rule.column in columns:
