@@ -200,14 +200,15 @@ class _SpotCheck:
 
 def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Counts:
     dropped, replaced, n_kept, n_chars = Counter[str](), Counter[str](), 0, 0
-    settings, end = task.settings, _end_of(task.settings, tokenizer)
+    settings, columns = task.settings, [*(name for name, _ in IDENTITY), "raw_content"]
+    end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
     dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
     schema = table_of(task.fields, terms=task.terms)
     with contextlib.ExitStack() as stack:
         megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, dtype))
         kept = stack.enter_context(_table(task, DOCUMENTS_SUFFIX, schema))
         others = stack.enter_context(_table(task, DROPPED_SUFFIX, DROPPED))
-        for line in _documents(task):
+        for line in read_lines(task.documents, [*columns, *task.fields], batch_lines=16):
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
                 if settings.privacy.replace:
@@ -221,7 +222,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Co
                 dropped[reason] += 1
                 others.add(_dropped(line, reason, value))
                 continue
-            megatron.add(np.append(ids, end) if len(end) else ids)
+            megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
             sizes = {"n_tokens": len(ids) + len(end), "n_chars": len(raw)}
             terms = _terms(raw) if task.terms else {}
             kept.add(line | sizes | {"document": n_kept, "n_bytes": most_tokens(raw)} | terms)
@@ -236,11 +237,6 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Co
     )
 
 
-def _documents(task: TokenizeTask) -> Iterator[dict[str, Any]]:
-    columns = [*(name for name, _ in IDENTITY), "raw_content", *task.fields]
-    return read_lines(task.documents, columns, batch_lines=16)
-
-
 @contextlib.contextmanager
 def _table(task: TokenizeTask, suffix: str, schema: pa.Schema) -> Iterator[TableWriter]:
     with (
@@ -248,12 +244,6 @@ def _table(task: TokenizeTask, suffix: str, schema: pa.Schema) -> Iterator[Table
         contextlib.closing(TableWriter(draft, schema)) as writer,
     ):
         yield writer
-
-
-def _end_of(settings: TokenizingSettings, tokenizer: Tokenizer) -> NDArray[Any]:
-    """The ids behind each document: the end of text where it is wanted and there is one."""
-    end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
-    return np.array(end, np.uint32)
 
 
 def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:

@@ -37,28 +37,15 @@ from typing import Final, NamedTuple
 
 from lc_assets.errors import BadInput
 
-_COUNTRIES: Final = {
-    15: "NO",
-    16: "BE",
-    18: "DK FI FK FO GL NL SD",
-    19: "MK SI",
-    20: "AT BA EE KZ LT LU MN XK",
-    21: "CH HR LI LV",
-    22: "BG BH CR DE GB GE IE ME RS VA",
-    23: "AE GI IL IQ OM SO TL",
-    24: "AD CZ ES MD PK RO SA SE SK TN VG",
-    25: "LY PT ST",
-    26: "IS TR",
-    27: "BI DJ FR GR IT MC MR SM",
-    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
-    29: "BR EG PS QA UA",
-    30: "JO KW MU YE",
-    31: "MT SC",
-    32: "LC",
-    33: "RU",
-}
+_COUNTRIES: Final = """15 NO; 16 BE; 18 DK FI FK FO GL NL SD; 19 MK SI; 20 AT BA EE KZ LT LU MN XK;
+    21 CH HR LI LV; 22 BG BH CR DE GB GE IE ME RS VA; 23 AE GI IL IQ OM SO TL;
+    24 AD CZ ES MD PK RO SA SE SK TN VG; 25 LY PT ST; 26 IS TR; 27 BI DJ FR GR IT MC MR SM;
+    28 AL AZ BY CY DO GT HN HU LB NI PL SV; 29 BR EG PS QA UA; 30 JO KW MU YE; 31 MT SC; 32 LC;
+    33 RU"""
 IBAN_LENGTHS: Final = {
-    country: length for length, countries in _COUNTRIES.items() for country in countries.split()
+    country: int(length)
+    for length, *countries in map(str.split, _COUNTRIES.split(";"))
+    for country in countries
 }
 """Characters of an IBAN, by country."""
 
@@ -133,6 +120,7 @@ TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
 so that replacing a value does not set its neighbour free to be one."""
 
 _LOCAL_CHARS = 64
+_LOCAL = re.compile(r"(?!.*\.\.).*[^.']", re.DOTALL)
 _DOMAIN = re.compile(r"@[^\W_](?:[\w-]{0,62})\.[\w.-]{1,190}")
 _LOCAL_REVERSED = re.compile(r"[\w.%+'-]{1,65}")
 _TOP = re.compile(r"[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24}")
@@ -213,13 +201,7 @@ def _emails(text: str, _: str | None) -> Iterator[tuple[int, int]]:
         head = _LOCAL_REVERSED.match(text[max(done, at - _LOCAL_CHARS - 1) : at][::-1])
         local = head.group()[::-1].lstrip(".'-%+") if head else ""
         domain = _domain_of(match.group()[1:])
-        if (
-            domain
-            and local
-            and len(local) <= _LOCAL_CHARS
-            and local[-1] not in ".'"
-            and ".." not in local
-        ):
+        if domain and len(local) <= _LOCAL_CHARS and _LOCAL.fullmatch(local):
             done = at + 1 + len(domain)
             if not _RESERVED.search(domain.lower()):
                 yield at - len(local), done
@@ -243,16 +225,10 @@ def _is_label(label: str) -> bool:
 def _ips(text: str, _: str | None) -> Iterator[tuple[int, int]]:
     for match in _IPV4.finditer(text):
         start, end = match.span()
-        goes_on = (
-            _touched_before(text, start)
-            or text[start - 1 : start] == "."
-            or text.startswith(_ALL_TAGS, end)
-        )
-        if (
-            not goes_on
-            and _is_somebodys(match.group())
-            and not _VERSION.search(text[max(start - 24, 0) : start])
-        ):
+        goes_on = text[start - 1 : start] == "." or text.startswith(_ALL_TAGS, end)
+        goes_on = goes_on or _touched_before(text, start)
+        is_version = _VERSION.search(text[max(start - 24, 0) : start])
+        if not goes_on and not is_version and _is_somebodys(match.group()):
             yield start, end
     if ":" in text:
         yield from _sixes(text)
@@ -266,19 +242,11 @@ def _sixes(text: str) -> Iterator[tuple[int, int]]:
         head = _HEX_RUN.match(text[max(done, match.start() - 46) : match.start()][::-1])
         start = match.start() - (len(head.group()) if head else 0)
         found = _HEX_AND_DOTS.match(text, start)
-        candidate = found.group().rstrip(".") if found else ""
-        candidate = (
-            candidate[:-1]
-            if candidate.endswith(":") and not candidate.endswith("::")
-            else candidate
-        )
+        candidate = re.sub(r"(?<!:):\Z", "", found.group().rstrip(".")) if found else ""
         end = start + len(candidate)
-        bounded = not (
-            _touched_before(text, start)
-            or text[start - 1 : start] == ":"
-            or _touched_after(text, end)
-        )
-        if bounded and candidate.count(":") >= 2 and _is_somebodys(candidate):
+        goes_on = _touched_before(text, start) or text[start - 1 : start] == ":"
+        goes_on = goes_on or _touched_after(text, end)
+        if not goes_on and candidate.count(":") >= 2 and _is_somebodys(candidate):
             yield start, end
         done = max(end, match.end() - 1)
 
@@ -341,21 +309,15 @@ def _validated(
 
 def _goes_on(text: str, start: int, end: int) -> bool:
     """Whether a number is a part of something longer."""
-    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
-    decimal = (
-        re.fullmatch(r"[0-9][./,-]", before)
-        or before.endswith("+")
-        or re.fullmatch(r"[./,-][0-9]", after)
-    )
+    before = re.search(r"(?:[0-9][./,-]|\+)\Z", text[max(start - 2, 0) : start])
+    decimal = before or re.match(r"[./,-][0-9]", text[end : end + 2])
     return bool(decimal) or _touched_before(text, start) or _touched_after(text, end)
 
 
 def _touched_before(text: str, start: int) -> bool:
-    """Whether a letter, a digit, a low line or a tag stands right before."""
+    """Whether a letter, a digit, an underscore or a tag is directly before."""
     before = text[start - 1 : start] if start else ""
-    return (
-        before.isalnum() or before == "_" or (before == ">" and text.endswith(_ALL_TAGS, 0, start))
-    )
+    return before.isalnum() or before == "_" or text.endswith(_ALL_TAGS, 0, start)
 
 
 def _touched_after(text: str, end: int) -> bool:
@@ -364,22 +326,17 @@ def _touched_after(text: str, end: int) -> bool:
 
 
 def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
-    for match in _IBAN.finditer(text):
-        start = match.start()
-        end = start + _iban_length(match.group())
-        if end > start and not _touched_before(text, start) and not _touched_after(text, end):
-            yield start, end
-
-
-def _iban_length(candidate: str) -> int:
-    """How many characters of a candidate are an IBAN; 0 when none are. Words in capitals may follow
-    one.
+    """The beginning of each candidate that is as long as its country's; words in capitals may
+    follow it.
     """
-    wanted = IBAN_LENGTHS.get(candidate[:2], 0)
-    places = [place for place, char in enumerate(candidate) if char != " "]
-    if not wanted or len(places) < wanted or not is_iban(candidate.replace(" ", "")[:wanted]):
-        return 0
-    return places[wanted - 1] + 1
+    for match in _IBAN.finditer(text):
+        start, candidate = match.span()[0], match.group()
+        places = [place for place, char in enumerate(candidate) if char != " "]
+        places = places[: IBAN_LENGTHS.get(candidate[:2], 0)]
+        if is_iban("".join(candidate[place] for place in places)):
+            end = start + places[-1] + 1
+            if not _touched_before(text, start) and not _touched_after(text, end):
+                yield start, end
 
 
 _FINDERS: Final[Mapping[str, Callable[[str, str | None], Iterator[tuple[int, int]]]]] = {
