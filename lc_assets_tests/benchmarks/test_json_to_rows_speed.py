@@ -17,8 +17,7 @@ import tokenizers
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.lines import LineCount, read_long_lines
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
-from lc_assets.tokens.prefixes import first_ids, most_tokens
-from lc_assets.tokens.tokenizers import GigatokenTokenizer
+from lc_assets.tokens.tokenizers import GigatokenTokenizer, first_ids, most_tokens
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS, Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

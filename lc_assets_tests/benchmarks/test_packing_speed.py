@@ -15,8 +15,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedBatch, PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
-from lc_assets.packing.bestfit import _fit, best_fit
-from lc_assets.packing.methods import METHODS, Shape, pack
+from lc_assets.packing.methods import METHODS, Shape, _fit, best_fit, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
 from lc_assets.stages.packing.packing_plans import DOCUMENTS, plan_packing, read_documents
 from lc_assets.stages.packing.packing_writing import PackedTask, Vocabulary, write_plan, write_task

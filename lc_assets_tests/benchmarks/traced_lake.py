@@ -15,7 +15,15 @@ import pyarrow.parquet as pq
 
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
+from lc_assets.build.tables import (
+    COMPRESSION,
+    KEYED,
+    PACKED_SPANS,
+    SPANS_FILE,
+    TOKENIZED,
+    read_table,
+    write_table,
+)
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.arrays.order import OrderSource, write_order, write_sources
@@ -33,7 +41,6 @@ from lc_assets.stages.deduplication.removed_documents import REMOVALS, TABLE
 from lc_assets.stages.documents.document_keys import write_keys
 from lc_assets.stages.lineage.row_lineage import write_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import MOST_PIECES
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of

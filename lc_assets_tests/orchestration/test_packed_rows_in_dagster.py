@@ -5,10 +5,10 @@ and decoded lines.
 import dagster as dg
 import pytest
 
+from lc_assets.build.tables import PACKED_SPANS
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.materializations import assert_columns_described, assert_metadata

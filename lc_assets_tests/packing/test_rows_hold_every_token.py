@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.packing import bestfit, segments
-from lc_assets.packing.bestfit import best_fit
 from lc_assets.packing.cutting import Ends, cut_into_segments
-from lc_assets.packing.methods import KEEP_ORDER, METHODS, Shape, concatenate, pack, pack_groups
+from lc_assets.packing.methods import (
+    KEEP_ORDER,
+    METHODS,
+    Shape,
+    best_fit,
+    concatenate,
+    pack,
+    pack_groups,
+)
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
     Packing,
@@ -168,7 +175,7 @@ def test_a_few_documents_are_packed_without_numba():
     """By the same function, in the interpreter, into the same rows."""
     lengths = [3, 9, 5, 1, 8, 2, 2]
     code = (
-        "import sys, numpy as np; from lc_assets.packing.bestfit import best_fit;"
+        "import sys, numpy as np; from lc_assets.packing.methods import best_fit;"
         f"print(best_fit(np.array({lengths}), row_tokens=8).row.tolist());"
         "sys.exit('numba' in sys.modules)"
     )

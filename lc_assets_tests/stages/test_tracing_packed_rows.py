@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.tables import read_table
+from lc_assets.build.tables import SPANS_FILE, read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
@@ -27,7 +27,6 @@ from lc_assets.stages.lineage.spans import (
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.mixes.blended_mix import read_mix, write_blended_mix
 from lc_assets.stages.packing.packed_rows import write_packed_rows
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.text.links.addresses import normal, values_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS

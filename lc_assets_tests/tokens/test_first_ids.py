@@ -9,8 +9,7 @@ from tiktoken_ext import openai_public
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import gpt2_ranks, gpt2_tokenizer
-from lc_assets.tokens.prefixes import CHARS_PER_TOKEN, SAFE_CUTS, first_ids
-from lc_assets.tokens.tokenizers import TiktokenTokenizer
+from lc_assets.tokens.tokenizers import CHARS_PER_TOKEN, SAFE_CUTS, TiktokenTokenizer, first_ids
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
 
 FAST, REFERENCE = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.tokens.prefixes import most_tokens
+from lc_assets.tokens.tokenizers import most_tokens
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 

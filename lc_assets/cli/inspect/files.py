@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
+from lc_assets.build.tables import DROPPED, FILTERED, MANIFEST, PACKED_SPANS, ROWS, TOKENIZED
 from lc_assets.cli.printing import shortened, sized, visible
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
@@ -28,7 +28,6 @@ from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
 from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 _ROWS_AT_ONCE: Final = 1 << 14

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from lc_assets.build.lookups import lines_where, read_some
+from lc_assets.build.tables import SPANS_FILE
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.order import require_split
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published
 from lc_assets.stages.packing import packed_rows
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.vocabulary import SPLITS
 

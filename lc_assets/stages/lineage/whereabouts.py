@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from lc_assets.build.tables import mapped_table, read_table
+from lc_assets.build.tables import SPANS_FILE, mapped_table, read_table
 from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder
@@ -44,7 +44,6 @@ from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.mixes import blended_mix
 from lc_assets.stages.packing import packed_rows
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows import longcrawl, token_grid
 from lc_assets.stages.tokens.packing_tokens import LABEL
 from lc_assets.text.links.addresses import Kind

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Check, CheckInput, CheckResult
-from lc_assets.build.tables import read_schema, read_table
+from lc_assets.build.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -30,7 +30,6 @@ from lc_assets.stages.packing.packing_plans import (
     read_documents,
     taken,
 )
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import gather_pieces
 from lc_assets.vocabulary import SPLITS
 

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.tables import read_table
+from lc_assets.build.tables import PACKED_SPANS, read_table
 from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, numbered
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.tokens.tokenizing import TERMS
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SPLITS

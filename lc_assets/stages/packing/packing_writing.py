@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lc_assets.build.tables import COMPRESSION, opened_table
+from lc_assets.build.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (
@@ -34,7 +34,6 @@ from lc_assets.lake.staging import once
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.tokens.gathering import gather
 from lc_assets.tokens.dtypes import megatron_dtype
 

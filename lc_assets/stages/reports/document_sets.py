@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.tables import read_lines
+from lc_assets.build.tables import SPANS_FILE, read_lines
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
@@ -34,7 +34,6 @@ from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import EDGES, bucket_names
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.text.referrals.concepts import Part
 
 NATURAL: Final = "natural"

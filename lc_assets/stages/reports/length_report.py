@@ -28,7 +28,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TableWriter, read_all, read_lines, write_table
+from lc_assets.build.tables import SPANS_FILE, TableWriter, read_all, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, tokenizer_of
@@ -43,7 +43,6 @@ from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.longpack.page_index import roots_tried
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.reports.document_sets import (
     GROUPS,
     GROWTH,

@@ -8,7 +8,7 @@ import numpy as np
 from lc_assets.build.checks import documents_files
 from lc_assets.build.showing import Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import ROWS, TOKENIZED, opened_table, read_all
+from lc_assets.build.tables import PACKED_SPANS, ROWS, SPANS_FILE, TOKENIZED, opened_table, read_all
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
@@ -16,7 +16,6 @@ from lc_assets.stages.lineage import row_lineage as lineage
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.packing import packed_rows as packing
-from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.rows import longcrawl as ordering
 from lc_assets.stages.rows import longcrawl_flat as flattening
 from lc_assets.stages.rows import token_grid as gridding

@@ -43,8 +43,7 @@ from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
-from lc_assets.tokens.prefixes import first_ids, most_tokens
-from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
+from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
 
 SUFFIXES: Final = (".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 """Files of a tokenized shard."""

@@ -29,7 +29,7 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.lookups import ScannedTable
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import CheckResult
-from lc_assets.build.tables import read_table
+from lc_assets.build.tables import SPANS_FILE, read_table
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
@@ -47,7 +47,6 @@ from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.megatron import megatron_rows
 from lc_assets.stages.mixes import blended_mix
 from lc_assets.stages.packing import length_buckets, packed_rows
-from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.stages.tokens import packing_tokens, token_documents
 from lc_assets.stages.withdrawal import withdrawn_documents
