@@ -117,9 +117,8 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
 
 def test_a_missing_line_of_values_is_found(documents, tmp_path):
     """The check counts lines; what adds up to the shards is checked as for every stage."""
-    found = filter_files(
-        documents, tmp_path / "out", "none", target="document_signals", all_signals=True
-    )
+    how = {"target": "document_signals", "all_signals": True, "min_words": 1}
+    found = filter_files(documents, tmp_path / "out", "none", **how)
     (built,) = found.built["document_signals"].values()
     check_input = check_input_of(found.context.lake, built.published)
     assert every_document_has_its_values(check_input).passed
