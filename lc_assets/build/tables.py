@@ -122,21 +122,21 @@ TOKENIZED = pa.schema(
 SPANS_FILE = "spans.parquet"
 
 PACKED_SPANS = pa.schema(
-    [
-        ("split", pa.string()),
-        ("row", pa.int64()),
-        ("piece", pa.int64()),
-        ("id", pa.string()),
-        ("url", pa.string()),
-        ("digest", pa.string()),
-        ("document_start", pa.int64()),
-        ("document_stop", pa.int64()),
-        ("row_start", pa.int64()),
-        ("row_stop", pa.int64()),
-        ("n_tokens", pa.int64()),
-        ("token_shard", pa.string()),
-        ("document", pa.int64()),
-    ]
+    {
+        "split": "string",
+        "row": "int64",
+        "piece": "int64",
+        "id": "string",
+        "url": "string",
+        "digest": "string",
+        "document_start": "int64",
+        "document_stop": "int64",
+        "row_start": "int64",
+        "row_stop": "int64",
+        "n_tokens": "int64",
+        "token_shard": "string",
+        "document": "int64",
+    }
 )
 """`packed_rows`: a line per piece, train first, rows in order, the pieces of a row in theirs.
 ``n_tokens`` is of the document, without the end of text that stands behind it when documents are
