@@ -1,5 +1,4 @@
-"""Spans of packed rows: where in each row the tokens of which document lie, as three small arrays
-beside the rows.
+"""Spans of packed rows: where in each row the tokens of which document lie, as three small arrays.
 
 ================================  ==================================================================
 file                              what
@@ -163,5 +162,5 @@ def span_files(folder: Path, split: str) -> tuple[Path, Path, Path]:
 
 def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.is_file():
-        raise NotPublished(f"{path}: is missing: rows that were packed lie beside such a file")
+        raise NotPublished(f"{path}: is missing; packed rows have such a file in their folder")
     return read_npy(path, row_of=dtype)

@@ -249,7 +249,7 @@ def test_rows_without_spans_are_no_packed_rows(folder):
     (folder / "train_span_stop.npy").unlink()
     with pytest.raises(
         NotPublished,
-        match=r"train_span_stop.npy: is missing: rows that were packed lie beside such a file",
+        match=r"train_span_stop.npy: is missing; packed rows have such a file in their folder",
     ):
         open_packed(folder)
     with pytest.raises(BadInput, match="no split is called"):

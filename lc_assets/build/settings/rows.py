@@ -1,7 +1,5 @@
 """Settings of the stages that make rows and of those that read rows: tokens, grids, Megatron files,
 mixes.
-
-Not here: documents (`lc_assets.build.settings.documents`).
 """
 
 from typing import Annotated, Literal
@@ -98,7 +96,7 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
         """Of a grid of so many rows, with ids below ``vocab_size``.
 
         Raises:
-            BadInput: when the chunks cannot be meant.
+            BadInput: when the chunks do not divide the shards.
         """
         return GridLayout(
             n_rows,

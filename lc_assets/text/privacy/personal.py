@@ -116,7 +116,7 @@ class Personal(NamedTuple):
 
 
 TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
-"""What may stand where something was. A tag is something: what touched the value touches it still,
+"""What may replace a value. A tag is something: what touched the value touches it still,
 so that replacing a value does not set its neighbour free to be one."""
 
 _LOCAL_CHARS = 64
@@ -156,7 +156,7 @@ _NATIONAL: Final[Mapping[str, re.Pattern[str]]] = {
 def find_personal(
     text: str, kinds: Collection[str], *, region: str | None = "US"
 ) -> list[Personal]:
-    """What of some kinds stands in a text, in order; none overlaps another.
+    """Personal data of some kinds in a text, in order; none overlaps another.
 
     >>> text = "Write to Ann.Lee@mail.org or call (212) 736-5000; our server is 8.8.4.4, version 1.2.3.4."
     >>> [(found.kind, text[found.start : found.end]) for found in find_personal(text, KINDS)]
@@ -293,7 +293,7 @@ def _cards(text: str, _: str | None) -> Iterator[tuple[int, int]]:
 def _validated(
     expression: re.Pattern[str], text: str, is_one: Callable[[str], bool]
 ) -> Iterator[tuple[int, int]]:
-    """Yield what matches, stands alone and is valid; what is not, may hide a number that begins
+    """Yield what matches, is a number of its own and is valid; others may hide one that begins
     after its first digits.
     """
     at = 0

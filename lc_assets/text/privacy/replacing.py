@@ -1,9 +1,8 @@
-"""Replacing personal data: a tag, or a made-up value from a range that is reserved for making
-things up.
+"""Replacing personal data: by a tag, or by a made-up value from a range that is reserved for that.
 
-What takes a value's place depends on that value, the style and the seed, and on nothing else: not
-on the document, its neighbours, the shard or the worker. So the same address stays the same address
-wherever it stands, and what was replaced is left alone the next time.
+The replacement depends on the value, the style and the seed only: not on the document, its
+neighbours, the shard or the worker. So equal addresses stay equal everywhere, and a replacement is
+not replaced again.
 
 =======  ==============  ===========================================================================================
 kind     tag             surrogate
@@ -15,9 +14,7 @@ card     ``<CARD>``      the tag: no range is reserved
 iban     ``<IBAN>``      the tag
 =======  ==============  ===========================================================================================
 
-The seed is no secret, and surrogates hide nothing from somebody who tries addresses out: there are
-few IPv4 addresses.
-Here: the replacing. Not here: the finding (`lc_assets.text.privacy.personal`).
+The seed is not secret, and a surrogate is no encryption: there are few IPv4 addresses to try.
 """
 
 import ipaddress
@@ -100,7 +97,7 @@ def _replaced(text: str, found: Iterable[Personal], style: Style, seed: int) -> 
 
 
 def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:
-    """What takes the place of a value.
+    """The replacement of a value.
 
     >>> replacement("phone", "(212) 736-5000", style="surrogate", seed=0)
     '+1-303-555-0153'
