@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing import bestfit, segments
+from lc_assets.packing import methods, segments
 from lc_assets.packing.cutting import Ends, cut_into_segments
 from lc_assets.packing.methods import (
     KEEP_ORDER,
@@ -168,7 +168,7 @@ def test_the_balance_adds_up(case):
 
 @pytest.fixture(autouse=True, scope="module")
 def few_pieces_are_packed_by_compiled_code_too():
-    bestfit._fit.compile()
+    methods._fit.compile()
 
 
 def test_a_few_documents_are_packed_without_numba():

@@ -51,7 +51,7 @@ class Packing:
         documents: the tables of documents that the claims were made of.
         folder: where packed documents and spans go, a file each per file of roots; its scratch
             folder holds the rest.
-        paper_exact: see `lc_assets.packing.longpack.pack`.
+        paper_exact: see `lc_assets.packing.longpack.written`.
         run: runs what is done per file.
         removed: ids of documents that take no part, by shard; when given, the documents that are in
             no packed one are written too.
