@@ -33,13 +33,7 @@ from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SPLITS
 
 DOCUMENTS: Final = pa.schema(
-    {
-        "id": "string",
-        "url": "string",
-        "digest": "string",
-        "document": "int64",
-        "n_tokens": "int64",
-    }
+    {"id": "string", "url": "string", "digest": "string", "document": "int64", "n_tokens": "int64"}
 )
 """What every plan reads of a document, besides its shard."""
 UPSAMPLE: Final = "upsample"
