@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from lc_assets.build.metering import measured_by
 from lc_assets.build.shard_runs import ShardRun
 from lc_assets.build.sharding import shards_of
@@ -140,13 +142,11 @@ def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
 def run_check(check: Check, check_input: CheckInput) -> CheckResult:
     """Run one check; it fails when its input cannot be read."""
     try:
-        return check(check_input)
+        found = check(check_input)
     except LcError as error:
-        return CheckResult(
-            check=check.__name__,
-            passed=False,
-            message=f"cannot be tested: {type(error).__name__}: {error}",
-        )
+        message = f"cannot be tested: {type(error).__name__}: {error}"
+        found = CheckResult(passed=False, message=message)
+    return found if found.check else msgspec.structs.replace(found, check=check.__name__)
 
 
 def check_input_of(

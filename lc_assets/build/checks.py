@@ -1,5 +1,5 @@
-"""Claims that hold of every stage that sorts documents: what is on disk adds up, fits its schema,
-names each once.
+"""Checks of all stages that keep and drop documents: counts add up, tables fit their schemas, ids
+are unique.
 
 A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 ``{shard}.dropped.parquet``.
@@ -80,9 +80,7 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 
 def counts_add_up(check_input: CheckInput) -> CheckResult:
-    """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by
-    reason.
-    """
+    """Documents in = kept + dropped: the tables hold what the receipt counts, by reason."""
     kept = sum(count_lines(path) for path in documents_files(check_input.folder))
     dropped = Counter(
         reason
@@ -93,7 +91,6 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
     agrees = kept == counts.kept and dict(dropped) == counts.dropped
     found = f"{kept:,} kept + {dropped.total():,} dropped"
     return CheckResult(
-        check="counts_add_up",
         passed=agrees,
         message=f"{counts.seen:,} in = {found}"
         if agrees
@@ -103,12 +100,10 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
 
 
 def reads_all_upstream_documents(*stages: str) -> Check:
-    """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them
-    that it was made from.
-    """
+    """A check that a stage saw exactly the documents that its inputs among ``stages`` kept."""
 
     def reads_all_upstream_documents(check_input: CheckInput) -> CheckResult:
-        """The documents that came in are as many as the stage before kept."""
+        """As many documents came in as the previous stage kept."""
         read = [
             stage
             for stage in stages
@@ -117,7 +112,6 @@ def reads_all_upstream_documents(*stages: str) -> Check:
         ]
         before = sum(check_input.only_input(stage).receipt.counts.kept for stage in read)
         return CheckResult(
-            check="reads_all_upstream_documents",
             passed=before == check_input.counts.seen,
             message=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} "
             "came in",
@@ -128,13 +122,11 @@ def reads_all_upstream_documents(*stages: str) -> Check:
 
 
 def tables_fit(schema: pa.Schema | None = None) -> Check:
-    """Make the claim that all tables fit their schemas; without one, the kept tables' first file
-    sets the columns.
-    """
+    """A check that all tables fit a schema, by default that of the first table."""
 
     def the_tables_fit_their_schemas(check_input: CheckInput) -> CheckResult:
-        """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may
-        be, ids unique per shard.
+        """Every table fits its pandera schema: columns, types, form of ids, nulls, ids unique per
+        shard.
         """
         kept, dropped = documents_files(check_input.folder), dropped_files(check_input.folder)
         columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
@@ -142,7 +134,6 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
             dropped, DROPPED, unique="id"
         )
         return CheckResult(
-            check="the_tables_fit_their_schemas",
             passed=not wrong,
             message=f"{len(kept) + len(dropped):,} tables fit"
             if not wrong
@@ -154,9 +145,7 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
 
 
 def shard_counts_match(check_input: CheckInput) -> CheckResult:
-    """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are
-    there; names what is not so.
-    """
+    """The counts in ``shards.jsonl`` add up to the receipt's, and each shard's files exist."""
     path = check_input.folder / SHARDS_FILE
     if not path.is_file():
         n_shards = check_input.counts.extra.get("shards", 0)
@@ -165,9 +154,7 @@ def shard_counts_match(check_input: CheckInput) -> CheckResult:
             if n_shards
             else "there are no shards"
         )
-        return CheckResult(
-            check="shard_counts_match", passed=not n_shards, message=words, severity="warning"
-        )
+        return CheckResult(passed=not n_shards, message=words, severity="warning")
     records = read_records(path)
     lost = [
         fact.path
@@ -178,7 +165,6 @@ def shard_counts_match(check_input: CheckInput) -> CheckResult:
     counted = Counts.total([record.counts for record in records])
     agrees = counted == check_input.counts
     return CheckResult(
-        check="shard_counts_match",
         passed=agrees and not lost,
         message=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
         + (
@@ -199,47 +185,43 @@ def _n_bytes(path: Path) -> int:
 
 
 def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
-    """No document id stands twice, neither among the kept nor among the dropped nor in both."""
+    """No document id occurs twice among kept and dropped documents. An id begins with its shard's
+    tag, so shards are checked one by one.
+    """
     n_ids = n_repeated = 0
-    for ids in _ids_by_shard(check_input.folder):
+    for dropped in dropped_files(check_input.folder):
+        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
+        ids = [
+            one for path in (kept, dropped) for one in read_table(path, ["id"])["id"].to_pylist()
+        ]
         n_ids += len(ids)
         n_repeated += len(ids) - len(set(ids))
     return CheckResult(
-        check="every_document_is_named_once",
         passed=n_repeated == 0,
         message=f"{n_ids:,} ids, {n_repeated:,} repeated",
         values={"ids": n_ids, "repeated": n_repeated},
     )
 
 
-def _ids_by_shard(folder: Path) -> Iterator[list[str]]:
-    """Ids of each shard: an id begins with its shard's tag, so no two shards can share one."""
-    for dropped in dropped_files(folder):
-        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
-        yield [
-            name for path in (kept, dropped) for name in read_table(path, ["id"])["id"].to_pylist()
-        ]
-
-
-UNSIGNED = {
-    "n_tokens",
-    "n_chars",
-    "n_bytes",
-    "document",
-    "row",
-    "stretch",
-    "shift",
-    "kept_alone",
-    "kept_with_the_others",
-    "offset",
-    "length",
-}
-"""Columns that count something, so that none may be negative."""
-NULLABLE = {"identity", "value", "kept_alone", "kept_with_the_others"}
-NOT_CHECKED = {"raw_content", "title", "reasons", "values"}
-"""Text, and lists: not materialised for a check."""
-
-
+UNSIGNED = frozenset(
+    [
+        "n_tokens",
+        "n_chars",
+        "n_bytes",
+        "document",
+        "row",
+        "stretch",
+        "shift",
+        "kept_alone",
+        "kept_with_the_others",
+        "offset",
+        "length",
+    ]
+)
+"""Columns of counts and positions: never negative."""
+NULLABLE = frozenset(("identity", "value", "kept_alone", "kept_with_the_others"))
+NOT_CHECKED = frozenset(("raw_content", "title", "reasons", "values"))
+"""Text and lists, which would take memory."""
 LINES_AT_ONCE = 1 << 17
 """Lines that are checked at once; a shard keeps few documents."""
 

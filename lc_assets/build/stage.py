@@ -1,6 +1,4 @@
-"""The declaration of a stage: all that the planner, Dagster, the command line and the documentation
-know of it.
-"""
+"""The declaration of a stage."""
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
@@ -45,18 +43,18 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a check.
 
     Attributes:
-        check: its name, as in the Dagster UI.
+        check: its name; by default that of the function, filled in by `run_check`.
         passed: whether it holds.
         message: one sentence with the values.
         values: the same values, for plots.
         severity: an error blocks publication and everything downstream; a warning is shown.
     """
 
-    check: str
     passed: bool
     message: str
     values: dict[str, float] = {}
     severity: Literal["error", "warning"] = "error"
+    check: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
