@@ -159,7 +159,7 @@ def images(recipe: Recipe) -> list[str]:
 
 
 def volumes(recipe: Recipe) -> list[str]:
-    """Whoever computes has one claim under one path, which holds what is written."""
+    """Every computing pod has one claim under one path, which holds what is written."""
     wrong, paths = [], set()
     for name, (container, volumes) in recipe.computing.items():
         claims = {

@@ -2,10 +2,10 @@
 prints one line of JSON.
 
 Every snapshot has as many small shards as `scaled_lake` gives it, and is whole: documents,
-signatures, bands. A twentieth of a snapshot's documents has a twin among its own, and another
-twentieth one in the snapshot before it. As a program: ``python -m … FOLDER N_SNAPSHOTS PERCENT``;
-what lies in the folder already is gone on from. Seconds are CPU seconds of the newest snapshot's
-stages, claims included.
+signatures, bands. A twentieth of a snapshot's documents has a near duplicate among its own, and
+another twentieth one in the snapshot before it. As a program: ``python -m … FOLDER N_SNAPSHOTS
+PERCENT``; what lies in the folder already is gone on from. Seconds are CPU seconds of the newest
+snapshot's stages, claims included.
 """
 
 import json

@@ -1,7 +1,8 @@
 """How fast signals are computed from text; run with ``-s`` to see the figures.
 
-Against the plain twin, and against the slow twin, which does as RedPajama-V2's own program does:
-each signal by itself, every n-gram a tuple. That program itself takes 0.7 to 0.9 MB per CPU-second.
+Against the plain reference, and against the slow reference, which does as RedPajama-V2's own
+program does: each signal by itself, every n-gram a tuple. That program itself takes 0.7 to 0.9 MB
+per CPU-second.
 """
 
 import random

@@ -72,7 +72,7 @@ def plain(documents, path, first=None):
 
 
 def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
-    """MB of UTF-8 per CPU-second, Parquet in, token files out, the twin's spot check included;
+    """MB of UTF-8 per CPU-second, Parquet in, token files out, the reference's spot check included;
     words never seen before, and seen ones.
     """
     fresh = fresh_tokenizer()
@@ -111,7 +111,7 @@ def test_the_first_ids_are_tiktokens_and_far_faster():
     """Long documents, the first 65,536 ids of each that has them: MB of UTF-8 per CPU-second; words
     never seen before.
     """
-    texts, twin = long_texts(), gpt2_tokenizer(fast=False)._encoding
+    texts, reference = long_texts(), gpt2_tokenizer(fast=False)._encoding
     whole, early = [fresh_tokenizer() for _ in range(3)], [fresh_tokenizer() for _ in range(3)]
     all_of_it, everything = cpu_seconds(
         lambda number: [whole[number].encode(text)[:ROW_TOKENS] for text in texts]
@@ -120,7 +120,7 @@ def test_the_first_ids_are_tiktokens_and_far_faster():
         lambda number: [first_ids(early[number], text, ROW_TOKENS) for text in texts]
     )
     slow, wanted = cpu_seconds(
-        lambda _: [twin.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1
+        lambda _: [reference.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1
     )
     for ours, extra, theirs in zip(found, everything, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)

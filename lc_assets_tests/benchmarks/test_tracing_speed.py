@@ -89,7 +89,7 @@ QUESTIONS = {
         lambda lake, row: whereabouts.rows_by(lake, "url", row.url)[0].row,
         lambda made, row: rows_file(made, lambda line: line["url"] == row.url)["row"],
     ),
-    "who went in its stead": (
+    "what was removed for it": (
         lambda lake, row: histories.removed_for(lake, row.id)[0]["id"],
         lambda made, row: by_loop(
             made.lake,
@@ -259,7 +259,7 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
         "address → rows": (lambda n: whereabouts.rows_by(lake, "url", rows[n].url), 60),
         "domain → rows": (lambda n: whereabouts.rows_by(lake, "domain", host_of(rows[n].url)), 60),
         "row → values judged": (lambda n: histories.filter_values(lake, rows[n]), 20),
-        "row → who went in its stead": (lambda n: histories.removed_for(lake, rows[n].id), 60),
+        "row → what was removed for it": (lambda n: histories.removed_for(lake, rows[n].id), 60),
     }
     packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)
     stretches = spans_of_rows.packed_spans(

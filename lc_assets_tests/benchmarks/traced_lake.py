@@ -218,7 +218,7 @@ def pairs_table(snapshot: str, n_rows: int) -> pa.Table:
 
 
 def removals_table(snapshot: str, n_rows: int) -> pa.Table:
-    """As many documents went as there are rows, each in the stead of one that has a row."""
+    """As many documents went as there are rows, each instead of one that has a row."""
     lines = {
         "id": [f"{snapshot}/0001/en_head.json.gz/{number}" for number in range(n_rows)],
         "reason": ["near duplicate"] * n_rows,

@@ -17,7 +17,7 @@ NESTED = "<div>" * 1_000_000
 
 @dataclass(frozen=True)
 class Documents:
-    """A task: what each document does to whoever processes it, and where attempts are noted."""
+    """A task: what each document does to its worker, and where attempts are noted."""
 
     name: str
     deeds: tuple[str, ...]

@@ -70,7 +70,7 @@ def test_a_task_that_the_kernel_kills_for_memory_is_tried_again_and_then_named(g
 
 
 def test_a_task_that_ray_ends_for_memory_is_named(tmp_path):
-    """A node whose watch finds that any use is too much ends whoever works there."""
+    """A node whose watch finds that any use is too much ends the workers there."""
     with cluster(RAY_memory_usage_threshold="0.001", RAY_memory_monitor_refresh_ms="200") as nodes:
         nodes.start_head()
         nodes.start_worker()

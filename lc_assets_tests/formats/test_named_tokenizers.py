@@ -1,5 +1,5 @@
-"""Tokenizers by name and by file: the fast one and its twin give the same ids, and every file that
-is none is refused in words.
+"""Tokenizers by name and by file: the fast one and its reference give the same ids, and every file
+that is none is refused in words.
 """
 
 import json
@@ -49,7 +49,7 @@ def test_both_programs_give_the_same_ids_of_a_file(file, text):
     )
 
 
-@pytest.mark.parametrize("fast", [True, False], ids=["fast", "twin"])
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "reference"])
 def test_a_special_token_in_a_text_is_text(file, fast):
     """A page cannot end a document; nothing is added before or after."""
     tokenizer = tokenizer_of(str(file), fast=fast)
@@ -179,22 +179,22 @@ def test_tiktokens_vocabularies_are_as_stated(name):
     if "TIKTOKEN_CACHE_DIR" not in os.environ:
         pytest.skip("TIKTOKEN_CACHE_DIR is not set")
     try:
-        twin = tokenizer_of(name, fast=False)
+        reference = tokenizer_of(name, fast=False)
     except Unreachable as error:
         pytest.skip(str(error))
-    if name == "p50k_base":  # a gap among its ranks: done by the twin alone
+    if name == "p50k_base":  # a gap among its ranks: done by the reference alone
         with pytest.raises(BadInput, match="does not know this kind"):
             tokenizer_of(name)
-    fast = twin if name == "p50k_base" else tokenizer_of(name)
+    fast = reference if name == "p50k_base" else tokenizer_of(name)
     assert (
         (fast.vocab_size, fast.eot)
-        == (twin.vocab_size, twin.eot)
+        == (reference.vocab_size, reference.eot)
         == (TIKTOKEN[name].n_ids, TIKTOKEN[name].eot)
     )
     texts = [
         "Call me Ishmael.\n\n  Some years ago—never mind",
         "naïve 12345 don't DON'T \u4f60\u597d <|endoftext|>",
     ]
-    assert disagreement(fast, twin, texts) is None
+    assert disagreement(fast, reference, texts) is None
     assert text_of(name, fast.encode(texts[1])) == texts[1]
     assert int(np.max(fast.encode(texts[1]))) < fast.vocab_size

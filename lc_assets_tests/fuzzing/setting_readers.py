@@ -146,7 +146,7 @@ def pieces(folder: Path) -> Any:
 
 
 def names(folder: Path) -> Any:
-    """Each name is one that can be a path's, or is refused by every door."""
+    """Each name is one that can be a path's, or is refused by every reader."""
     found = []
     for line in (folder / "x.txt").read_bytes().decode("utf-8", "replace").split("\n"):
         for parse in (parse_snapshot, Shard.parse, parse_document_id, parse_threshold, note_of):

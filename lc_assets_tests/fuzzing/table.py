@@ -21,7 +21,7 @@ MORE_BYTES: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reader:
-    """A door for bytes from outside.
+    """A reader of bytes from outside.
 
     Attributes:
         name: for people.

@@ -1,4 +1,4 @@
-"""No file that is read can run anything: the package has no door for it, and pickles that are fed
+"""No file that is read can run anything: the package has no code for it, and pickles that are fed
 to readers stay shut.
 """
 

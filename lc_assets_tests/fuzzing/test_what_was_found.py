@@ -1,4 +1,4 @@
-"""What the fuzzer and the bombs found, one by one, so that it stays mended."""
+"""Regression tests of what the fuzzer and the bombs found."""
 
 import contextlib
 import json

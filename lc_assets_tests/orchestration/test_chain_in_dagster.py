@@ -166,7 +166,7 @@ def test_the_graph_follows_the_chain():
 
 
 def test_the_chain_lists_what_is_read_before_what_reads_it():
-    """The planner and whoever builds all of it go down the list once."""
+    """The planner and a build of everything go down the list once."""
     names = [step.name for step in STAGES]
     assert [
         (step.name, other)

@@ -23,7 +23,7 @@ def loose_words(text: str) -> list[str]:
 
 def placed_words(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield each loose word with where it starts and ends in ``text``, in characters; the plain
-    twin of the kernels.
+    reference of the kernels.
 
     A word starts at the first character that adds to it and ends after the last one.
     """
@@ -51,7 +51,9 @@ def placed_words(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def hash_of_word(word: str, seed: int) -> int:
-    """The hash of a loose word; the plain twin of the kernels: FNV-1a over code points, stirred."""
+    """The hash of a loose word; the plain reference of the kernels: FNV-1a over code points,
+    stirred.
+    """
     value = basis_of(seed)
     for char in word:
         value = ((value ^ ord(char)) * FNV_PRIME) & MASK64
@@ -59,8 +61,8 @@ def hash_of_word(word: str, seed: int) -> int:
 
 
 def key_of(hashes: list[int], key_bits: int = 64) -> int:
-    """The key of an n-gram, from its words' hashes; the plain twin: a polynomial, salted by length,
-    stirred.
+    """The key of an n-gram, from its words' hashes; the plain reference: a polynomial, salted by
+    length, stirred.
     """
     total = 0
     for value in hashes:
@@ -69,7 +71,7 @@ def key_of(hashes: list[int], key_bits: int = 64) -> int:
 
 
 def plain_scan(text: str, index: GramIndex) -> Finds:
-    """The plain twin of `find_grams`: with strings and a dictionary."""
+    """The plain reference of `find_grams`: with strings and a dictionary."""
     numbers = {key: gram for gram, key in enumerate(index.keys.tolist())}
     placed = list(placed_words(text))
     hashes = [hash_of_word(word, index.settings.seed) for word, _, _ in placed]

@@ -1,4 +1,4 @@
-"""Who holds what, by dictionaries and loops: the slow twin of
+"""Who holds what, by dictionaries and loops: the slow reference of
 `lc_assets.stages.longpack.claiming`.
 
 Nothing here is shared with it but the hash of roots and of the held-out split, the key of a text,

@@ -1,4 +1,4 @@
-"""Slow twin of `lc_assets.text.signals.signals`: each signal by itself, straight from its
+"""Slow reference of `lc_assets.text.signals.signals`: each signal by itself, straight from its
 definition.
 
 Nothing is shared between signals but the words, and no n-gram is left out of any count.

@@ -252,8 +252,8 @@ _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 def signals_of_document(
     document: Document, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
 ) -> dict[str, list[Span]]:
-    """Compute the signals of a text that is split into words and lines already, plainly: the twin
-    of the compiled loops.
+    """Compute the signals of a text that is split into words and lines already, plainly: the
+    reference of the compiled loops.
     """
     scores = (
         _character_scores(document)

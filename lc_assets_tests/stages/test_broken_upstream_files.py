@@ -155,7 +155,7 @@ POLICY_OF = {
     ("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None)
 )
 def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(context, sound, part, fault, words):
-    """The error names shard, part and damage; nothing is published; once the file is mended,
+    """The error names shard, part and damage; nothing is published; once the file is repaired,
     nothing is left of it.
     """
     strict = with_policies(context, **{POLICY_OF[part]: "fail"})
@@ -171,7 +171,7 @@ def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(context, sound, 
 def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(
     context, sound, part, fault, words
 ):
-    """The shard is counted as skipped and named in a warning, the others are kept; mended, all is
+    """The shard is counted as skipped and named in a warning, the others are kept; repaired, all is
     whole.
     """
     lenient = with_policies(context, **{POLICY_OF[part]: "skip_shard"})
@@ -302,7 +302,7 @@ def test_a_shard_without_documents_is_a_shard(context, sound):
 
 
 def test_the_chain_goes_on_without_a_skipped_shard(context, sound):
-    """What the other shards keep becomes rows; every stage adds up; mended, every stage has the
+    """What the other shards keep becomes rows; every stage adds up; repaired, every stage has the
     bytes it would have had.
     """
     spoil(context, "documents", cut_short)

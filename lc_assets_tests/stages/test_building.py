@@ -145,8 +145,8 @@ def test_a_failed_audit_publishes_nothing(context):
     assert context.lake.partition("toy", "k").require() == first.published
     (rejected,) = context.lake.partition("toy", "k").folder.glob("rejected-*")
     assert (rejected / "a.txt").read_bytes() == b"hullo"
-    mended = build(context, a_stage(code_version="2"), "k", saying(b"hello"))
-    assert not mended.reused
+    repaired = build(context, a_stage(code_version="2"), "k", saying(b"hello"))
+    assert not repaired.reused
 
 
 def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(context):

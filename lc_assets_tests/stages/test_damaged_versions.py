@@ -57,7 +57,7 @@ FAULTS = (flipped, cut_short, emptied, gone)
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> TinyLake:
-    """A lake in which everything is built; whoever spoils it mends it."""
+    """A lake in which everything is built; a test that damages it repairs it."""
     return tiny_lake(tmp_path_factory.mktemp("whole"))
 
 

@@ -243,7 +243,7 @@ def test_signals_of_another_address_speak_for_nobody(context, sound):
     ids=["another shard", "twice", "a path", "negative", "beyond any file"],
 )
 def test_signals_with_a_wrong_id_are_another_files(context, sound, name, words):
-    """The whole file is refused: stopped at, or its shard is left out; mended, all is whole."""
+    """The whole file is refused: stopped at, or its shard is left out; repaired, all is whole."""
     spoil(
         context,
         "signals",
@@ -322,8 +322,8 @@ def scored(scores: dict[str, float]) -> dict[str, list]:
 
 
 def assert_comes_through(context, texts: list[str]) -> None:
-    """Each text is in `filtered` as it was and a row of the grid, whose tokens are the twin's; the
-    whole chain stands.
+    """Each text is in `filtered` as it was and a row of the grid, whose tokens are the reference's;
+    the whole chain stands.
     """
     built = build_all(context, [SNAPSHOT])
     filtered, grid = built[f"filtered_documents/{SNAPSHOT}"], built[f"token_grid/{SNAPSHOT}"]
@@ -338,7 +338,7 @@ def assert_comes_through(context, texts: list[str]) -> None:
     ]
     assert finding(built[f"token_documents/{SNAPSHOT}"], "the_fast_tokenizer_agreed").passed
     plan = read_table(grid.published.folder / "rows.parquet").to_pylist()
-    twin = gpt2_tokenizer(fast=False)
+    reference = gpt2_tokenizer(fast=False)
     for row in plan:
         found = GridReader(grid.published.folder / f"{row['split']}.zarr").read(
             slice(row["row"], row["row"] + 1)
@@ -346,7 +346,7 @@ def assert_comes_through(context, texts: list[str]) -> None:
         text = texts[int(row["id"].rpartition("/")[2])]
         np.testing.assert_array_equal(
             unroll_rows(found, np.array([row["shift"]]))[0],
-            twin.encode(text[:2000])[:TINY_ROW_TOKENS],
+            reference.encode(text[:2000])[:TINY_ROW_TOKENS],
         )
     assert {row["split"] for row in plan} <= set(SPLITS)
     assert built["blended_mix/by-tokens"].counts.kept > 0

@@ -169,7 +169,7 @@ def write_columns(path: Path, captures: list[Capture]) -> None:
 
 
 def chosen(document: dict, captures: list[Capture]) -> Capture | None:
-    """The slow twin: look at every capture, and take the best by the rules as they are written
+    """The slow reference: look at every capture, and take the best by the rules as they are written
     down.
     """
 

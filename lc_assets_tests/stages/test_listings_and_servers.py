@@ -94,8 +94,8 @@ def listing(context, snapshot=OLD) -> Path:
     ],
 )
 def test_a_listing_that_cannot_be_meant_stops_at_its_line(context, never_spoilt, content, words):
-    """No path is made of it and no other line of it is used; the listing mended, the chain is as if
-    nothing had been.
+    """No path is made of it and no other line of it is used; the listing repaired, the chain is as
+    if nothing had been.
     """
     sound = listing(context).read_bytes()
     listing(context).write_bytes(content)

@@ -65,7 +65,7 @@ def test_rows_that_do_not_say_their_end_of_text_ask_for_it():
 
 def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
     file, _, built = large
-    twin = tokenizer_of(str(file), fast=False)
+    reference = tokenizer_of(str(file), fast=False)
     n_checked = 0
     for path in documents_files(built["token_documents"].published.folder):
         reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
@@ -75,7 +75,7 @@ def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
             for line in read_table(source, ["id", "raw_content"]).to_pylist()
         }
         for number, line in enumerate(read_table(path, ["id"]).to_pylist()):
-            np.testing.assert_array_equal(reader[number], twin.encode(texts[line["id"]]))
+            np.testing.assert_array_equal(reader[number], reference.encode(texts[line["id"]]))
             n_checked += 1
     assert n_checked == built["token_documents"].counts.kept > 0
 

@@ -1,5 +1,5 @@
 """Packed rows of a snapshot: by every method, of natural documents, LongPack's and both; as slow
-twins would make them.
+references would make them.
 """
 
 import shutil

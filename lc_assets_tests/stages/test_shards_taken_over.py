@@ -85,7 +85,7 @@ def context(tmp_path_factory, upstream) -> BuildContext:
 
 @pytest.fixture(scope="module")
 def standing(context) -> dict[str, Built]:
-    """The snapshot up to its tokens, built once; whoever changes it copies the lake."""
+    """The snapshot up to its tokens, built once; a test that changes it copies the lake."""
     return build_snapshot(context, KEY, TO_TOKENS)
 
 

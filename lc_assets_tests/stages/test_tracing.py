@@ -72,11 +72,11 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
     reads at that position.
     """
     rows = open_rows(lake.root, split)
-    twin = gpt2_tokenizer(fast=False)
+    reference = gpt2_tokenizer(fast=False)
     for position in range(rows.n_rows):
         row = tracing.row_of_order(lake, split, position)
         record = page(row)
-        ids = twin.encode(record.raw_content)
+        ids = reference.encode(record.raw_content)
         assert (record.url, record.digest, len(ids)) == (row.url, row.digest, row.n_tokens)
         np.testing.assert_array_equal(
             np.roll(ids[: row.row_stop], row.shift), rows.read(slice(position, position + 1))[0]
@@ -148,7 +148,7 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
     """Each sample is 24 tokens and a target, cut from rows that end where the next piece begins;
     each token is its page's.
     """
-    twin = gpt2_tokenizer(fast=False)
+    reference = gpt2_tokenizer(fast=False)
     n_samples = lake.partition("blended_mix", mix).require().receipt.counts.kept
     for number in range(n_samples):
         sample = tracing.sample_of_mix(lake, mix, number)
@@ -156,7 +156,7 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
         assert all(piece.stop == TINY_ROW_TOKENS for piece in sample.pieces[:-1])
         assert all(piece.start == 0 for piece in sample.pieces[1:])
         for piece in sample.pieces:
-            ids = twin.encode(page(piece.span).raw_content)
+            ids = reference.encode(page(piece.span).raw_content)
             found = np.concatenate(
                 [ids[first:last] for first, last in piece.span.tokens_in(piece.start, piece.stop)]
             )
@@ -168,7 +168,7 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
 
 def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
     """Position by position, the token that is named is the one that stands in the sample."""
-    twin = gpt2_tokenizer(fast=False)
+    reference = gpt2_tokenizer(fast=False)
     for number in range(8):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
         stored = [
@@ -179,7 +179,9 @@ def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
         ]
         for position, token in enumerate(np.concatenate(stored).tolist()):
             piece, column = sample.column_of(position)
-            assert twin.encode(page(piece.span).raw_content)[piece.span.token_at(column)] == token
+            assert (
+                reference.encode(page(piece.span).raw_content)[piece.span.token_at(column)] == token
+            )
         for position in (-1, 25):
             with pytest.raises(BadInput, match="it has 0 to 24, the last a target only"):
                 sample.column_of(position)

@@ -85,7 +85,7 @@ def withdrawn(lake):
 
 
 def test_the_lake_is_what_these_tests_take_it_for(whole):
-    """Copies are removed in the stead of the old texts; what one snapshot has alone is served;
+    """Copies are removed instead of the old texts; what one snapshot has alone is served;
     nothing is withdrawn.
     """
     gone = removed_ids(whole.published(f"removed_documents/{NEW}").folder)

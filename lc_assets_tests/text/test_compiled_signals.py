@@ -1,5 +1,5 @@
-"""The compiled loops say what the plain twin says, of any text, and take no more than linear time
-for it.
+"""The compiled loops say what the plain reference says, of any text, and take no more than linear
+time for it.
 """
 
 import itertools
@@ -102,7 +102,7 @@ def texts() -> st.SearchStrategy[str]:
 @example("½ ² Ⅳ 一 \u0f33 \U0001f10b " * 3)
 @example("x" * 10_000 + " " + "é" * 10_000)
 def test_the_compiled_loops_are_the_plain_twin(text):
-    """Spans, digits and types of all 29; and the twin is the oracle."""
+    """Spans, digits and types of all 29; and the reference is the oracle."""
     fast = signals_of(text, LISTS, language="en", source_domain="example.org")
     plain = signals_of_document(
         read_document(text), LISTS, language="en", source_domain="example.org"

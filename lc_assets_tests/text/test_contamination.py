@@ -1,4 +1,6 @@
-"""N-grams of items in documents: what the plain twin finds with strings, and what is made of it."""
+"""N-grams of items in documents: what the plain reference finds with strings, and what is made
+of it.
+"""
 
 import dataclasses
 import unicodedata

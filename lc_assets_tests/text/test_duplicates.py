@@ -1,4 +1,4 @@
-"""Clusters, pairs of a bucket, Jaccard indices and preferences: against plain twins and against
+"""Clusters, pairs of a bucket, Jaccard indices and preferences: against plain loops and against
 sets.
 """
 
@@ -58,9 +58,9 @@ def test_stars_are_the_twins(sizes, centres):
     starts = np.cumsum([0, *sizes], dtype=np.int64)
     members = np.arange(starts[-1], dtype=np.int64) * 3
     ours = star_pairs(members, starts, centres)
-    twins = np.empty_like(ours[0]), np.empty_like(ours[1])
-    assert plain_stars(members, starts, centres, *twins) == len(ours[0])
-    assert all(map(np.array_equal, ours, twins))
+    expected_values = np.empty_like(ours[0]), np.empty_like(ours[1])
+    assert plain_stars(members, starts, centres, *expected_values) == len(ours[0])
+    assert all(map(np.array_equal, ours, expected_values))
 
 
 @given(
@@ -77,10 +77,12 @@ def test_similarities_are_those_of_sets(sets, floor, data):
         len(a & b) / len(a | b) if a | b else 0.0
         for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))
     ]
-    twins = np.zeros(4)
-    plain_similarities(store, ones, store, others, floor=floor, out=twins)
-    assert similarities(store, ones, store, others, floor=floor).tolist() == twins.tolist()
-    assert twins.tolist() == [found if found >= floor else 0.0 for found in expected]
+    expected_values = np.zeros(4)
+    plain_similarities(store, ones, store, others, floor=floor, out=expected_values)
+    assert (
+        similarities(store, ones, store, others, floor=floor).tolist() == expected_values.tolist()
+    )
+    assert expected_values.tolist() == [found if found >= floor else 0.0 for found in expected]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Marks of ascending keys: the compiled loop, its twin, and sets agree."""
+"""Marks of ascending keys: the compiled loop, its reference, and sets agree."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Our signals are those of RedPajama-V2: against its own program's output, a slow twin, and by
+"""Our signals are those of RedPajama-V2: against its own program's output, a slow reference, and by
 hand.
 """
 

@@ -156,8 +156,8 @@ def test_what_is_a_page_is_what_a_server_calls_one(said, is_page):
 def test_walking_side_by_side_finds_what_a_search_of_all_lines_does(
     tmp_path_factory, indexed, wanted
 ):
-    """The slow twin; and halving finds the same of each key. Keys that begin alike, repeat, or are
-    missing.
+    """The slow reference; and halving finds the same of each key. Keys that begin alike, repeat, or
+    are missing.
     """
     lines = sorted(key + b" %d" % number for number, key in enumerate(indexed))
     keys = sorted(set(wanted))

@@ -83,7 +83,7 @@ def test_the_texts_of_real_pages_are_the_published_ones(hyperlinked, name):
 
 
 def test_warcio_reads_the_same_bytes(hyperlinked):
-    """The slow twin: another library, the same pages in the same order."""
+    """The slow reference: another library, the same pages in the same order."""
     path = hyperlinked / "warc/gitdoc.warc.gz"
     ours = [(one.url, one.html) for one in html_pages(path) if isinstance(one, HtmlPage)]
     with path.open("rb") as stream:
