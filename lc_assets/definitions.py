@@ -80,13 +80,16 @@ def build_defs(
         look_every: seconds between two ticks of the upstream sensor.
         automation: whether sensors and schedules run from the start.
         stages: from which assets, checks and jobs are made.
-        settings: fields of `BuildContextResource`; without a recipe, the one of the lake.
+        settings: fields of `BuildContextResource`; without a recipe, the one that a lake in a
+            folder has recorded.
 
     Raises:
         BadInput: when recipe or snapshots cannot be read.
     """
     resource = BuildContextResource(**{name: value for name, value in settings.items() if value})
-    own_recipe = Path(resource.recipe) if resource.recipe else recorded_recipe(resource.lake)
+    own_recipe = Path(resource.recipe) if resource.recipe else None
+    if own_recipe is None and not resource.lake.startswith(SCHEME):  # loading uses no network
+        own_recipe = recorded_recipe(resource.lake)
     recipe = read_recipe(own_recipe, withdrawn=resource.withdrawn)
     names = known_snapshots(Path(snapshots) if snapshots else None, recipe.sources)
     planner = DagsterPlanner(
