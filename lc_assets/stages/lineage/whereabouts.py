@@ -11,7 +11,6 @@ indices of filtered documents say which snapshots these are.
 """
 
 import contextlib
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,6 @@ from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.mixing.gpt_index import GptIndex
 from lc_assets.stages.lineage.histories import documents_by
 from lc_assets.stages.lineage.row_lineage import current_index, rows_of
 from lc_assets.stages.lineage.spans import (
@@ -186,12 +184,7 @@ def position_of(order: GlobalOrder, row: Span) -> int | None:
     for number, source in enumerate(order.sources):
         if (source.snapshot, source.version) == (row.snapshot, row.published.version):
             sources, rows = np.asarray(order.source), np.asarray(order.row)
-            found = place_of(sources, rows, number, row.row, n_items=source.rows(order.split))
-            if found is None:  # an order that does not ascend within its sources is read, too
-                found = next(
-                    iter(places_of(sources, rows, number, np.array([row.row])).tolist()), None
-                )
-            return found
+            return place_of(sources, rows, number, row.row, n_items=source.rows(order.split))
     return None
 
 
@@ -273,33 +266,15 @@ def samples_with(prefix: Path, documents: ArrayLike) -> NDArray[np.int64]:
     inclusive, each an index into ``document_index`` and an offset; ``shuffle_index`` maps numbers
     to ``j``.
     """
-    index, wanted = read_gpt_index(prefix), np.atleast_1d(documents)
-    order = np.asarray(index.document_index)
-    places = np.flatnonzero(order == wanted[0] if len(wanted) == 1 else np.isin(order, wanted))
-    shuffled = np.asarray(index.shuffle_index)
-    if len(places) > SOUGHT_ONE_BY_ONE:
-        return np.flatnonzero(_taken(index, places)[shuffled]).astype(np.int64)
-    begins = index.sample_index[:, 0]
-    spans = [
-        (bisect_left(begins, place) - 1, bisect_right(begins, place)) for place in places.tolist()
-    ]
-    found = [
-        np.flatnonzero((shuffled >= max(first, 0)) & (shuffled < last)) for first, last in spans
-    ]
-    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
-
-
-def _taken(index: GptIndex, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which samples, in the order of construction, take a token of a document at any of some
-    places.
-    """
+    index = read_gpt_index(prefix)
+    places = np.flatnonzero(np.isin(index.document_index, documents))
     begins = np.ascontiguousarray(index.sample_index[:, 0])
     firsts = np.maximum(np.searchsorted(begins, places, "left") - 1, 0)
     lasts = np.minimum(np.searchsorted(begins, places, "right"), index.n_samples)
-    # One is added where a document's samples begin and taken off behind their last: above zero is
-    # what any document is in.
-    turns = np.bincount(firsts, minlength=index.n_samples + 1) - np.bincount(
-        lasts, minlength=index.n_samples + 1
+    # Add one where a document's samples begin and subtract one behind their last: samples above
+    # zero contain a document.
+    n_open = np.cumsum(
+        np.bincount(firsts, minlength=index.n_samples + 1)
+        - np.bincount(lasts, minlength=index.n_samples + 1)
     )
-    taken: NDArray[np.bool_] = np.cumsum(turns)[:-1] > 0
-    return taken
+    return np.flatnonzero(n_open[np.asarray(index.shuffle_index)] > 0).astype(np.int64)
