@@ -7,15 +7,12 @@ continues. Only files and folders with this package's own names are ever deleted
 """
 
 import contextlib
-import errno
-import fcntl
 import functools
-import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import filelock
 
@@ -31,9 +28,6 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30.0
 """How long a run waits for another one that builds the same partition."""
-
-_NO_FOLDER_LOCKS: Final = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP)
-"""What network file systems answer that lock files, but no folders."""
 
 
 @contextlib.contextmanager
@@ -64,51 +58,6 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextlib.contextmanager
-def output_folder(out: Path, stems: Collection[Path]) -> Iterator[None]:
-    """Write files into a folder that may hold anything else, alone and without leftovers.
-
-    The folder is made when it is missing, and locked without a lock file. Only unfinished files of
-    this run's own names are removed, before and after.
-
-    Args:
-        out: the folder.
-        stems: what the paths of this run's files begin with.
-
-    Raises:
-        Busy: when another run writes into it.
-        StorageFull: when the disk is full.
-        NotWritable: when it cannot be written to.
-    """
-    with os_errors_as_lc_errors(out):
-        make_folder(out)
-        descriptor = os.open(out, os.O_RDONLY)
-    try:
-        _lock_folder(descriptor, out)
-        _sweep(stems)
-        try:
-            yield
-        finally:
-            _sweep(stems)
-    finally:
-        os.close(descriptor)
-
-
-def _lock_folder(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise Busy(f"another run writes into {folder}; wait for it, or name another") from error
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_LOCKS:
-            raise
-
-
-def _sweep(stems: Collection[Path]) -> None:
-    for stem in stems:
-        remove_staging_files(stem.parent, below=False, of=stem.name)
 
 
 @dataclass(frozen=True, slots=True)
