@@ -129,18 +129,13 @@ def finished(paths: Iterable[Path]) -> list[Path]:
     return sorted(path for path in paths if not path.name.startswith(STAGING_PREFIX))
 
 
-def remove_staging_files(folder: Path, *, below: bool = True, of: str = "") -> int:
+def remove_staging_files(folder: Path, *, below: bool = True) -> int:
     """Remove files that killed writers left in ``folder``, and ``below`` it; return how many.
 
-    Only names that `staging_path` gives are removed, and with ``of`` only those of files whose
-    names start so.
+    Only names that `staging_path` gives are removed.
     """
     found = (folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*")
-    leftovers = [
-        path
-        for path in found
-        if (match := _STAGING_NAME.match(path.name)) and path.name[match.end() :].startswith(of)
-    ]
+    leftovers = [path for path in found if _STAGING_NAME.match(path.name)]
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)
