@@ -67,21 +67,17 @@ def file_facts(
     skipped = set(leave_out)
     relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     paths = [path.as_posix() for path in relative if skipped.isdisjoint(path.parts)]
-    return sorted(_fact(folder, path, (known or {}).get(path)) for path in paths)
+    return sorted(fact_of(folder, path, (known or {}).get(path)) for path in paths)
 
 
-def fact_of(folder: Path, path: str) -> FileFact:
-    """Facts of one file, relative to ``folder``; reads all of it."""
-    return _fact(folder, path, None)
-
-
-def _fact(folder: Path, path: str, known: FileFact | None) -> FileFact:
+def fact_of(folder: Path, path: str, known: FileFact | None = None) -> FileFact:
+    """Facts of one file, relative to ``folder``; reads all of it, unless those that are ``known``
+    are of the same size.
+    """
     n_bytes = (folder / path).stat().st_size
-    return (
-        known
-        if known is not None and known.n_bytes == n_bytes
-        else FileFact(path, n_bytes, sha256_of_file(folder / path))
-    )
+    if known is not None and known.n_bytes == n_bytes:
+        return known
+    return FileFact(path, n_bytes, sha256_of_file(folder / path))
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:

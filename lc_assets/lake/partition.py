@@ -16,7 +16,6 @@ from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import (
     Published,
     VersionFiles,
-    finished_at,
     read_summary,
     version_named,
 )
@@ -177,7 +176,9 @@ class Partition:
         """The version of this name if it was finished earlier, published now or not; None also when
         its receipt is damaged.
         """
-        return finished_at(self.folder / version)
+        with contextlib.suppress(NotPublished, CorruptFile):
+            return self.at(version)
+        return None
 
     def with_digest(self, digest: str) -> Published | None:
         """The finished version that holds exactly these bytes: the current one or an older one."""

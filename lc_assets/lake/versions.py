@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, NotPublished
 from lc_assets.lake.digests import FileFact, digest_of_facts, file_facts, short
 from lc_assets.lake.receipts import (
     NOT_COUNTED,
@@ -243,13 +243,6 @@ def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
 def _require_finished(path: Path) -> None:
     if not path.is_file():
         raise NotPublished(f"{path.parent}: no {RECEIPT}, so this is not a finished version")
-
-
-def finished_at(folder: Path) -> Published | None:
-    """The version in a folder; None without a readable receipt."""
-    with contextlib.suppress(NotPublished, CorruptFile):
-        return Published.at(folder)
-    return None
 
 
 def _deviations(
