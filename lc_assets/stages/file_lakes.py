@@ -120,7 +120,7 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
         What was built or found current: by stage, in the chain's order, then by partition.
     """
     keys = file_partitions(context.recipe.sources)
-    needed = {target} | set(_read_by(stage_named(target), context.recipe))
+    needed = {target} | set(read_by(stage_named(target), context.recipe))
     return {
         found.name: {
             key: found.build(context, key)
@@ -171,11 +171,12 @@ def is_lake(folder: Path) -> bool:
     return any(next(folder.glob(f"{found.name}/*/{CURRENT}"), None) for found in STAGES)
 
 
-def _read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
+def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
+    """Names of the stages that a stage reads, directly or not, by a recipe."""
     for upstream, partitions in stage.reads.items():
         if partitions.is_needed(recipe):
             yield upstream.name
-            yield from _read_by(upstream, recipe)
+            yield from read_by(upstream, recipe)
 
 
 def _sources_of(path: Path, text_field: str | None) -> Iterator[tuple[str, SourceSettings]]:

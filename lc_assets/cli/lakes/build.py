@@ -88,8 +88,10 @@ def build(
     from lc_assets.errors import NotPublished
     from lc_assets.sources.opening import known_snapshots
     from lc_assets.stages import planning
+    from lc_assets.stages.catalogue import STAGES, stage_named
+    from lc_assets.stages.file_lakes import read_by
 
-    stages = stages_up_to(to)
+    stages = [stage_named(to)] if to else STAGES
     recipe = _recorded(lake, recipe_text(corpus))
     where = LakeOptions(lake=lake, upstream=corpus.source, recipe=recipe)
     execution = ExecutionOptions(workers=workers)
@@ -98,10 +100,11 @@ def build(
     if not names:
         raise NotPublished(f"{corpus.source}: has no partition; --partition is {corpus.partition}")
     looked = look_at_all(context, names)
+    wanted = {of for stage in stages for of in (stage.name, *read_by(stage, context.recipe))}
 
     def plan() -> "list[Plan]":
         plans = planning.plan(context.lake, context.recipe, names, **looked)
-        return [made for made in plans if made.stage in stages]
+        return [made for made in plans if made.stage in wanted]
 
     status = run(where, execution, context, plan, home=home)
     if status == 0 and not to:
@@ -189,25 +192,6 @@ def _recorded(lake: str, content: str) -> Path | None:
             f"{lake} --recipe {found}`, or choose another --lake"
         )
     return found
-
-
-def stages_up_to(name: str) -> set[str]:
-    """A stage and all that it reads, directly or not; every stage when none is named.
-
-    Raises:
-        BadInput: when there is no such stage.
-    """
-    from lc_assets.stages.catalogue import STAGES, stage_named
-
-    if not name:
-        return {found.name for found in STAGES}
-    wanted, left = set[str](), [name]
-    while left:
-        found = stage_named(left.pop())
-        if found.name not in wanted:
-            wanted.add(found.name)
-            left += found.upstream
-    return wanted
 
 
 def _show_outputs(lake: "Lake") -> None:
