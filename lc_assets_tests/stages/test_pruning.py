@@ -63,7 +63,7 @@ def withdraw(lake, *names):
 
 
 def test_a_fresh_lake_has_nothing_to_prune(lake):
-    assert plan_pruning(lake.lake).doomed == ()
+    assert plan_pruning(lake.lake).deletions == ()
     assert needed_versions(lake.lake) == versions(lake)
 
 
@@ -99,8 +99,8 @@ def test_a_release_keeps_what_it_pins(lake):
     samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
     release(lake.lake, "v1")
     withdraw(lake, id_of(OLD, ALONE_OLD))
-    doomed = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).doomed}
-    assert doomed == {
+    deletions = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).deletions}
+    assert deletions == {
         "token_documents",
         "removed_documents",
         "snapshot_withdrawals",
@@ -151,23 +151,23 @@ def test_the_newest_stay_when_asked(lake):
                 receipt = version.home / "receipt.json"
                 if receipt.stat().st_mtime > 10**9 + number:
                     os.utime(receipt, (10**9 + number, 10**9 + number))
-    everything = plan_pruning(lake.lake).doomed
-    kept = plan_pruning(lake.lake, keep=1).doomed
+    everything = plan_pruning(lake.lake).deletions
+    kept = plan_pruning(lake.lake, keep=1).deletions
     grids = [one.name for one in everything if one.name.startswith(f"token_grid/{OLD}")]
     assert len(grids) == 3
     assert {one.name for one in kept} < {one.name for one in everything}
     (stays,) = set(grids) - {one.name for one in kept}
     times = {name: (lake.lake.root / name / "receipt.json").stat().st_mtime for name in grids}
     assert times[stays] == max(times.values())
-    assert plan_pruning(lake.lake, keep=9).doomed == ()
+    assert plan_pruning(lake.lake, keep=9).deletions == ()
 
 
 def test_what_failed_its_audit_goes(lake):
     folder = lake.lake.root / "token_grid" / OLD / "rejected-abc"
     folder.mkdir()
     (folder / "rows.parquet").write_bytes(b"12345")
-    (doomed,) = plan_pruning(lake.lake).doomed
-    assert (doomed.name, doomed.n_bytes) == (f"token_grid/{OLD}/rejected-abc", 5)
+    (deletions,) = plan_pruning(lake.lake).deletions
+    assert (deletions.name, deletions.n_bytes) == (f"token_grid/{OLD}/rejected-abc", 5)
     assert carry_out(lake.lake, plan_pruning(lake.lake)) == 5
     assert not folder.exists()
 
@@ -207,7 +207,7 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
     """
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
-    assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
+    assert {one.name.partition("/")[0] for one in planned.deletions} == SERVING
     assert {name.partition("/")[0] for name, _ in planned.kept} == {
         "filtered_documents",
         "document_keys",
@@ -226,7 +226,7 @@ def test_a_purge_of_what_is_still_published_says_so(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     stage_named("withdrawn_documents").build(lake.context, "all")
     planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
-    assert planned.doomed == ()
+    assert planned.deletions == ()
     said = {name.partition("/")[0]: why for name, why in planned.kept}
     assert said.keys() == {*SERVING, "filtered_documents", "document_keys"}
     assert "materialize" in said["token_grid"]
@@ -240,18 +240,18 @@ def test_a_release_is_given_up_by_name_only(lake):
     release(lake.lake, "v2")
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
-    assert {one.name.partition("/")[0] for one in planned.doomed} == {
+    assert {one.name.partition("/")[0] for one in planned.deletions} == {
         "token_documents",
         "packing_tokens",
     }
     assert any("pinned by v1, v2" in why for _, why in planned.kept)
     one_of_two = plan_purge(lake.lake, ids, give_up=["v1"])
-    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {
+    assert {one.name.partition("/")[0] for one in one_of_two.deletions} == {
         "token_documents",
         "packing_tokens",
     }
     planned = plan_purge(lake.lake, ids, give_up=["v1", "v2"])
-    assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
+    assert {one.name.partition("/")[0] for one in planned.deletions} == SERVING
     carry_out(lake.lake, planned, reason="held a withdrawn document")
     for name in ("v1", "v2"):
         (note,) = gone_of(lake.lake, name)
@@ -261,7 +261,7 @@ def test_a_release_is_given_up_by_name_only(lake):
         }
         with pytest.raises(NotPublished, match="gone: held a withdrawn document"):
             open_rows(lake.lake.root, release=name)
-    assert plan_purge(lake.lake, ids).doomed == ()
+    assert plan_purge(lake.lake, ids).deletions == ()
     withdraw(lake, id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW))
     again = plan_purge(lake.lake, {id_of(NEW, ALONE_NEW)}, give_up=["v1", "v2"])
     carry_out(lake.lake, again)
@@ -291,8 +291,8 @@ def test_builds_that_were_killed_are_purged_too(lake):
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     folder = lake.lake.root / "token_grid" / OLD / "abcabcabcabc"
     folder.mkdir()
-    assert folder.name in {one.folder for one in plan_purge(lake.lake, ids).doomed}
-    assert folder.name not in {one.folder for one in plan_pruning(lake.lake).doomed}
+    assert folder.name in {one.folder for one in plan_purge(lake.lake, ids).deletions}
+    assert folder.name not in {one.folder for one in plan_pruning(lake.lake).deletions}
 
 
 def test_the_report_balances(lake):

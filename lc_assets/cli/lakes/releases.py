@@ -238,14 +238,16 @@ def _show_pruning(planned: "Pruning", *, dry_run: bool) -> None:
     """Print what is deleted, what stays although it contains withdrawn documents, and which
     releases are given up.
     """
-    if planned.doomed:
+    if planned.deletions:
         table(
             ("version", "size", "why"),
-            [(one.name, sized(one.n_bytes), one.why) for one in planned.doomed],
+            [(one.name, sized(one.n_bytes), one.why) for one in planned.deletions],
         )
     for name, versions in planned.broken:
         complain(f"release {name} is given up: {', '.join(versions)}")
     if planned.kept:
         table(("holds withdrawn documents and stays", "why"), planned.kept)
-    size = sized(sum(one.n_bytes for one in planned.doomed))
-    say(f"{len(planned.doomed):,} folders, {size}: {'would be removed' if dry_run else 'removed'}")
+    size = sized(sum(one.n_bytes for one in planned.deletions))
+    say(
+        f"{len(planned.deletions):,} folders, {size}: {'would be removed' if dry_run else 'removed'}"
+    )

@@ -32,7 +32,7 @@ UNFINISHED: Final = "never finished; may hold withdrawn documents"
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class Deletion:
     """A folder to delete: its partition, its name there, its size, and the reason, in words."""
 
     partition: Partition
@@ -51,12 +51,12 @@ class Pruning:
     """A plan of what to delete.
 
     Attributes:
-        doomed: what to delete, downstream first.
+        deletions: what to delete, downstream first.
         kept: versions that contain withdrawn documents and stay, each with the reason.
         broken: releases that are given up, each with the versions it loses.
     """
 
-    doomed: tuple[Doomed, ...]
+    deletions: tuple[Deletion, ...]
     kept: tuple[tuple[str, str], ...] = ()
     broken: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
@@ -64,7 +64,7 @@ class Pruning:
 def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
     """Find unneeded versions; the newest ``keep`` of each partition stay."""
     needed = needed_versions(lake)
-    doomed = []
+    deletions = []
     for partition in lake.partitions():
         folders = partition.folders()
         written = {name: kept.finished for name, kept in folders.items() if kept.finished}
@@ -78,8 +78,8 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
         why |= dict.fromkeys(
             (name for name in folders if name.startswith(REJECTED)), "its checks failed"
         )
-        doomed += [Doomed(partition, name, folders[name].n_bytes, why[name]) for name in why]
-    return Pruning(doomed=tuple(_downstream_first(doomed)))
+        deletions += [Deletion(partition, name, folders[name].n_bytes, why[name]) for name in why]
+    return Pruning(deletions=tuple(_downstream_first(deletions)))
 
 
 def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
@@ -95,7 +95,7 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
     """
     pinned = pinned_versions(lake)
     given_up = {name: set(_pinned_by(lake, name)) for name in give_up}
-    doomed, kept, lost = [], [], dict[str, list[str]]()
+    deletions, kept, lost = [], [], dict[str, list[str]]()
     for held in versions_with(lake, ids) if ids else ():
         others = sorted(pinned.get(held.name, set()) - set(give_up))
         if held.is_current:
@@ -106,17 +106,17 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
             )
         else:
             found, partition = held.published, lake.partition(*held.published.name.split("/"))
-            doomed.append(Doomed(partition, found.version, found.receipt.n_bytes, HOLDS))
+            deletions.append(Deletion(partition, found.version, found.receipt.n_bytes, HOLDS))
             for name, versions in given_up.items():
                 lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
     for partition in lake.partitions() if ids else ():
-        doomed += [
-            Doomed(partition, name, kept.n_bytes, UNFINISHED)
+        deletions += [
+            Deletion(partition, name, kept.n_bytes, UNFINISHED)
             for name, kept in partition.folders().items()
             if kept.finished is None
         ]
     broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
-    return Pruning(doomed=tuple(_downstream_first(doomed)), kept=tuple(kept), broken=broken)
+    return Pruning(deletions=tuple(_downstream_first(deletions)), kept=tuple(kept), broken=broken)
 
 
 def _why_it_stays(held: Held) -> str:
@@ -142,9 +142,9 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
             name,
             Gone(versions=list(versions), reason=reason or "it held withdrawn documents"),
         )
-    for doomed in pruning.doomed:
-        doomed.partition.remove(doomed.folder, patience=BUSY_SECONDS)
-    return sum(doomed.n_bytes for doomed in pruning.doomed)
+    for one in pruning.deletions:
+        one.partition.remove(one.folder, patience=BUSY_SECONDS)
+    return sum(one.n_bytes for one in pruning.deletions)
 
 
 def needed_versions(lake: Lake) -> set[str]:
@@ -185,6 +185,8 @@ def _pinned_by(lake: Lake, name: str) -> Iterator[str]:
     )
 
 
-def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
+def _downstream_first(deletions: Collection[Deletion]) -> list[Deletion]:
     places = {stage.name: place for place, stage in enumerate(STAGES)}
-    return sorted(doomed, key=lambda one: (-places.get(one.partition.stage, len(places)), one.name))
+    return sorted(
+        deletions, key=lambda one: (-places.get(one.partition.stage, len(places)), one.name)
+    )
