@@ -95,7 +95,7 @@ def answers_of(asked):
 for line in sys.stdin:
     asked = json.loads(line)
     if "warm" in asked:
-        does(asked["warm"])
+        build(**asked["warm"])
         gc.collect(), gc.freeze()  # what forks share stays shared
         print("warm", flush=True)
     else:
