@@ -30,8 +30,7 @@ from lc_assets.build.stage import (
     Stage,
 )
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
-from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream

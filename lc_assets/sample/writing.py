@@ -25,8 +25,7 @@ import msgspec
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
-from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
-from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
 from lc_assets.sources import redpajama_v2

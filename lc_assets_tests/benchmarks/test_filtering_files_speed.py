@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lc_assets.formats.lists.rule_files import read_rules
+from lc_assets.stages.documents.sweeping import sweep
 from lc_assets.text.rules.rules import RuleSet, judge_columns
-from lc_assets.text.rules.sweeps import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.filtering import filter_files

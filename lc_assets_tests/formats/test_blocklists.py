@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.lists.blocklists import read_blocklist
+from lc_assets.formats.lists.models import read_blocklist
 from lc_assets.text.links.addresses import (
     NOT_BLOCKED,
     Blocked,
@@ -25,7 +25,7 @@ def ut1(folder):
         "ads/domains": "bad.example\nbücher.example\n",
         "ads/usage": "not a list\n",
     }.items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, "utf-8")
     return folder
 
@@ -64,17 +64,13 @@ def test_pages_are_found_on_a_list(tmp_path, url, domain, page):
     }
 
 
-def test_a_list_may_be_one_file_or_some_categories(tmp_path):
-    ut1(tmp_path)
-    assert read_blocklist(tmp_path, ["adult"]).domain("http://bad.example").category == "adult"
+def test_a_list_may_be_one_file(tmp_path):
     (tmp_path / "mine.txt.gz").write_bytes(
         gzip.compress("\ufeffbad.example\nother.example/x\n".encode())
     )
     mine = read_blocklist(tmp_path / "mine.txt.gz")
     assert (mine.domains, mine.urls) == ({"bad.example": "mine"}, {"other.example/x": "mine"})
-    assert mine.digest != read_blocklist(tmp_path, ["ads"]).digest
-    with pytest.raises(BadInput, match="has no category news; it has ads, adult"):
-        read_blocklist(tmp_path, ["news"])
+    assert mine.digest != read_blocklist(ut1(tmp_path / "ut1")).digest
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplicates
+from lc_assets.formats.redpajama.documents import read_duplicates, write_duplicates
 from lc_assets.vocabulary import Shard
 
 SHARD = Shard.parse("2023-06/0000/en_head")

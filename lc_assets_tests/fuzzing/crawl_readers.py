@@ -23,8 +23,13 @@ from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.archives.wat import wat_pages
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, write_documents
-from lc_assets.formats.redpajama.duplicates import read_duplicates, write_duplicates
+from lc_assets.formats.redpajama.documents import (
+    DocumentRecord,
+    decode_document,
+    read_duplicates,
+    write_documents,
+    write_duplicates,
+)
 from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.formats.redpajama.signals import read_signals, signals_line, write_signals

@@ -13,8 +13,8 @@ from lc_assets.build.recipe import read_recipe
 from lc_assets.build.sharding import ShardRecord, read_records, write_records
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.lists.blocklists import read_blocklist
 from lc_assets.formats.lists.evaluations import read_items
+from lc_assets.formats.lists.models import read_blocklist
 from lc_assets.formats.lists.rule_files import parse_threshold, read_rules
 from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
 from lc_assets.formats.lists.word_lists import read_special_words, read_word_lists

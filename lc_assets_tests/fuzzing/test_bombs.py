@@ -76,7 +76,7 @@ EVALUATION = """
     return sum(1 for _ in read_items(path))
 """
 BLOCKLIST = """
-    from lc_assets.formats.lists.blocklists import read_blocklist
+    from lc_assets.formats.lists.models import read_blocklist
     return len(read_blocklist(path).domains)
 """
 LINES = """
@@ -105,7 +105,7 @@ LIST = """
     return len(listed_paths(path.read_bytes(), where="x"))
 """
 DUPLICATES = """
-    from lc_assets.formats.redpajama.duplicates import read_duplicates
+    from lc_assets.formats.redpajama.documents import read_duplicates
     from lc_assets.vocabulary import Shard
     return len(read_duplicates(path, shard=Shard.parse("2023-06/0000/en_head"), where="x"))
 """

@@ -16,8 +16,7 @@ from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.tables import read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.versions import Published

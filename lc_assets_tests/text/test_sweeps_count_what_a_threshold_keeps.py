@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lc_assets.stages.documents.sweeping import sweep
 from lc_assets.text.rules.rules import Rule, RuleSet, judge
-from lc_assets.text.rules.sweeps import sweep
 
 COLUMNS = ["ccnet_nlines", "rps_doc_word_count", "letters:whitespace"]
 BOUNDS = st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1.0, 50.0])

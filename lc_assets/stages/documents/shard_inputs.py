@@ -16,8 +16,7 @@ from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.build.tables import read_table
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
-from lc_assets.formats.redpajama.documents import decode_document
-from lc_assets.formats.redpajama.duplicates import read_duplicates
+from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.lake.receipts import SCRATCH

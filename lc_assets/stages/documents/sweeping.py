@@ -5,10 +5,16 @@ Counted over the documents that have signals and were met in the shard's file. W
 measures, the text of most documents was never read; what cannot be known without it is null: alone,
 a bound on a measure; and with the others in force, a bound on a published signal that is laxer than
 its own.
+
+A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that
+before anyone pays for tokens. The grid follows from the bound alone, never from the documents: so
+counts of shards add up, and the same documents give the same table for any number of workers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +24,89 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, complaints_about, dropped_f
 from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.tables import SWEEP, count_lines, read_table
 from lc_assets.publishing import finished
-from lc_assets.text.rules.rules import RuleSet
-from lc_assets.text.rules.sweeps import Sweep, sweep
+from lc_assets.text.rules.rules import Rule, RuleSet, judge_columns
 
 SWEEP_SUFFIX = ".sweep.parquet"
 COUNTS = ("kept_alone", "kept_with_the_others")
 KEY = [name for name in SWEEP.names if name not in COUNTS]
+
+
+BOUNDS: Final = ("at_least", "at_most")
+
+FACTORS: Final = (
+    0.0,
+    0.1,
+    0.25,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    1.0,
+    1.05,
+    1.1,
+    1.25,
+    1.5,
+    2.0,
+    4.0,
+    10.0,
+)
+"""The grid, as multiples of a rule's own bound, which is one of them."""
+
+AROUND_ZERO: Final = (
+    -1.0,
+    -0.1,
+    -0.01,
+    -0.001,
+    0.0,
+    0.001,
+    0.01,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    100.0,
+    1000.0,
+)
+"""The grid of a bound that is zero."""
+
+DIGITS: Final = 12
+"""Significant digits of a threshold: 0.7 × 0.3 is 0.21."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Swept:
+    """One threshold of one bound.
+
+    Attributes:
+        rule: the rule's name.
+        bound: ``at_least`` or ``at_most``.
+        threshold: the value that the bound would have.
+        in_force: whether the rule has this very bound now.
+    """
+
+    rule: str
+    bound: str
+    threshold: float
+    in_force: bool = field(compare=False)
+
+
+class Sweep(NamedTuple):
+    """What each threshold would keep.
+
+    Attributes:
+        thresholds: what was tried, rule by rule, each from the lowest value to the highest.
+        kept_alone: int64, one per threshold: documents that this bound alone would keep.
+        kept_with_the_others: int64: documents that it would keep while everything else stays in
+            force, the rule's other bound included.
+    """
+
+    thresholds: tuple[Swept, ...]
+    kept_alone: NDArray[np.int64]
+    kept_with_the_others: NDArray[np.int64]
 
 
 def sweep_of_part(
@@ -125,3 +208,79 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
         else "; ".join(wrong[:5]),
         values={"sweeps": len(found), "complaints": len(wrong)},
     )
+
+
+def sweep(
+    columns: Mapping[str, NDArray[np.float64]],
+    rules: RuleSet,
+    *,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Sweep:
+    """Count what each threshold would keep among documents whose values are known.
+
+    Args:
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing: no threshold
+            keeps that.
+        rules: in force.
+        allowed: bool, shape ``(doc,)``: documents that nothing but the rules could speak against;
+            by default all. The others are kept by no threshold while everything else is in force.
+
+    >>> from lc_assets.text.rules.rules import long_enough
+    >>> swept = sweep({"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}, RuleSet("length", (long_enough(1000),)))
+    >>> [int(at.threshold) for at in swept.thresholds[7:13]], swept.kept_alone[7:13].tolist()
+    ([950, 1000, 1050, 1100, 1250, 1500], [2, 2, 1, 1, 1, 1])
+
+    Raises:
+        BadInput: as `lc_assets.text.rules.rules.judge_columns`.
+    """
+    complaints = judge_columns(columns, rules)
+    n_documents = complaints.shape[1]
+    speaks = np.count_nonzero(complaints, axis=0)
+    allowed = np.ones(n_documents, np.bool_) if allowed is None else allowed
+    thresholds: list[Swept] = []
+    alone: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    others: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    for rule, complains in zip(rules.rules, complaints, strict=True):
+        values = columns.get(rule.column, np.full(n_documents, np.nan))
+        only_this = allowed & (speaks == complains)
+        for bound in BOUNDS:
+            swept = _grid(rule, bound)
+            grid = np.array([at.threshold for at in swept])
+            within = values <= rule.highest if bound == "at_least" else values >= rule.lowest
+            thresholds += swept
+            alone.append(_kept(values[~np.isnan(values)], grid, bound))
+            others.append(_kept(values[only_this & within], grid, bound))
+    return Sweep(tuple(thresholds), np.concatenate(alone), np.concatenate(others))
+
+
+def rounded(threshold: float) -> float:
+    """A threshold as the grid has it.
+
+    >>> rounded(0.7 * 0.3)
+    0.21
+    """
+    return float(f"{threshold:.{DIGITS}g}")
+
+
+def _grid(rule: Rule, bound: str) -> list[Swept]:
+    """The thresholds of one bound of a rule, ascending; none when it has no such bound."""
+    own: float | None = getattr(rule, bound)
+    if own is None:
+        return []
+    values = (
+        sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own})
+        if own
+        else list(AROUND_ZERO)
+    )
+    return [Swept(rule.name, bound, value, in_force=value == own) for value in values]
+
+
+def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) -> NDArray[np.int64]:
+    """How many values each threshold lets pass; int64, one per threshold. One look-up per value,
+    whatever the grid.
+    """
+    if bound == "at_least":  # a value passes the thresholds up to itself
+        reached = np.bincount(np.searchsorted(grid, values, "right"), minlength=len(grid) + 1)
+        return np.asarray(len(values) - np.cumsum(reached)[:-1], dtype=np.int64)
+    passed_from = np.bincount(np.searchsorted(grid, values, "left"), minlength=len(grid) + 1)
+    return np.asarray(np.cumsum(passed_from)[:-1], dtype=np.int64)

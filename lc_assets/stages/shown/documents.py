@@ -29,7 +29,6 @@ from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.reporting import affected_by
-from lc_assets.text.rules import sweeps
 
 SHOWN_MULTIPLES: Final = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the applied threshold; the plot has more."""
@@ -119,7 +118,7 @@ def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | 
         rule, bound, threshold = line["rule"], line["bound"], line["threshold"]
         own = {"rule": rule, "at least": None, "at most": None, bound.replace("_", " "): threshold}
         multiples = {
-            f"× {multiple:g}": kept.get((rule, bound, sweeps.rounded(multiple * threshold)))
+            f"× {multiple:g}": kept.get((rule, bound, sweeping.rounded(multiple * threshold)))
             for multiple in SHOWN_MULTIPLES
         }
         found.append(own | multiples)

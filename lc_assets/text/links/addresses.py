@@ -8,7 +8,7 @@ its own.
 A **domain** on a blocklist blocks itself and all below it. A **url** on it (``example.org/page``)
 blocks the pages whose address begins with it, folder by folder. A leading ``www.`` is ignored.
 ``domain_blocked`` is 1 when the page's domain is on the list, ``url_blocked`` when the page or its
-domain is. `lc_assets.formats.lists.blocklists` reads lists.
+domain is. `lc_assets.formats.lists.models` reads lists.
 
 Documents are looked up by keys of 64 bits, BLAKE2b of kind and value:
 

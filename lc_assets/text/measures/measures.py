@@ -1,4 +1,4 @@
-r"""Measuring documents: computing the wanted columns of `lc_assets.text.measures.names.MEASURES`.
+r"""Measuring documents: computing the wanted columns of `lc_assets.text.measures.words.MEASURES`.
 
 Every count is a whole number and every measure one division of two of them.
 
@@ -21,7 +21,6 @@ import numpy as np
 
 from lc_assets.text.hashing import hash_seed
 from lc_assets.text.measures.lines import LineCounts, count_lines
-from lc_assets.text.measures.names import parse_column
 from lc_assets.text.measures.ngrams import (
     DUPLICATE_LENGTHS,
     TOP_LENGTHS,
@@ -30,7 +29,7 @@ from lc_assets.text.measures.ngrams import (
     find_unique_starts,
     seen_before,
 )
-from lc_assets.text.measures.words import WordCounts, Words, read_words
+from lc_assets.text.measures.words import WordCounts, Words, parse_column, read_words
 from lc_assets.text.numbering import number_pieces
 from lc_assets.text.rules.line_rules import C4, REFINEDWEB, Edited, LineRules, edit
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures.measures import measure
-from lc_assets.text.measures.names import MEASURES, columns
+from lc_assets.text.measures.words import MEASURES, columns
 from lc_assets.text.rules.models import (
     MODEL_MEASURES,
     MODELLED,

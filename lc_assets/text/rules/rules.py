@@ -30,7 +30,7 @@ class Rule:
         name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents
             are kept by it.
         signal: one of `lc_assets.text.signals.names.SCALARS`, or of
-            `lc_assets.text.measures.names.MEASURES`.
+            `lc_assets.text.measures.words.MEASURES`.
         at_least: lowest value that passes; None for no such bound.
         at_most: highest value that passes; None for no such bound.
         source: who says so, such as ``Rae et al. 2021``.
