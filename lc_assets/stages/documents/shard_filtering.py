@@ -103,7 +103,7 @@ def _filter_published(
         with opened_documents(task) as stream:
             for line, raw in read_other_lines(
                 stream,
-                where=str(task),
+                where=f"{task} (documents)",
                 passed_over=table.lines[part.failing].tolist(),
                 max_line_bytes=task.settings.max_line_bytes,
                 count=part.read,
