@@ -6,7 +6,7 @@ d)``. Terms of only one page are ignored, since they compare it to no other. Of 
 similarity is then a sum of products of integers: the same in any order of summation and on any
 machine, and `UNIT` squared means the same page.
 
-Words to terms: `lc_assets.text.duplicates.shingles`.
+Words to terms: `lc_assets.text.duplicates.keys`.
 Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keeping only the
     heaviest terms is ours: it bounds memory (6 bytes each, twice) and work.
 """

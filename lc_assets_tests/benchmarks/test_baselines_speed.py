@@ -16,7 +16,7 @@ from lc_assets.packing.similarity import Similarity, _placed
 from lc_assets.packing.term_vectors import UNIT, PageTerms, term_vectors
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
-from lc_assets.text.duplicates.shingles import term_counts
+from lc_assets.text.duplicates.keys import term_counts
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 

@@ -22,7 +22,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.deduplication.removed_documents import TABLE
 from lc_assets.stages.file_lakes import build_for, context_over_files
-from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, shingle_hashes
+from lc_assets.text.duplicates.keys import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
 from lc_assets_tests.stages.deduplication.corpora import sign

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from lc_assets.randomness import rng_for
+from lc_assets.text.duplicates.keys import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
-from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.words import normalize
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

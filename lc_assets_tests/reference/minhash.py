@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.duplicates.clusters import Hashes
+from lc_assets.text.duplicates.keys import SHINGLE_WORDS
 from lc_assets.text.duplicates.minhash import _LOW, _MODULUS, BANDS, RPV2, MinHashScheme, Signature
-from lc_assets.text.duplicates.shingles import SHINGLE_WORDS
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
 from lc_assets.text.words import normalize
 

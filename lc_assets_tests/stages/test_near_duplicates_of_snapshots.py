@@ -31,8 +31,8 @@ from lc_assets.stages.documents.filtered_documents import write_filtered_documen
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.withdrawal.snapshot_withdrawals import write_snapshot_withdrawals
 from lc_assets.stages.withdrawal.withdrawn_documents import write_withdrawn_documents
+from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import RPV2, signature
-from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.text.duplicates import minhash
+from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, signature
-from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 from lc_assets_tests.reference.minhash import bands_of, estimated_similarity, plain_signature
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.text import words
-from lc_assets.text.duplicates.shingles import grams_of, jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import grams_of, jaccard, shingle_hashes
 from lc_assets.text.words import fold, normalize, normalized_utf8
 from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS

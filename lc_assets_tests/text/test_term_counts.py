@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 
 from lc_assets.packing import term_vectors
-from lc_assets.text.duplicates.shingles import TERM_BITS, term_counts
+from lc_assets.text.duplicates.keys import TERM_BITS, term_counts
 from lc_assets.text.hashing import mix64
 from lc_assets.text.words import normalize
 from lc_assets_tests.reference.minhash import word_hash

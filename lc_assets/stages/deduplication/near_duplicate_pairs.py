@@ -58,7 +58,7 @@ from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_IN
 from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared_pairs
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
-from lc_assets.text.duplicates.shingles import Hashes, jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(

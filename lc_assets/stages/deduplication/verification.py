@@ -32,7 +32,7 @@ from lc_assets.stages.deduplication.candidates import (
 )
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
 from lc_assets.text.duplicates.clusters import Numbers, Sets, Similarities, similarities
-from lc_assets.text.duplicates.shingles import shingle_hashes
+from lc_assets.text.duplicates.keys import shingle_hashes
 
 TASK_KEYS = 1 << 21
 """Keys that make a task worth its process."""

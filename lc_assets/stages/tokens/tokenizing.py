@@ -70,7 +70,7 @@ TERMS: Final = pa.schema(
         "counts": pa.list_(pa.int32()),
     }
 )
-"""Words of a document, as `lc_assets.text.duplicates.shingles.term_counts` numbers them."""
+"""Words of a document, as `lc_assets.text.duplicates.keys.term_counts` numbers them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,7 @@ def _ids(
 
 
 def _terms(text: str) -> dict[str, Any]:
-    from lc_assets.text.duplicates.shingles import term_counts
+    from lc_assets.text.duplicates.keys import term_counts
 
     return dict(zip(TERMS.names, term_counts(text), strict=True))
 

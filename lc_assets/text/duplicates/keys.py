@@ -1,17 +1,27 @@
-"""When documents are the same: 128-bit keys of text, digest and address, and keys of bands.
+"""When documents are equal or similar: shingles, and keys of text, digest, URL and bands.
+
+A document is the set of its shingles: n-grams of normalized words, each a 64-bit number. Two
+documents are as similar as the Jaccard index of their sets. The hash is this package's own, the
+same on every machine and in every process. Among a million different n-grams the chance that any
+two share a number is 3 in 10⁸.
+
+======  ============================================================================================
+word    `mix64` of FNV-1a, 64 bits, of the word's UTF-8 (lone surrogates in three bytes)
+n-gram  `mix64` of (…(w₁·B + w₂)·B + …) + wₙ modulo 2⁶⁴, with B = 0x9E3779B97F4A7C15
+======  ============================================================================================
+
+A key is a pair of 64-bit numbers of BLAKE2b; two of 10¹² documents share one by chance with
+probability 10⁻¹⁵.
 
 ======  ============================================================================================
 digest  the digest that the crawl published, without its ``sha1:``
 text    the normalized words in their order. ASCII punctuation, case, white space and the
         composition of accents make no difference. A text without words has no key, so it duplicates
         nothing.
-url     the address as browsers read it (WHATWG: lower-case host, no default port, no ``..``),
-        without its fragment. Scheme, ``www.``, trailing slash and query make a difference.
+url     the URL as browsers read it (WHATWG: lower-case host, no default port, no ``..``), without
+        its fragment. Scheme, ``www.``, trailing slash and query make a difference.
 band    a band of a MinHash signature: 48 bits of all its rows and 16 of its first row
 ======  ============================================================================================
-
-A key is a pair of 64-bit numbers of BLAKE2b; two of 10¹² documents share one by chance with
-probability 10⁻¹⁵.
 """
 
 import hashlib
@@ -20,18 +30,100 @@ from typing import Final
 
 import can_ada
 import numpy as np
+from jaxtyping import Int32
 from numpy.typing import NDArray
 
-from lc_assets.text.duplicates.shingles import grams_of
-from lc_assets.text.hashing import GOLDEN, mix64
+from lc_assets.compiling import compiled
+from lc_assets.errors import BadInput
+from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, mix64, mix64_kernel
+from lc_assets.text.words import normalized_utf8
 
+Hashes = NDArray[np.uint64]
 Key = tuple[int, int]
-Keys = NDArray[np.uint64]
+
+SHINGLE_WORDS: Final = 13
+"""Words of a shingle in RedPajama-V2's MinHash."""
+
+TERM_BITS: Final = 20
+
+_SPACE: Final = np.uint8(32)
+_BASIS, _PRIME, _BASE = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.uint64(GOLDEN)
 
 ROW_BITS: Final = 16
 """Lowest bits of a band's key: they depend on the band's first row alone."""
 
 _TWO: Final = struct.Struct("<QQ")
+
+
+def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
+    """The set of ``n``-grams of a text's normalized words.
+
+    A text of fewer than ``n`` words is one shingle of all its words; a text without words has none.
+
+    Args:
+        text: the raw text.
+        n: words of a shingle.
+
+    Returns:
+        ``(k,)`` uint64, ascending, without repeats.
+
+    Raises:
+        BadInput: when ``n`` is below one.
+
+    >>> [len(shingle_hashes(text, n=2)) for text in ("one two three two three", "One!", "?!")]
+    [3, 1, 0]
+    """
+    if n < 1:
+        raise BadInput(f"a shingle of {n} words: wanted at least one")
+    # Twice as fast as np.unique: numpy sorts 64-bit numbers by vectors.
+    grams = np.sort(grams_of(text, n)[0])
+    is_new = np.ones(len(grams), dtype=np.bool_)
+    is_new[1:] = grams[1:] != grams[:-1]
+    return grams[is_new]
+
+
+def grams_of(text: str, n: int) -> tuple[Hashes, int]:
+    """Hashes of all ``n``-grams in the order of the text, repeats included; and the number of
+    words.
+    """
+    normalized = normalized_utf8(text)
+    hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
+    n_words = _word_hashes(normalized, hashes)
+    out = np.empty(n_words, np.uint64)
+    return out[: _gram_hashes(hashes[:n_words], n, out)], n_words
+
+
+def jaccard(left: Hashes, right: Hashes) -> float:
+    """Size of the intersection over size of the union of two sets; two empty sets are equal.
+
+    >>> jaccard(shingle_hashes("a b c", n=2), shingle_hashes("a b d", n=2))
+    0.3333333333333333
+
+    Args:
+        left: ascending, without repeats, as `shingle_hashes` gives it.
+        right: the same.
+    """
+    shared = len(np.intersect1d(left, right, assume_unique=True))
+    union = len(left) + len(right) - shared
+    return shared / union if union else 1.0
+
+
+def term_counts(text: str) -> tuple[Int32[np.ndarray, " term"], Int32[np.ndarray, " term"]]:
+    """The normalized words of a text as numbers, and how often each occurs.
+
+    Returns:
+        Terms, int32 below ``2**TERM_BITS``, ascending, without repeats: the lowest bits of a word's
+        hash. Counts, int32, one per term.
+
+    >>> terms, counts = term_counts("To be, or not to be")
+    >>> len(terms), sorted(counts.tolist())
+    (4, [1, 1, 2, 2])
+    """
+    hashes = np.sort((grams_of(text, 1)[0] & np.uint64((1 << TERM_BITS) - 1)).astype(np.int32))
+    is_new = np.ones(len(hashes), np.bool_)
+    is_new[1:] = hashes[1:] != hashes[:-1]
+    begins = np.flatnonzero(is_new)
+    return hashes[begins], np.diff(begins, append=len(hashes)).astype(np.int32)
 
 
 def text_key(text: str) -> Key | None:
@@ -79,7 +171,7 @@ def canonical_url(url: str) -> str | None:
     return str(parsed.href)
 
 
-def band_keys(signatures: NDArray[np.uint32]) -> Keys:
+def band_keys(signatures: NDArray[np.uint32]) -> Hashes:
     """Key of every band of some signatures, each band mixed with its number.
 
     Equal bands have equal keys. Different ones do with one pair in 2.8 × 10¹⁴, which makes one more
@@ -102,7 +194,7 @@ def band_keys(signatures: NDArray[np.uint32]) -> Keys:
     for row in range(signatures.shape[2]):
         whole = mix64((whole ^ signatures[:, :, row]) + step)
     first = mix64(signatures[:, :, 0].astype(np.uint64) + step)
-    keys: Keys = (whole & ~np.uint64((1 << ROW_BITS) - 1)) | (first >> np.uint64(64 - ROW_BITS))
+    keys: Hashes = (whole & ~np.uint64((1 << ROW_BITS) - 1)) | (first >> np.uint64(64 - ROW_BITS))
     return keys
 
 
@@ -110,3 +202,51 @@ def content_key(content: bytes) -> Key:
     """Key of some bytes."""
     high, low = _TWO.unpack(hashlib.blake2b(content, digest_size=_TWO.size).digest())
     return int(high), int(low)
+
+
+@compiled
+def _word_hashes(text: NDArray[np.uint8], out: Hashes) -> int:
+    """Hash each word of normalized text; return how many there are.
+
+    Args:
+        text: UTF-8, words separated by one space, none at the ends.
+        out: room for one hash per two bytes, and one more.
+    """
+    if len(text) == 0:
+        return 0
+    n_words = 0
+    state = _BASIS
+    for byte in text:
+        if byte == _SPACE:
+            out[n_words] = mix64_kernel(state)
+            n_words += 1
+            state = _BASIS
+        else:
+            state = (state ^ np.uint64(byte)) * _PRIME
+    out[n_words] = mix64_kernel(state)
+    return n_words + 1
+
+
+@compiled
+def _gram_hashes(words: Hashes, n: int, out: Hashes) -> int:
+    """Hash each run of ``n`` words, or of all words when there are fewer; return how many runs.
+
+    Args:
+        words: uint64[w], hashes of the words.
+        n: words of a run, at least 1.
+        out: room for w hashes.
+    """
+    length = min(n, len(words))
+    if length == 0:
+        return 0
+    top = np.uint64(1)
+    for _ in range(length):
+        top *= _BASE
+    rolling = np.uint64(0)
+    for i in range(length):
+        rolling = rolling * _BASE + words[i]
+    out[0] = mix64_kernel(rolling)
+    for i in range(length, len(words)):
+        rolling = rolling * _BASE + words[i] - words[i - length] * top
+        out[i - length + 1] = mix64_kernel(rolling)
+    return len(words) - length + 1

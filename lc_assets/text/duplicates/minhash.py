@@ -3,7 +3,7 @@
 ========  ==========================================================================================
 `RPV2`    RedPajama-V2's, bit for bit: SHA-1 of each 13-gram of normalized words, permutations
           modulo 2⁶¹ - 1
-`FAST`    the same words and bands, this package's own hash (`lc_assets.text.duplicates.shingles`),
+`FAST`    the same words and bands, this package's own hash (`lc_assets.text.duplicates.keys`),
           permutations modulo 2³²
 ========  ==========================================================================================
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled, inlined
-from lc_assets.text.duplicates.shingles import SHINGLE_WORDS, grams_of
+from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
 from lc_assets.text.words import normalized_utf8
 

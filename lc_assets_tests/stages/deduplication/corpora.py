@@ -18,8 +18,8 @@ from lc_assets.build.settings.documents import (
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
+from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, signature
-from lc_assets.text.duplicates.shingles import jaccard, shingle_hashes
 
 
 def sign(text):
