@@ -19,13 +19,40 @@ byte for byte the paper's pseudo-code); whitespace within anchor texts is one sp
 taken whole or not at all, and the root is never cut, because it is last, where a limit would cut it
 first.
 
-Which root gets which page: `lc_assets.packing.turns`.
-Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1.
+**Roots.** Which pages are roots, and which root gets which page if several link to it: a page's *rank* is the keyed hash of its page key. It depends on the page and the seed alone, so
+roots are the same in any order and on any number of machines, and adding or removing a page changes
+no other rank.
+
+Roots take turns in the order of their rank. Each takes from its links, in order of appearance, the
+pages that are free and fit whole. So the first root that links to a page keeps it, as in the paper;
+a page that did not fit stays free for the next root.
+
+* A content (the pages of one cluster) is held by at most ``repetitions`` roots; in the paper by
+  one.
+* ``consume``: a page occurs once. A root that another root took has no turn, and a root that took
+  something is nobody's child. Without it, as in the paper, a root may be a child of another.
+
+With several rounds, each is a pass over all roots: the links of the pages of the round before, in
+the same order of roots, within what is left of each root's room.
+
+Roots, pages and clusters are numbers; a root's number is its position among the roots by (rank,
+id), and its number as a page. This module is the definition: `lc_assets.stages.longpack.dealing`
+applies it to tables larger than memory.
+Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1. It samples roots without saying
+    how, and "we only keep the hyper-link and its content in the first one".
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, UInt64
+
+from lc_assets.errors import BadInput
+from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 
 ROOT_LINE: Final = "root : \n"
 PART_END: Final = "\n\n"
@@ -148,3 +175,141 @@ def one_line(keys: str) -> str:
     'bees and wasps'
     """
     return " ".join(keys.split())
+
+
+KEPT: Final = ""
+HELD: Final = "held already"
+NO_ROOM: Final = "no room"
+ROOT_GONE: Final = "its root is held by another"
+
+_PURPOSE: Final = "longpack root"
+
+
+def roots_drawn_by(seed: int) -> dict[str, str]:
+    """Algorithm of `root_ranks`, for receipts."""
+    return {"roots": f"{KEYED_ALGORITHM}, seed {seed}, purpose {_PURPOSE!r}, key page key"}
+
+
+def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page"]:
+    """Rank of every page, uniform on 64 bits; the smallest rank comes first.
+
+    >>> root_ranks(["example.org/a", "example.org/b"], seed=64)
+    array([2915196421650632722,  614795327093774056], dtype=uint64)
+    """
+    return keyed_u64(_PURPOSE, seed=seed, keys=page_keys)
+
+
+def are_roots(ranks: UInt64[np.ndarray, " page"], share: float) -> Bool[np.ndarray, " page"]:
+    """Whether each page is a root: its rank, as a fraction of 2⁶⁴, is below ``share``.
+
+    A larger share includes all the roots of a smaller one.
+
+    >>> are_roots(np.array([0, 2**62, 2**63], np.uint64), 0.5)
+    array([ True,  True, False])
+
+    Raises:
+        BadInput: if the share is not between 0 and 1.
+    """
+    if not 0 <= share <= 1:
+        raise BadInput(f"the share of roots must be 0 to 1, got {share}")
+    if share == 1:
+        return np.ones(len(ranks), np.bool_)
+    return ranks < np.uint64(int(share * 2**64))
+
+
+class Offer(NamedTuple):
+    """A page that a root links to, directly or through a page of the round before.
+
+    Attributes:
+        root: number of the root.
+        place: position among the root's offers of this round.
+        page: number of the page.
+        cluster: number of its content.
+        cost: tokens of the page in the document, with its anchor line.
+    """
+
+    root: int
+    place: int
+    page: int
+    cluster: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How pages are taken; see the module."""
+
+    repetitions: int = 1
+    consume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.repetitions < 1:
+            raise BadInput(f"repetitions must be at least 1, got {self.repetitions}")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """What has been taken so far; `take_turns` continues from it and updates it.
+
+    Attributes:
+        taken: number of roots that hold a content, by cluster.
+        gone: pages that no root may take: pages that are held, and roots that hold something. Used
+            only with ``consume``.
+    """
+
+    taken: Counter[int] = field(default_factory=Counter)
+    gone: set[int] = field(default_factory=set)
+
+
+def take_turns(
+    offers: Iterable[Offer],
+    rooms: Mapping[int, int],
+    rules: Rules,
+    state: TurnState,
+    *,
+    first_round: bool = True,
+) -> list[tuple[Offer, str]]:
+    """Let every root take its turn.
+
+    Args:
+        offers: of one round, in any order; a root has at most one of each content.
+        rooms: maximum tokens of a root's children of this round, by root.
+        rules: how pages are taken.
+        state: what has been taken before; updated.
+        first_round: whether another root may still take a root.
+
+    Returns:
+        Every offer by (root, place), with `KEPT` or the reason why it was not kept.
+
+    >>> both = [Offer(0, 0, 7, 7, 5), Offer(1, 0, 7, 7, 5), Offer(1, 1, 8, 8, 9), Offer(2, 0, 8, 8, 9)]
+    >>> [why or "kept" for _, why in take_turns(both, {0: 9, 1: 8, 2: 9}, Rules(), TurnState())]
+    ['kept', 'held already', 'no room', 'kept']
+    """
+    outcomes: list[tuple[Offer, str]] = []
+    for root, turn in itertools.groupby(sorted(offers), key=lambda offer: offer.root):
+        if first_round and root in state.gone:
+            outcomes += [(offer, ROOT_GONE) for offer in turn]
+            continue
+        room, n_kept = rooms[root], 0
+        for offer in turn:
+            why = _reason(offer, room, rules, state)
+            outcomes.append((offer, why))
+            if why == KEPT:
+                room -= offer.cost
+                n_kept += 1
+                _hold(offer, rules, state)
+        if rules.consume and n_kept:
+            state.gone.add(root)
+    return outcomes
+
+
+def _reason(offer: Offer, room: int, rules: Rules, state: TurnState) -> str:
+    if offer.page in state.gone or state.taken[offer.cluster] >= rules.repetitions:
+        return HELD
+    return NO_ROOM if offer.cost > room else KEPT
+
+
+def _hold(offer: Offer, rules: Rules, state: TurnState) -> None:
+    state.taken[offer.cluster] += 1
+    if rules.consume:
+        state.gone.add(offer.page)

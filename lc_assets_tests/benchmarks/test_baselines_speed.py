@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.packing.decomposition import decomposed
+from lc_assets.packing.cutting import decomposed
 from lc_assets.packing.similarity import Similarity, _placed
 from lc_assets.packing.term_vectors import UNIT, PageTerms, term_vectors
 from lc_assets.packing.upsampling import upsampled

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.packing.longpack import PART_TOKENS
-from lc_assets.packing.turns import KEPT, Offer, Rules, TurnState, take_turns
+from lc_assets.packing.longpack import KEPT, PART_TOKENS, Offer, Rules, TurnState, take_turns
 from lc_assets_tests.benchmarks import millions_of_links as made
 from lc_assets_tests.benchmarks.timing import say
 from lc_assets_tests.reference.longpack_documents import part_cost

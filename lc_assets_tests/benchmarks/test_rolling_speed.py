@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from lc_assets.tokens.rolling import roll_rows
+from lc_assets.tokens.orders import roll_rows
 
 N_ROWS, ROW_TOKENS = 256, 65_536
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.decomposition import decomposed
+from lc_assets.packing.cutting import decomposed
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=20)
 BOUNDS = st.tuples(st.integers(0, 6), st.integers(0, 4)).map(lambda found: (found[0], sum(found)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing.turns import (
+from lc_assets.packing.longpack import (
     HELD,
     KEPT,
     NO_ROOM,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.packing.turns import root_ranks
+from lc_assets.packing.longpack import root_ranks
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.tokens.orders import heldout

@@ -1,6 +1,6 @@
 """LongPack's documents from a tree of links: the choice of the pages, and the document of them.
 
-The stages choose pages over a whole snapshot, `lc_assets.packing.turns`; this is the same for one
+The stages choose pages over a whole snapshot, `lc_assets.packing.longpack`; this is the same for one
 root.
 """
 

@@ -20,7 +20,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_duplicat
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.versions import Published
-from lc_assets.tokens.rolling import unroll_rows
+from lc_assets.tokens.orders import unroll_rows
 from lc_assets.tokens.tokenizers import without_surrogates
 from lc_assets.vocabulary import SPLITS, Shard
 from lc_assets_tests.builders import (

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.rolling import roll_into, roll_rows, unroll_rows
+from lc_assets.tokens.orders import roll_into, roll_rows, unroll_rows
 
 ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
 

@@ -25,7 +25,7 @@ from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
-from lc_assets.packing.turns import are_roots, root_ranks
+from lc_assets.packing.longpack import are_roots, root_ranks
 from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS

@@ -31,7 +31,7 @@ from lc_assets.build.tables import count_lines, read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.packing.turns import roots_drawn_by
+from lc_assets.packing.longpack import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS

@@ -22,8 +22,7 @@ from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.packing.longpack import PART_TOKENS
-from lc_assets.packing.turns import NO_ROOM, Rules
+from lc_assets.packing.longpack import NO_ROOM, PART_TOKENS, Rules
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS

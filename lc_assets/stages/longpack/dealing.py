@@ -7,7 +7,7 @@ first, by rank and id, then the others by rank and id. So numbers depend on whic
 are, and not on how they are spread over files. Of several documents of one address the first by id
 is meant.
 
-*Dealing*: `lc_assets.packing.turns.take_turns`, some roots at a time. Table ``offers`` holds one
+*Dealing*: `lc_assets.packing.longpack.take_turns`, some roots at a time. Table ``offers`` holds one
 round's offers, ``held`` what has been taken in all rounds. Roots come in blocks, in their order.
 Joins leave out of a block what earlier ones took, which of a crawl is most: the contents that many
 roots link to are taken by the first few. The rest is dealt in memory.
@@ -23,7 +23,7 @@ from typing import Final
 import pyarrow as pa
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.packing.turns import (
+from lc_assets.packing.longpack import (
     HELD,
     KEPT,
     NO_ROOM,

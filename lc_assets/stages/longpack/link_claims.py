@@ -39,8 +39,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import count_lines, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
-from lc_assets.packing.longpack import PART_TOKENS
-from lc_assets.packing.turns import roots_drawn_by
+from lc_assets.packing.longpack import PART_TOKENS, roots_drawn_by
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE

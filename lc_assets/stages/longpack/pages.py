@@ -26,8 +26,7 @@ from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
-from lc_assets.packing.longpack import one_line
-from lc_assets.packing.turns import are_roots, root_ranks
+from lc_assets.packing.longpack import are_roots, one_line, root_ranks
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key

@@ -9,7 +9,7 @@ through in blocks.
 
 ``decompose`` writes pieces that never cross a document: ``OUT/tokens-00256.bin``, ``.idx`` and
 ``.receipt``, and so on up to the longest. A length without pieces has no files. Where the pieces
-are: `lc_assets.packing.decomposition`.
+are: `lc_assets.packing.cutting`.
 
 Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs recommend files of 10 GB
     and more: a thousand small ones take minutes to open.
@@ -26,7 +26,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.packing.decomposition import decomposed
+from lc_assets.packing.cutting import decomposed
 from lc_assets.stages.megatron.megatron_receipts import (
     DataSetReceipt,
     Ids,

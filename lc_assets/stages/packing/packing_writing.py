@@ -28,13 +28,13 @@ from lc_assets.formats.arrays.grid_layout import (
 )
 from lc_assets.formats.corpora.containers import CorpusDocument, write_corpus
 from lc_assets.formats.megatron.indexed import MegatronWriter
+from lc_assets.formats.megatron.stretches import gather
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
-from lc_assets.stages.tokens.gathering import gather
 from lc_assets.tokens.dtypes import megatron_dtype
 
 MOST_PIECES: Final = 1 << 16

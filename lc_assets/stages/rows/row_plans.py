@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
+from lc_assets.formats.megatron.stretches import gather
 from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.stages.tokens.gathering import gather
-from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
-from lc_assets.tokens.rolling import rolled_parts
+from lc_assets.tokens.orders import heldout, priorities, rolled_parts, shifts, shuffled
 from lc_assets.vocabulary import SPLITS
 
 

@@ -57,7 +57,7 @@ from lc_assets.stages.rows.row_plans import (
     uniform_on_a_line,
 )
 from lc_assets.stages.tokens.token_documents import STAGE as TOKEN_DOCUMENTS
-from lc_assets.tokens.rolling import unroll_rows
+from lc_assets.tokens.orders import unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lc_assets.packing.turns import KEPT, Offer, Rules, TurnState, take_turns
+from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.longpack.dealing import HELD_TABLE, OFFERS_TABLE, Deal, deal
 
