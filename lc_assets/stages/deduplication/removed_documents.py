@@ -328,9 +328,12 @@ def _are_duplicates_removed(recipe: Recipe) -> bool:
 
 
 def removes_documents(recipe: Recipe) -> bool:
-    """Whether a recipe excludes documents at all: tokens and rows then need to know which."""
+    """Whether tokens and rows depend on which documents are excluded: not where sources are files
+    and the recipe excludes nothing.
+    """
     return (
-        _are_duplicates_removed(recipe)
+        not recipe.sources
+        or _are_duplicates_removed(recipe)
         or bool(recipe.contaminated_documents.against)
         or bool(recipe.withdrawn_documents.lists)
     )
