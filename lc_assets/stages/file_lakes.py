@@ -138,8 +138,8 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
     filtered = Counts.total(found.counts for found in built["filtered_documents"].values())
     last = Counts.total(found.counts for found in list(built.values())[-1].values())
     dropped = Counter(filtered.dropped)
-    for name in _DROPPING.intersection(built):
-        for found in built[name].values():
+    for name, versions in built.items():
+        for found in versions.values() if name in _DROPPING else ():
             dropped.update(found.counts.dropped)
     return Counts(
         seen=filtered.seen,
