@@ -376,7 +376,6 @@ def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path
         settings=PageLinkSettings(),
         seed=0,
         share=1.0,
-        all_pages=True,
     )
     executor = LocalExecutor(policy=TaskPolicy(document_seconds=2))
     function = functools.partial(compute, page_linking.find_links, (page_linking.LINKS_SUFFIX,))

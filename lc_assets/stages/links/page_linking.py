@@ -50,9 +50,7 @@ PAGES_AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksTask:
-    """One shard of indexed pages; ``share`` of them are roots, which alone are looked at unless
-    ``all_pages``.
-    """
+    """One shard of indexed pages, of which the ``share`` of roots is read."""
 
     crawl: Upstream
     index: Path
@@ -62,7 +60,6 @@ class LinksTask:
     settings: PageLinkSettings
     seed: int
     share: float
-    all_pages: bool
 
     @property
     def name(self) -> str:
@@ -145,11 +142,8 @@ def _batches(task: LinksTask, dropped: Counter[str]) -> Iterator[list[dict[str, 
     columns = ["id", "page_key", "captured_url", "filename", "offset", "length"]
     lines = ({"number": n} | line for n, line in enumerate(read_lines(task.index, columns)))
     while batch := list(itertools.islice(lines, PAGES_AT_ONCE)):
-        chosen = [True] * len(batch)
-        if not task.all_pages:
-            chosen = are_roots(
-                root_ranks([line["page_key"] for line in batch], task.seed), task.share
-            ).tolist()
+        ranks = root_ranks([line["page_key"] for line in batch], task.seed)
+        chosen = are_roots(ranks, task.share).tolist()
         dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
         if any(chosen):
             yield [line for line, is_chosen in zip(batch, chosen, strict=True) if is_chosen]

@@ -75,8 +75,7 @@ def write_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
                 source="wat" if kind_that_is_read(recipe.html_index) == "wat" else "warc",
                 settings=recipe.page_links,
                 seed=settings.seed,
-                share=settings.roots,
-                all_pages=_reads_all_pages(recipe),
+                share=1.0 if _reads_all_pages(recipe) else settings.roots,
             )
             for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
         ]
