@@ -17,9 +17,8 @@ import zstandard
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import capture_of, captures_in, matches
-from lc_assets.formats.archives.columnar import index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at
-from lc_assets.formats.archives.paths import is_inside, listed_paths
+from lc_assets.formats.archives.paths import index_batches, is_inside, listed_paths
 from lc_assets.formats.archives.wat import wat_pages
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus

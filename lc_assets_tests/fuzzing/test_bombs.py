@@ -114,7 +114,7 @@ MINHASH = """
     return sum(len(part.ids) for part in read_signatures(path, where="x"))
 """
 COLUMNAR = """
-    from lc_assets.formats.archives.columnar import index_batches
+    from lc_assets.formats.archives.paths import index_batches
     return sum(batch.num_rows for batch in index_batches(path.open("rb"), where="x"))
 """
 

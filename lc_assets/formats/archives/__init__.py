@@ -4,13 +4,13 @@ they are.
 ==============  ====================================================================================
 module          contents
 ==============  ====================================================================================
-``paths``       which files there are, lists of them, and which paths stay inside the crawl
+``paths``       which files there are, lists of them, which paths stay inside the crawl; the index
+                as Parquet
 ``records``     the records of an archive, each with its place; bytes out of gzip
 ``responses``   HTML out of what a server sent, without chunks and compression
 ``fetching``    the page in a record, and single records by range requests: `pages_at`
 ``wat``         the crawl's own lists of links
 ``captures``    facts about a page that was fetched, and the sorted index of text lines (CDXJ)
-``columnar``    the index as Parquet
 ``writing``     writing archives of pages, with their index
 ==============  ====================================================================================
 

@@ -1,15 +1,19 @@
-"""Reading a corpus: which files it is, and the documents of one of them.
+"""Reading a corpus: which files it is, the documents of one of them, and JSON lines.
 
 A file is recognised by the end of its name. Memory is bounded by one document, or a batch of rows.
-
-A plain text file is one document, its name the id; it is read only when it is named itself.
+A plain text file is one document, its name the id; it is read only when it is named itself. A line
+of JSON is split once into its fields, which stay undecoded except the text and the few that every
+caller needs.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
-from lc_assets.errors import BadInput
+import msgspec
+
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
     MAX_DOCUMENT_BYTES,
@@ -20,9 +24,165 @@ from lc_assets.formats.corpora.containers import (
     WET,
     CorpusDocument,
     Unread,
+    as_float,
+    name_of_places,
+    plain_bytes,
 )
-from lc_assets.formats.corpora.json_lines import read_json_lines
-from lc_assets.formats.corpora.parquet import read_parquet
+from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
+
+TEXT_FIELDS: Final = ("raw_content", "text", "content")
+ID_FIELDS: Final = ("id", "doc_id")
+
+MAX_NESTED: Final = 256
+"""Most lists and objects within each other. Records with more are not read, because a later decoder
+may have less stack.
+"""
+
+_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
+_FAR: Final = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUE: Final = msgspec.json.Decoder(Any)
+_VALUES: Final = msgspec.json.Decoder(dict[str, Any])
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def read_json_lines(
+    path: Path, *, text_field: str | None, max_document_bytes: int, id_field: str | None = None
+) -> Iterator[CorpusDocument | Unread]:
+    """Yield the documents of a file of JSON lines; see
+    `lc_assets.formats.corpora.reading.read_corpus`.
+    """
+    places = name_of_places(path)
+    with plain_bytes(path) as stream:
+        for number, line in enumerate(bounded_lines(stream, max_document_bytes)):
+            found = (
+                "line too long"
+                if line is None
+                else _document(line, f"{places}/{number}", text_field, id_field)
+            )
+            yield (
+                Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
+                if isinstance(found, str)
+                else found
+            )
+
+
+def document_of(
+    fields: dict[str, Any],
+    *,
+    text: str,
+    text_field: str,
+    place: str,
+    rest: msgspec.Raw,
+    id_field: str | None = None,
+) -> CorpusDocument:
+    """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
+
+    >>> document_of(
+    ...     {"doc_id": 7, "perplexity": "?"},
+    ...     text="Hello",
+    ...     text_field="text",
+    ...     place="x/0",
+    ...     rest=msgspec.Raw(b"{}"),
+    ... ).id
+    '7'
+    """
+    names = (id_field,) if id_field else ID_FIELDS
+    own = next((str(found) for name in names if (found := fields.get(name)) not in (None, "")), "")
+    return CorpusDocument(
+        id=own or place,
+        own_id=own,
+        text=text,
+        url=str(fields.get("url") or ""),
+        language=str(fields.get("language") or ""),
+        source_domain=str(fields.get("source_domain") or ""),
+        date=str(fields.get("date_download") or fields.get("date") or ""),
+        perplexity=as_float(fields.get("perplexity")),
+        rest=rest,
+        text_field=text_field,
+    )
+
+
+def text_field_of(names: Any, text_field: str | None) -> str:
+    """Which field of a record holds its text.
+
+    >>> (
+    ...     text_field_of({"text": 0, "raw_content": 0}, None),
+    ...     text_field_of({}, None),
+    ...     text_field_of({}, "body"),
+    ... )
+    ('raw_content', 'raw_content', 'body')
+    """
+    return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
+
+
+KNOWN: Final[tuple[str, ...]] = (
+    "id",
+    "doc_id",
+    "url",
+    "language",
+    "source_domain",
+    "date_download",
+    "date",
+    "perplexity",
+)
+
+
+def _document(
+    line: bytes, place: str, text_field: str | None, id_field: str | None
+) -> CorpusDocument | str:
+    """The document on a line, or why there is none."""
+    try:
+        fields = _fields(line)
+        field = text_field_of(fields, text_field)
+        text = _VALUE.decode(fields.pop(field, b"null"))
+        rest = _ENCODER.encode(fields)
+        if _is_deep(rest):
+            return "nested too deeply"
+        if _FAR.search(rest):
+            _VALUES.decode(rest)  # later decoders could not read a number beyond float64
+        rest.decode(
+            "utf-8"
+        )  # what is skipped is not looked at; nothing that is not text must be written back
+        names = KNOWN if id_field is None else (*KNOWN, id_field)
+        known = {name: _VALUE.decode(fields[name]) for name in names if name in fields}
+    except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "not JSON"
+    if not isinstance(text, str):
+        return "no text"
+    return document_of(
+        known,
+        text=text,
+        text_field=field,
+        place=place,
+        rest=msgspec.Raw(rest),
+        id_field=id_field,
+    )
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """A record's fields, undecoded; lone surrogates in any of them are U+FFFD."""
+    try:
+        return _FIELDS.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        values = decode_json(line, _VALUES, where="")  # an object, or `CorruptFile`
+        return {name: msgspec.Raw(_ENCODER.encode(value)) for name, value in values.items()}
+
+
+def _is_deep(rest: bytes) -> bool:
+    """Whether lists and objects lie more than `MAX_NESTED` deep; few records hold enough brackets
+    to be looked through.
+    """
+    if rest.count(b"[") + rest.count(b"{") <= MAX_NESTED:
+        return False
+    depth = deepest = 0
+    for found in _STRUCTURE.finditer(rest):
+        if found.lastindex:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not found.group().startswith(b'"'):
+            depth -= 1
+    return deepest > MAX_NESTED
 
 
 def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
@@ -65,6 +225,8 @@ def read_corpus(
             max_document_bytes=max_document_bytes,
         )
     if path.name.endswith(PARQUET):
+        from lc_assets.formats.corpora.parquet import read_parquet
+
         return read_parquet(
             path,
             text_field=text_field,

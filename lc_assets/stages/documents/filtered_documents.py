@@ -38,7 +38,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
+from lc_assets.formats.corpora.reading import TEXT_FIELDS
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.sources.files import FileSource

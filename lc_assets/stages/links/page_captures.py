@@ -43,8 +43,7 @@ from lc_assets.formats.archives.captures import (
     refusal,
     timestamp_of,
 )
-from lc_assets.formats.archives.columnar import index_batches
-from lc_assets.formats.archives.paths import Kind
+from lc_assets.formats.archives.paths import Kind, index_batches
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import Unread

@@ -26,8 +26,8 @@ from lc_assets.formats.archives.captures import (
     matches,
     timestamp_of,
 )
-from lc_assets.formats.archives.columnar import INDEX, index_batches
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
+from lc_assets.formats.archives.paths import INDEX, index_batches
 from lc_assets.formats.archives.wat import (
     WatPage,
     captures_in_wat,
