@@ -1,5 +1,5 @@
-"""``lc links``: which pages the pages in WARC files link to; and ``lc longpack``: long documents from
-hyperlinks, and how much they grew.
+"""``lc links``: which pages the pages in WARC files link to; and ``lc longpack``: long documents
+from hyperlinks, and how much they grew.
 """
 
 from dataclasses import asdict, dataclass
