@@ -13,7 +13,7 @@ from lc_assets.cli.megatron.merge import bytes_of
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.named import vocabulary_of
-from lc_assets.stages.megatron.megatron_receipts import Ids, write_receipt
+from lc_assets.stages.megatron.megatron_merging import Ids, write_receipt
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.file_runs import version_in
 

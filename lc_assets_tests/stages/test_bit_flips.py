@@ -29,7 +29,7 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.megatron.megatron_receipts import Ids, write_receipt
+from lc_assets.stages.megatron.megatron_merging import Ids, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import verify_data_set
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS

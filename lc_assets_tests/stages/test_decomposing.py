@@ -6,8 +6,7 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron import megatron_merging
-from lc_assets.stages.megatron.megatron_merging import decompose
-from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
+from lc_assets.stages.megatron.megatron_merging import Ids, decompose, read_receipt, write_receipt
 
 LENGTHS = (5, 64, 1, 100, 33, 31, 257, 2)
 

@@ -13,8 +13,13 @@ from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.megatron import indexed as megatron
 from lc_assets.formats.megatron.idx import idx_blocks
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.stages.megatron.megatron_merging import data_sets_of, merge
-from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
+from lc_assets.stages.megatron.megatron_merging import (
+    Ids,
+    data_sets_of,
+    merge,
+    read_receipt,
+    write_receipt,
+)
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"

@@ -6,7 +6,7 @@ import pytest
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.stages.megatron import megatron_verifying
-from lc_assets.stages.megatron.megatron_receipts import Ids, receipt_path, write_receipt
+from lc_assets.stages.megatron.megatron_merging import Ids, receipt_path, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import verify_data_set
 from lc_assets.tokens.dtypes import INT32, UINT16
 
