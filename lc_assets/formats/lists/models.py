@@ -23,9 +23,9 @@ quality tells ``__label__cc`` (the crawl) from better text. Without a model its 
 Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759);
 ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
 
-A blocklist is a folder in UT1's layout, ``{category}/domains`` and ``{category}/urls`` with an entry
-per line; or a text file with an entry per line, where one with a path (``example.org/page``) is an
-address and any other a domain; its category is the file's name without its end.
+A blocklist is a folder in UT1's layout, ``{category}/domains`` and ``{category}/urls`` with an
+entry per line; or a text file with an entry per line, where one with a path (``example.org/page``)
+is an address and any other a domain; its category is the file's name without its end.
 UTF-8, or ``.gz`` of it. Blank lines and ``#`` comments are skipped. An entry in two categories
 counts for the first by name. A million domains take less than 200 MB.
 Source: dsi.ut-capitole.fr/blacklists.

@@ -3,11 +3,11 @@ listings of shards.
 
 ::
 
-    listings/{language}-{snapshot}-{head_middle|tail}.txt     one tag per line: 2023-06/0000/en_head
-    documents/{tag}.json.gz                                   one record per line
-    quality_signals/{tag}.signals.json.gz                     one record per line; head and middle only
-    duplicates/{tag}.duplicates.parquet                       head and middle only
-    minhash/{tag}.minhash.parquet                             head and middle only
+    listings/{language}-{snapshot}-{head_middle|tail}.txt  one tag per line: 2023-06/0000/en_head
+    documents/{tag}.json.gz                                one record per line
+    quality_signals/{tag}.signals.json.gz                  one record per line; head and middle only
+    duplicates/{tag}.duplicates.parquet                    head and middle only
+    minhash/{tag}.minhash.parquet                          head and middle only
 
 A **document** has no id of its own: it is ``{tag}.json.gz/{line}``, the 0-based line of its
 documents file. Fields (UTF-8, not ASCII-escaped): ``url``, ``date_download``, ``digest`` (``sha1:``
@@ -19,7 +19,7 @@ and 32 base32 digits, of the whole WET record), ``length`` (characters of ``raw_
 A **signals** record::
 
     {"id": "2023-06/0000/en_head.json.gz/0",
-     "id_int": 2952…,                          first 8 bytes of SHA-1 of the id, little-endian, unsigned
+     "id_int": 2952…,                     first 8 bytes of SHA-1 of the id, little-endian, unsigned
      "metadata": {"cc_segment", "cc_net_source", "url", "source_domain", "language", "snapshot_id"},
      "quality_signals": {name: [[start, end, score or null], …]}}
 

@@ -46,7 +46,8 @@ def read_lines(
     one are padding.
 
     >>> import io
-    >>> list(read_lines(io.BytesIO(gzip.compress(b"one\ntwo and a half\n\nthree")), where="numbers", max_line_bytes=5))
+    >>> text = io.BytesIO(gzip.compress(b"one\ntwo and a half\n\nthree"))
+    >>> list(read_lines(text, where="numbers", max_line_bytes=5))
     [(0, b'one'), (1, None), (2, b''), (3, b'three')]
 
     Raises:
@@ -109,7 +110,8 @@ def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]
 def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) -> T:
     r"""Decode one line by its type; lone surrogates become U+FFFD, as in tiktoken.
 
-    >>> decode_json(rb'["\ud83d!", "\ud83d\ude00"]', msgspec.json.Decoder(list[str]), where="line 0")
+    >>> decoder = msgspec.json.Decoder(list[str])
+    >>> decode_json(rb'["\ud83d!", "\ud83d\ude00"]', decoder, where="line 0")
     ['�!', '😀']
 
     Raises:
@@ -199,7 +201,8 @@ def read_long_lines(
 
     >>> import gzip, io
     >>> text, count = io.BytesIO(gzip.compress(b"one\nthree\ntwo\n")), LineCount()
-    >>> list(read_long_lines(text, where="here", min_bytes=4, max_line_bytes=100, count=count)), count
+    >>> found = read_long_lines(text, where="here", min_bytes=4, max_line_bytes=100, count=count)
+    >>> list(found), count
     ([(1, b'three')], LineCount(n_lines=3, n_bytes=11))
 
     Raises:
@@ -235,8 +238,9 @@ def read_other_lines(
         count: as for `read_long_lines`.
 
     >>> import gzip, io
-    >>> text = io.BytesIO(gzip.compress(b"one\nthree\ntwo\n"))
-    >>> list(read_other_lines(text, where="here", passed_over=[0, 2], max_line_bytes=100, count=LineCount()))
+    >>> text, count = io.BytesIO(gzip.compress(b"one\nthree\ntwo\n")), LineCount()
+    >>> limits = {"passed_over": [0, 2], "max_line_bytes": 100}
+    >>> list(read_other_lines(text, where="here", count=count, **limits))
     [(1, b'three')]
 
     Raises:

@@ -226,7 +226,8 @@ def sweep(
             by default all. The others are kept by no threshold while everything else is in force.
 
     >>> from lc_assets.text.rules.rules import long_enough
-    >>> swept = sweep({"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}, RuleSet("length", (long_enough(1000),)))
+    >>> words = {"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}
+    >>> swept = sweep(words, RuleSet("length", (long_enough(1000),)))
     >>> [int(at.threshold) for at in swept.thresholds[7:13]], swept.kept_alone[7:13].tolist()
     ([950, 1000, 1050, 1100, 1250, 1500], [2, 2, 1, 1, 1, 1])
 

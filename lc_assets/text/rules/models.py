@@ -51,7 +51,8 @@ class Language(NamedTuple):
 def language_of(text: str, predict: Predictor) -> Language:
     r"""Ask a model for a document's language.
 
-    >>> language_of("To be,\nor not to be" * 1000, lambda line: ("en" if line.startswith("To be, or") else "", len(line)))
+    >>> predict = lambda line: ("en" if line.startswith("To be, or") else "", len(line))
+    >>> language_of("To be,\nor not to be" * 1000, predict)
     Language(language='en', probability=1.0)
     >>> language_of(" \n", lambda line: ("en", 0.1))
     Language(language='', probability=0.0)
@@ -133,11 +134,14 @@ _GIVEN_BY: Final = {
 }
 
 _LONG_NAMES: Final = {
-    "eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it", "por": "pt", "nld": "nl", "pol": "pl", "rus": "ru",
-    "ukr": "uk", "ces": "cs", "slk": "sk", "slv": "sl", "hun": "hu", "ron": "ro", "bul": "bg", "ell": "el", "tur": "tr",
-    "ara": "ar", "fas": "fa", "heb": "he", "hin": "hi", "ben": "bn", "jpn": "ja", "kor": "ko", "zho": "zh", "vie": "vi",
-    "tha": "th", "ind": "id", "swe": "sv", "dan": "da", "nor": "no", "nob": "no", "nno": "nn", "fin": "fi", "est": "et",
-    "lav": "lv", "lit": "lt", "cat": "ca", "glg": "gl", "eus": "eu", "hrv": "hr", "srp": "sr", "lat": "la", "isl": "is",
+    "eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it", "por": "pt",
+    "nld": "nl", "pol": "pl", "rus": "ru", "ukr": "uk", "ces": "cs", "slk": "sk",
+    "slv": "sl", "hun": "hu", "ron": "ro", "bul": "bg", "ell": "el", "tur": "tr",
+    "ara": "ar", "fas": "fa", "heb": "he", "hin": "hi", "ben": "bn", "jpn": "ja",
+    "kor": "ko", "zho": "zh", "vie": "vi", "tha": "th", "ind": "id", "swe": "sv",
+    "dan": "da", "nor": "no", "nob": "no", "nno": "nn", "fin": "fi", "est": "et",
+    "lav": "lv", "lit": "lt", "cat": "ca", "glg": "gl", "eus": "eu", "hrv": "hr",
+    "srp": "sr", "lat": "la", "isl": "is",
 }  # fmt: skip
 """Names of three letters, as Common Crawl has them, to those of the model."""
 
@@ -203,7 +207,7 @@ class Offered:
 def needs_of(columns: Collection[str]) -> frozenset[str]:
     """What must be handed in, or would be used, for some columns; names as in the table above.
 
-    >>> sorted(needs_of(["language_is", "url_blocked", "rps_doc_ml_palm_score", "rps_doc_word_count"]))
+    >>> sorted(needs_of(["language_is", "url_blocked", "rps_doc_ml_palm_score", "word_count:raw"]))
     ['blocklist', 'language', 'palm']
     """
     return frozenset(_NEEDS[column] for column in columns if column in _NEEDS)
@@ -220,7 +224,8 @@ def model_values(
     """Compute those of the wanted columns that are `MODELLED`; nothing else is computed.
 
     >>> english = Models(language=lambda line: ("en", 0.9))
-    >>> model_values(Offered(text="To be", language="eng"), ["language_is", "language_probability", "perplexity"], english)
+    >>> wanted = ["language_is", "language_probability", "perplexity"]
+    >>> model_values(Offered(text="To be", language="eng"), wanted, english)
     {'language_is': 1.0, 'language_probability': 0.9, 'perplexity': None}
     """
     found: dict[str, float | None] = {}
@@ -255,8 +260,8 @@ def said_languages(said: str) -> frozenset[str]:
     """The model's names of the languages that a document is said to be in; empty when nobody says
     one.
 
-    >>> sorted(said_languages("eng,deu")), sorted(said_languages("pt-BR")), sorted(said_languages(" "))
-    (['de', 'en'], ['pt'], [])
+    >>> [sorted(said_languages(said)) for said in ("eng,deu", "pt-BR", " ")]
+    [['de', 'en'], ['pt'], []]
     """
     names = (
         name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(",")
@@ -270,8 +275,8 @@ def quality_score(text: str, predict: Predictor) -> float:
     A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the
     latter.
 
-    >>> quality_score("a\nb", lambda line: ("cc", 0.75)), quality_score("a\nb", lambda line: ("wiki", 0.75))
-    (0.25, 0.75)
+    >>> [quality_score("a\nb", lambda line: (label, 0.75)) for label in ("cc", "wiki")]
+    [0.25, 0.75]
 
     Source: ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
     """

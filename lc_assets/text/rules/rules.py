@@ -3,7 +3,8 @@
 A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
 a bound. A missing value fails. A measure of words names their kind; its column is then
 ``signal:words``. A set of rules may say that a text's lines are edited first; its rules then apply
-to what is left. Thresholds are in ``lc_assets/presets``; `lc_assets.formats.lists.rule_files` reads them.
+to what is left. Thresholds are in ``lc_assets/presets``, which
+`lc_assets.formats.lists.rule_files` reads.
 
 `quantile_bounds` gives bounds that keep the middle of a corpus. Olmo 3 (2025) drops the fifth of
 long documents that gzip compresses best, and the fifth that it compresses worst.
@@ -67,7 +68,8 @@ class Rule:
     def complaint(self, value: float | None) -> str | None:
         """Say what is wrong with ``value``; None when nothing is.
 
-        >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", at_least=3, at_most=10, source="Rae et al. 2021")
+        >>> bounds = {"at_least": 3, "at_most": 10, "source": "Rae et al. 2021"}
+        >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", **bounds)
         >>> rule.complaint(50)
         'rps_doc_mean_word_length = 50, wanted 3 to 10 (Rae et al. 2021)'
         >>> rule.complaint(10) is None, rule.complaint(None)
@@ -218,7 +220,8 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
     Returns:
         bool array of shape ``(rule, doc)``, True where there is a complaint.
 
-    >>> judge_columns({"rps_doc_word_count": np.array([5.0, 20_000.0, np.nan])}, RuleSet("length", (long_enough(16_000),)))
+    >>> words = {"rps_doc_word_count": np.array([5.0, 20_000.0, np.nan])}
+    >>> judge_columns(words, RuleSet("length", (long_enough(16_000),)))
     array([[ True, False,  True]])
 
     Raises:
