@@ -114,16 +114,14 @@ class WindowLoader(SteppedLoader[Batch]):
         """Open ``{prefix}.bin`` and ``.idx``.
 
         Args:
-            prefix: path of both files without their endings.
+            prefix: path of both files without endings.
             batch_windows: windows of a step, of all ranks together.
             context_tokens: tokens of a window's inputs.
-            stride: tokens from the beginning of one window to that of the next; by default
-                ``context_tokens``, so that every token is a target once per epoch.
+            stride: tokens between beginnings of windows; by default ``context_tokens``.
             seed: seed of the order.
             epochs: number of passes over the file.
             shuffled: False keeps the order of the file.
-            dtype: dtype of the batches; by default the file's. PyTorch's embeddings need
-                ``np.int64``.
+            dtype: of the batches; by default the file's. PyTorch's embeddings need ``np.int64``.
             options: see `ShareOptions`.
 
         Raises:
@@ -150,8 +148,7 @@ class WindowLoader(SteppedLoader[Batch]):
                 f"{bin_path(prefix)}, got {batch_windows:,}"
             )
         share = self.share_of(batch_windows, f"{batch_windows:,} windows")
-        self._share = slice(self.rank * share, (self.rank + 1) * share)
-        self._prefix = prefix
+        self._prefix, self._share = prefix, slice(self.rank * share, (self.rank + 1) * share)
         self._shape = {
             "batch_windows": batch_windows,
             "context_tokens": context_tokens,

@@ -23,13 +23,35 @@ app = typer.Typer(
 )
 
 SHOWN = 20
-"""Wanting entries of a cache that are named one by one."""
+"""Entries of a cache that are listed one by one."""
 
 Out = Annotated[
     Path,
     typer.Option("--out", help="Folder for the .npy files; existing ones are replaced."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Megatron's --seed.")]
+LaunchFile = Annotated[
+    Path,
+    typer.Option("--launch", help="File of Megatron's launch arguments, as on its command line."),
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+]
+IdentityFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokenizer-identity",
+        help="JSON: tokenizer.unique_identifiers, or several of them by name.",
+    ),
+]
+HuggingFaceTokenizer = Annotated[
+    str | None,
+    typer.Option(
+        "--hf-tokenizer",
+        help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
+    ),
+]
 
 
 @app.command()
@@ -130,30 +152,10 @@ def blend(
 
 @app.command()
 def cache(
-    launch: Annotated[
-        Path,
-        typer.Option(
-            "--launch", help="File of Megatron's launch arguments, as on its command line."
-        ),
-    ],
-    folder: Annotated[
-        Path | None,
-        typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
-    ] = None,
-    identity: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokenizer-identity",
-            help="JSON: tokenizer.unique_identifiers, or several of them by name.",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--hf-tokenizer",
-            help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
-        ),
-    ] = None,
+    launch: LaunchFile,
+    folder: CacheFolder = None,
+    identity: IdentityFile = None,
+    tokenizer: HuggingFaceTokenizer = None,
     check: Annotated[
         bool,
         typer.Option(
