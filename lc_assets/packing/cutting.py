@@ -237,7 +237,8 @@ def decomposed(
         seed: seed of that draw.
 
     >>> pieces = decomposed(np.array([11, 3]), shortest=1, longest=2)
-    >>> [(int(d), int(s), 2 ** int(k)) for d, s, k in zip(pieces.document, pieces.start, pieces.exponent)]
+    >>> columns = pieces.document, pieces.start, pieces.exponent
+    >>> [(int(d), int(s), 2 ** int(k)) for d, s, k in zip(*columns)]
     [(0, 0, 4), (0, 4, 4), (0, 8, 2), (1, 0, 2)]
 
     Raises:
@@ -246,8 +247,8 @@ def decomposed(
     """
     if not 0 <= shortest <= longest <= MOST_EXPONENT:
         raise BadInput(
-            f"expected exponents with 0 <= shortest <= longest <= {MOST_EXPONENT}, got {shortest} and "
-            f"{longest}"
+            f"expected exponents with 0 <= shortest <= longest <= {MOST_EXPONENT}, got "
+            f"{shortest} and {longest}"
         )
     if (lengths < 0).any():
         raise BadInput(

@@ -77,7 +77,8 @@ def bucket_counts(
 ) -> list[BucketCount]:
     """Count documents and tokens by bucket.
 
-    >>> [(count.name, count.n_docs, count.share) for count in bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))]
+    >>> counts = bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))
+    >>> [(count.name, count.n_docs, count.share) for count in counts]
     [('0-4K', 2, 0.25), ('4K-8K', 0, 0.0), ('8K-', 1, 0.75)]
 
     Raises:

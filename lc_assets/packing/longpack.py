@@ -19,8 +19,9 @@ byte for byte the paper's pseudo-code); whitespace within anchor texts is one sp
 taken whole or not at all, and the root is never cut, because it is last, where a limit would cut it
 first.
 
-**Roots.** Which pages are roots, and which root gets which page if several link to it: a page's *rank* is the keyed hash of its page key. It depends on the page and the seed alone, so
-roots are the same in any order and on any number of machines, and adding or removing a page changes
+**Roots.** Which pages are roots, and which root gets which page if several link to it: a page's
+*rank* is the keyed hash of its page key. It depends on the page and the seed alone, so roots are
+the same in any order and on any number of machines, and adding or removing a page changes
 no other rank.
 
 Roots take turns in the order of their rank. Each takes from its links, in order of appearance, the
@@ -281,7 +282,8 @@ def take_turns(
     Returns:
         Every offer by (root, place), with `KEPT` or the reason why it was not kept.
 
-    >>> both = [Offer(0, 0, 7, 7, 5), Offer(1, 0, 7, 7, 5), Offer(1, 1, 8, 8, 9), Offer(2, 0, 8, 8, 9)]
+    >>> both = [(0, 0, 7, 7, 5), (1, 0, 7, 7, 5), (1, 1, 8, 8, 9), (2, 0, 8, 8, 9)]
+    >>> both = [Offer(*offer) for offer in both]
     >>> [why or "kept" for _, why in take_turns(both, {0: 9, 1: 8, 2: 9}, Rules(), TurnState())]
     ['kept', 'held already', 'no room', 'kept']
     """

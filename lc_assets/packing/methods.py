@@ -55,7 +55,8 @@ def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
     length.
 
     >>> packed = concatenate(np.array([3, 0, 7]), row_tokens=4)
-    >>> packed.row.tolist(), packed.pieces.document.tolist(), packed.pieces.start.tolist(), packed.padding
+    >>> columns = packed.row, packed.pieces.document, packed.pieces.start
+    >>> *(column.tolist() for column in columns), packed.padding
     ([0, 0, 1, 2], [0, 2, 2, 2], [0, 0, 1, 5], 2)
 
     Raises:
@@ -224,7 +225,8 @@ def pack(
 ) -> Packing:
     """Pack documents into rows.
 
-    >>> packed = pack(np.array([4, 6]), method="concat", shape=Shape(row_tokens=5), order=np.array([1, 0, 1]))
+    >>> order, shape = np.array([1, 0, 1]), Shape(row_tokens=5)
+    >>> packed = pack(np.array([4, 6]), method="concat", shape=shape, order=order)
     >>> packed.pieces.document.tolist(), packed.row.tolist()
     ([1, 1, 0, 1, 1], [0, 1, 1, 2, 3])
 

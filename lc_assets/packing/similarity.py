@@ -125,8 +125,8 @@ def similar_packs(
 
     >>> terms = np.array([1, 5, 1, 5], np.int32)
     >>> vectors = PageTerms(begins=np.arange(5), terms=terms, weights=np.full(4, UNIT, np.int16))
-    >>> likeness = Similarity(max_similarity=1.0)
-    >>> packs = similar_packs(vectors, np.full(4, 10), list("abcd"), max_tokens=20, similarity=likeness)
+    >>> settings = {"max_tokens": 20, "similarity": Similarity(max_similarity=1.0)}
+    >>> packs = similar_packs(vectors, np.full(4, 10), list("abcd"), **settings)
     >>> sorted(sorted(pack) for pack in packs.packs())
     [[0, 2], [1, 3]]
 

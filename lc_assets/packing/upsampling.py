@@ -59,7 +59,8 @@ def upsampled(
     Returns:
         int64 array of shape ``(doc,)``: 0 for documents that are left out.
 
-    >>> upsampled(np.array([100, 10, 10, 50]), None, ["a", "b", "c", "d"], threshold=50, keep_short=0.0, budget_tokens=300, seed=64)
+    >>> settings = {"threshold": 50, "keep_short": 0.0, "budget_tokens": 300, "seed": 64}
+    >>> upsampled(np.array([100, 10, 10, 50]), None, ["a", "b", "c", "d"], **settings)
     array([2, 0, 0, 2])
 
     Raises:

@@ -73,7 +73,8 @@ def tokenize(
         dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items())
         raise BadInput(f"no document to write of {counts.seen:,} seen: {dropped}")
     say(
-        f"{counts.seen:,} documents = {counts.kept:,} written + {counts.seen - counts.kept:,} left out"
+        f"{counts.seen:,} documents = {counts.kept:,} written + "
+        f"{counts.seen - counts.kept:,} left out"
     )
     for name, why in (
         (BY_REFERENCE, "because the fast one cannot read this kind, or its ids differ"),

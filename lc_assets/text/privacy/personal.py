@@ -11,7 +11,7 @@ email  around an ``@``: at most 64 characters        names reserved by RFC 2606 
        its end                                       ``.localhost``)
 ip     four numbers to 255 without leading zeros;    private, loopback, documentation, multicast and
        what `ipaddress` reads as IPv6, with at       reserved addresses; four numbers after a word
-       least two colons                              like "version", or that continue (``1.2.3.4.5``)
+       least two colons                              like "version", or that go on: ``1.2.3.4.5``
 phone  ``+`` or ``00`` and digits; or national       runs of digits without ``+`` or a leading 0;
        numbers as written there; `phonenumbers`      North America's fictional 555-01xx
 card   13 to 19 digits, in a run or in groups; an    all else
@@ -81,8 +81,9 @@ def is_card(digits: str) -> bool:
     """Whether some digits are a payment card's number: an issuer's prefix, one of its lengths, and
     Luhn's digit.
 
-    >>> is_card("4111111111111111"), is_card("4111111111111112"), is_card("9111111111111111"), is_card("0" * 16)
-    (True, False, False, False)
+    >>> numbers = "4111111111111111", "4111111111111112", "9111111111111111", "0" * 16
+    >>> [is_card(number) for number in numbers]
+    [True, False, False, False]
     """
     issued = any(
         first <= int(digits[:n_prefix] or 0) <= last and len(digits) in lengths
@@ -94,8 +95,9 @@ def is_card(digits: str) -> bool:
 def is_iban(account: str) -> bool:
     """Whether some capital letters and digits are an IBAN: a country's length, and 97's remainder.
 
-    >>> is_iban("DE89370400440532013000"), is_iban("DE89370400440532013001"), is_iban("XX89370400440532013000")
-    (True, False, False)
+    >>> numbers = "DE89370400440532013000", "DE89370400440532013001", "XX89370400440532013000"
+    >>> [is_iban(number) for number in numbers]
+    [True, False, False]
     """
     if IBAN_LENGTHS.get(account[:2]) != len(account):
         return False
@@ -158,7 +160,7 @@ def find_personal(
 ) -> list[Personal]:
     """Personal data of some kinds in a text, in order; none overlaps another.
 
-    >>> text = "Write to Ann.Lee@mail.org or call (212) 736-5000; our server is 8.8.4.4, version 1.2.3.4."
+    >>> text = "Write to Ann.Lee@mail.org or call (212) 736-5000; we use 8.8.4.4, version 1.2.3.4."
     >>> [(found.kind, text[found.start : found.end]) for found in find_personal(text, KINDS)]
     [('email', 'Ann.Lee@mail.org'), ('phone', '(212) 736-5000'), ('ip', '8.8.4.4')]
 

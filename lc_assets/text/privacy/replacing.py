@@ -4,15 +4,16 @@ The replacement depends on the value, the style and the seed only: not on the do
 neighbours, the shard or the worker. So equal addresses stay equal everywhere, and a replacement is
 not replaced again.
 
-=======  ==============  ===========================================================================================
+=======  ==============  ===========================================================================
 kind     tag             surrogate
-=======  ==============  ===========================================================================================
+=======  ==============  ===========================================================================
 email    ``<EMAIL>``     ``user-`` and 16 hexadecimal digits at ``example.com`` (RFC 2606)
-ip       ``<IP>``        of 192.0.2.0/24, 198.51.100.0/24 or 203.0.113.0/24 (RFC 5737); of 2001:db8::/32 (RFC 3849)
+ip       ``<IP>``        of 192.0.2.0/24, 198.51.100.0/24 or 203.0.113.0/24 (RFC 5737);
+                         of 2001:db8::/32 (RFC 3849)
 phone    ``<PHONE>``     ``+1-AAA-555-01XX``: North America's numbers for fiction
 card     ``<CARD>``      the tag: no range is reserved
 iban     ``<IBAN>``      the tag
-=======  ==============  ===========================================================================================
+=======  ==============  ===========================================================================
 
 The seed is not secret, and a surrogate is no encryption: there are few IPv4 addresses to try.
 """
