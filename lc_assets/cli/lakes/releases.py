@@ -248,6 +248,5 @@ def _show_pruning(planned: "Pruning", *, dry_run: bool) -> None:
     if planned.kept:
         table(("holds withdrawn documents and stays", "why"), planned.kept)
     size = sized(sum(one.n_bytes for one in planned.deletions))
-    say(
-        f"{len(planned.deletions):,} folders, {size}: {'would be removed' if dry_run else 'removed'}"
-    )
+    done = "would be removed" if dry_run else "removed"
+    say(f"{len(planned.deletions):,} folders, {size}: {done}")
