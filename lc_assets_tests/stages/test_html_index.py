@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
+from lc_assets.build.building import check_input_of, run_check
 from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe import parse_recipe
 from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
@@ -718,7 +718,7 @@ def test_a_claim_says_when_it_does_not_hold(stood, tmp_path, claim, spoil):
     folder = Path(shutil.copytree(built.published.folder, tmp_path / "copy"))
     check_input = replace(check_input_of(context.lake, built.published), folder=folder)
     assert test(check_input).passed
-    found = test(spoil(check_input))
+    found = run_check(test, spoil(check_input))
     assert not found.passed
     assert found.check == claim
     assert found.message

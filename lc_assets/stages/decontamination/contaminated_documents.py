@@ -253,7 +253,6 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
         not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines
     )
     return CheckResult(
-        check="evidence_is_as_it_says",
         passed=len(condemned) == n_counted and not unknown and not n_wrong,
         message=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(unknown):,} "
         f"not known; {n_wrong:,} impossible shares",
@@ -270,7 +269,6 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
     chosen = {names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)}
     wrong = _other_evidence(check_input, chosen, by_id) if chosen else []
     return CheckResult(
-        check="the_text_holds_what_the_evidence_says",
         passed=not wrong,
         message=f"{len(chosen):,} of {len(names):,} documents scanned again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),

@@ -214,7 +214,6 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
             f"says {extra}"
         )
     return CheckResult(
-        check="every_document_is_signed_or_short",
         passed=not wrong,
         message="; ".join(wrong)
         or f"{n_signed:,} signatures, {n_short:,} texts of fewer than 13 words",
@@ -229,7 +228,6 @@ def one_scheme_signed_all(check_input: CheckInput) -> CheckResult:
         for path in finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
     }
     return CheckResult(
-        check="one_scheme_signed_all",
         passed=len(labels) < 2,
         message=f"signed by {' and '.join(sorted(labels)) or 'none: there are no shards'}",
     )
@@ -242,7 +240,6 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
     extra = check_input.counts.extra
     n_different, n_broken = extra.get(DIFFERENT, 0), extra.get(BROKEN, 0)
     return CheckResult(
-        check="the_published_signatures_are_ours",
         passed=not n_different and not n_broken,
         message=f"{extra.get(PUBLISHED, 0):,} published, {extra.get(COMPUTED, 0):,} computed; "
         f"{n_different:,} of "

@@ -221,7 +221,6 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
     pairs = {frozenset(pair) for pair in zip(left, right, strict=True) if pair[0] != pair[1]}
     n_twice, n_counted = len(left) - len(pairs), check_input.counts.kept
     return CheckResult(
-        check="the_pairs_add_up",
         passed=len(left) == n_counted and not n_unlike and not n_foreign and not n_twice,
         message=f"{len(left):,} pairs of {n_counted:,} counted; {n_twice:,} twice or of one "
         f"document, {n_unlike:,} less alike than {floor}, {n_foreign:,} of other snapshots",
@@ -243,7 +242,6 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
         or abs(jaccard(sets[line["a"]], sets[line["b"]]) - line["similarity"]) > 1e-12
     ]
     return CheckResult(
-        check="pairs_are_as_alike_as_they_say",
         passed=not wrong,
         message=f"{len(chosen):,} of {len(lines):,} pairs compared again, {len(wrong):,} differ"
         + (f", such as {wrong[0]['a']} and {wrong[0]['b']}" if wrong else ""),

@@ -265,7 +265,6 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
     counts = check_input.counts
     right = found == counts.dropped and len(known) == counts.seen
     return CheckResult(
-        check="removals_add_up",
         passed=right and not n_twice and not n_unknown,
         message=f"{len(ids):,} of {len(known):,} documents removed, {n_twice:,} twice, "
         f"{n_unknown:,} not known; counted were {counts.dropped}",
@@ -285,7 +284,6 @@ def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckRes
         if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]
     ]
     return CheckResult(
-        check="every_near_duplicate_has_one_that_stays",
         passed=not wrong,
         message=f"{len(wrong):,} of {len(lines):,} are removed for one that is removed too"
         + (f", such as {wrong[0]}" if wrong else ""),
@@ -301,7 +299,6 @@ def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
     marked = {name for name, reason in reasons.items() if reason == WITHDRAWN}
     wrong = sorted((withdrawn - reasons.keys()) | (marked - withdrawn))
     return CheckResult(
-        check="everything_withdrawn_goes",
         passed=not wrong,
         message=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
         + (f", such as {wrong[0]}" if wrong else ""),

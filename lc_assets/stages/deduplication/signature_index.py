@@ -218,7 +218,6 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
     if params["near"] or params["facts"]:
         n_before = check_input.only_input("filtered_documents").receipt.counts.kept
     return CheckResult(
-        check="every_document_has_its_place",
         passed=not wrong and n_documents == n_before == check_input.counts.seen,
         message="; ".join(wrong) or f"{n_documents:,} documents, {n_before:,} came in",
         values={"documents": n_documents},
@@ -250,7 +249,6 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
         wrong += [] if sound else [f"file {number}"]
     n_counted = check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
-        check="bands_ascend",
         passed=not wrong and n_signed == n_counted,
         message=f"{n_signed:,} signed documents of {n_counted:,} counted, {len(wrong):,} files "
         "wrong" + (f", such as {wrong[0]}" if wrong else ""),
@@ -285,7 +283,6 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
             keys[places[ours] - first, band] = ascending[ours]
         wrong += [] if same and np.array_equal(keys, again.keys) else [shard["shard"]]
     return CheckResult(
-        check="bands_are_those_of_the_signatures",
         passed=not wrong,
         message=f"{len(chosen):,} of {len(lines):,} shards cut again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),

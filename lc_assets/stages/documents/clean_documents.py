@@ -145,7 +145,6 @@ def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
         if list(_lengths(check_input, name)) != expected:
             wrong.append(name)
     return CheckResult(
-        check="files_hold_the_documents",
         passed=not wrong,
         message=f"{n_documents:,} documents; {len(wrong):,} files differ from their tables"
         + (f", such as {wrong[0]}" if wrong else ""),

@@ -231,7 +231,6 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     chosen, digests = list(stated), _digests_again(filtered, set(stated))
     wrong = [name for name in chosen if digests.get(name) != stated[name]]
     return CheckResult(
-        check="the_documents_are_those_filtered",
         passed=same and not wrong,
         message=f"{n_listed:,} listed of {n_standing:,} filtered"
         + ("" if same else ", and they differ")
@@ -264,7 +263,6 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     index = KeyIndex(check_input.folder / INDEX)
     right = index.holds(*wanted)
     return CheckResult(
-        check="every_document_is_found_by_its_keys",
         passed=right,
         message=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
         + ("" if right else ": they are not the same"),

@@ -193,7 +193,6 @@ def every_document_has_its_values(check_input: CheckInput) -> CheckResult:
     n_lines, n_documents = sum(map(count_lines, paths)), check_input.counts.kept
     stored = bool(check_input.fingerprint.params["columns"])
     return CheckResult(
-        check="every_document_has_its_values",
         passed=not stored or n_lines == n_documents,
         message=f"{n_lines:,} lines of values, {n_documents:,} documents"
         if stored

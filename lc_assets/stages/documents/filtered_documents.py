@@ -172,7 +172,6 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
         else ""
     )
     return CheckResult(
-        check="every_shard_was_filtered",
         passed=not lost and not unique,
         message=words,
         values={"shards skipped": len(lost), UNIQUE: unique},

@@ -207,7 +207,6 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
         else "no shard is listed for these languages, buckets and shard numbers"
     )
     return CheckResult(
-        check="every_listed_file_is_there",
         passed=counts.seen > 0 and not lost,
         message=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to "
         "them"
@@ -225,7 +224,6 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
     paths = table["path"].to_pylist()
     once = len(set(paths)) == len(paths)
     return CheckResult(
-        check="the_manifest_adds_up",
         passed=counted == check_input.counts and once,
         message=f"{counted.seen:,} shards, {counted.extra['files']:,} files, "
         f"{counted.extra['bytes']:,} bytes" + ("" if once else "; a file is listed twice"),

@@ -201,7 +201,6 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
             if count != there
         ]
     return CheckResult(
-        check="the_sweeps_meet_the_counts",
         passed=not wrong,
         message=f"{len(found):,} sweeps keep at their own thresholds what was kept"
         if not wrong

@@ -186,7 +186,6 @@ def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
     right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
-        check="every_row_is_recorded",
         passed=right,
         message=f"{records.num_rows:,} records of {rows.num_rows:,} rows"
         + ("" if right else ": they are not the same"),
@@ -214,7 +213,6 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     ]
     n_keys = {name: len(keys) for name, (keys, _) in wanted.items()}
     return CheckResult(
-        check="every_row_is_found_by_its_keys",
         passed=not wrong,
         message=f"{n_keys[ROW_INDEX]:,} keys of rows, {n_keys[REMOVED_INDEX]:,} of removals"
         + (f"; wrong: {', '.join(wrong)}" if wrong else ""),

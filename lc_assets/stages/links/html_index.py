@@ -234,7 +234,6 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
     records, captures = counts.extra.get(RECORDS, 0), counts.extra.get(CAPTURED, 0)
     strange = sorted(set(counts.dropped) - set(REASONS))
     return CheckResult(
-        check="the_index_adds_up",
         passed=n_lines == counts.kept and records == captures + left_out and not strange,
         message=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} "
         "records "
@@ -267,7 +266,6 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
             if (said := _complaint(line, urls, archives))
         ]
     return CheckResult(
-        check="every_place_is_in_the_crawl",
         passed=not wrong,
         message="; ".join(wrong[:5])
         if wrong
@@ -300,7 +298,6 @@ def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
     )
     enough = n_looked_at >= min(check_input.counts.kept, LOOKED_AT_AGAIN)
     return CheckResult(
-        check="records_hold_the_pages_they_should",
         passed=not n_others and n_unread <= n_looked_at // 2 and enough,
         message=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, "
         f"{n_unread:,} none that can be read",

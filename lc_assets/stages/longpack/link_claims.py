@@ -276,7 +276,6 @@ def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
     words = "children on the other side"
     said = f"{n_pairs:,} pairs, each on one side of {len(splits)} splits"
     return CheckResult(
-        check="nothing_crosses_the_held_out_split",
         passed=not n_wrong,
         message=f"{n_wrong:,} {words}" if n_wrong else said,
         values={words: n_wrong},

@@ -131,7 +131,6 @@ def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:
         first = first or ("" if right else document["id"])
     agrees = n_docs == check_input.counts.kept and not n_wrong
     return CheckResult(
-        check="documents_are_made_of_their_spans",
         passed=agrees,
         message=f"{n_docs:,} documents of {check_input.counts.kept:,} counted, {n_wrong:,} are not"
         + (f", such as {first}" if first else ""),
@@ -172,7 +171,6 @@ def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
         and n_tokens == check_input.counts.extra.get("tokens of parts", 0)
     )
     return CheckResult(
-        check="every_claim_is_packed",
         passed=agrees,
         message=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
         f"{n_tokens:,} tokens claimed, "
@@ -207,7 +205,6 @@ def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
             n_wrong += not right
             first = first or ("" if right else f"{span['child_id']} in {document['id']}")
     return CheckResult(
-        check="parts_are_the_cleaned_pages",
         passed=not n_wrong,
         message=f"{n_parts:,} parts read again, {n_wrong:,} differ from their pages"
         + (f", such as {first}" if first else ""),
@@ -240,7 +237,6 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     )
     n_longer = sum(n_tokens > limit for n_tokens in counted)
     return CheckResult(
-        check="packed_documents_keep_the_limit",
         passed=not n_long and not n_longer,
         message=f"{n_long:,} documents have parts of more than {limit:,} tokens; of "
         f"{len(counted):,} counted again {n_longer:,} are longer, "
@@ -269,7 +265,6 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
         n_missing = how_many(asked, f"{within} EXCEPT ALL {listed}") if spans else 0
     indexed = KeyIndex(check_input.folder / INDEX).holds(*keys_of_pages(path))
     return CheckResult(
-        check="every_page_is_found_in_its_documents",
         passed=not n_strange and not n_missing and indexed,
         message=f"{n_pages:,} parts listed, {n_missing:,} missing, {n_strange:,} of no document"
         + ("" if indexed else "; the index is not theirs"),

@@ -142,7 +142,6 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
             if not _same_row(rows, data, row)
         ]
     return CheckResult(
-        check="megatron_rows_are_the_grids_rows",
         passed=not wrong and n_rows == check_input.counts.kept,
         message="; ".join(wrong[:5])
         or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
@@ -162,7 +161,6 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
     """
     if not (check_input.folder / "train.idx").is_file():
         return CheckResult(
-            check="the_index_shuffles_whole_epochs",
             passed=True,
             message="no training rows, so no index",
         )
@@ -173,7 +171,6 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
     whole = known and bool((epochs == epochs[0]).all())
     once = bool((np.sort(index.shuffle_index) == np.arange(index.n_samples)).all())
     return CheckResult(
-        check="the_index_shuffles_whole_epochs",
         passed=whole and once,
         message=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} "
         "documents",

@@ -228,7 +228,6 @@ def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
     )
     bound = float(len(mix.sources))
     return CheckResult(
-        check="the_blend_keeps_its_shares",
         passed=worst < bound,
         message=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
         f"{len(mix.sources)} sources",
@@ -258,7 +257,6 @@ def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
             f"{check_input.counts.kept:,}"
         )
     return CheckResult(
-        check="every_sample_can_be_found",
         passed=not wrong,
         message="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
         values={source.name: source.used for source in mix.sources},

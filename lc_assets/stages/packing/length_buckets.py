@@ -131,7 +131,6 @@ def buckets_hold_the_documents(check_input: CheckInput) -> CheckResult:
         if n_lines != counted:
             wrong.append(f"{name}: {n_lines:,} lines, {counted:,} documents counted")
     return CheckResult(
-        check="buckets_hold_the_documents",
         passed=not wrong,
         message="; ".join(wrong) or f"{check_input.counts.kept:,} documents",
         values={"documents": check_input.counts.kept},

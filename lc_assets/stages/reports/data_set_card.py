@@ -245,7 +245,6 @@ def the_card_agrees_with_the_order(check_input: CheckInput) -> CheckResult:
         if not right
     ]
     return CheckResult(
-        check="the_card_agrees_with_the_order",
         passed=not wrong,
         message=f"differs in {', '.join(wrong)}"
         if wrong
@@ -276,7 +275,6 @@ def the_card_is_complete(check_input: CheckInput) -> CheckResult:
         if f'base64,{base64.b64encode(_bytes(check_input.folder / name)).decode()}"' not in page
     ]
     return CheckResult(
-        check="the_card_is_complete",
         passed=not missing,
         message=f"missing, or from elsewhere: {', '.join(missing[:5])}"
         if missing

@@ -251,7 +251,6 @@ def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
     if n_misplaced:
         wrong.append(f"{n_misplaced:,} documents in the wrong group")
     return CheckResult(
-        check="every_document_has_a_length",
         passed=not wrong,
         message="; ".join(wrong) or f"{counts.kept:,} lengths of {came_in:,} documents",
         values={"lengths": counts.kept, "documents": came_in, "misplaced": n_misplaced},
@@ -273,7 +272,6 @@ def lengths_are_counted_again(check_input: CheckInput) -> CheckResult:
             if text is None or (len(text), n_tokens) != (line["n_chars"], line["n_tokens"]):
                 wrong.append(line["id"])
     return CheckResult(
-        check="lengths_are_counted_again",
         passed=not wrong,
         message=f"{n_counted:,} documents counted again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),

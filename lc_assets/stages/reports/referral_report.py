@@ -214,7 +214,6 @@ def every_sample_has_the_requested_size(check_input: CheckInput) -> CheckResult:
     if n_measured != check_input.counts.kept:
         wrong.append(f"{n_measured:,} documents, counted were {check_input.counts.kept:,}")
     return CheckResult(
-        check="every_sample_has_the_requested_size",
         passed=not wrong,
         message="; ".join(wrong[:5])
         or f"{n_measured:,} documents measured, at most {most:,} of a group",
@@ -233,7 +232,6 @@ def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
         if not _identities_hold(line, lower):
             wrong.append(line["id"])
     return CheckResult(
-        check="the_identities_of_referrals_hold",
         passed=not wrong,
         message=f"{n_lines:,} documents, {len(wrong):,} are impossible"
         + (f", such as {wrong[0]}" if wrong else ""),

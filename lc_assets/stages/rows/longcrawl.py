@@ -133,7 +133,6 @@ def every_row_has_one_place(check_input: CheckInput) -> CheckResult:
     n_rows = sum(map(len, orders))
     wrong = [words for order in orders if (words := _no_riffle(order))]
     return CheckResult(
-        check="every_row_has_one_place",
         passed=not wrong and n_rows == check_input.counts.kept,
         message=f"{n_rows:,} rows placed of {check_input.counts.seen:,}"
         + (f"; {'; '.join(wrong)}" if wrong else ""),
@@ -159,7 +158,6 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
         along = _along(order, [_priorities(check_input, source, split) for source in order.sources])
         falls += int((along[1:] < along[:-1]).sum())
     return CheckResult(
-        check="the_order_rises_by_priority",
         passed=falls == 0,
         message=f"{falls:,} falls along {check_input.counts.kept:,} rows",
         values={"falls": falls},

@@ -187,7 +187,6 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
             wrong += [f"{split} row {row}" for row in _wrong_rows(rows, flat, close)]
         n_checked += len(chosen)
     return CheckResult(
-        check="the_flat_rows_are_the_ordered_rows",
         passed=not wrong,
         message="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
         values={"rows read back": n_checked},

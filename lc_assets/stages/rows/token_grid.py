@@ -235,7 +235,6 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
     if (n_documents, table.num_rows) != (check_input.counts.seen, n_rows):
         wrong.append(f"{found}, the receipt has {n_rows:,} of {check_input.counts.seen:,}")
     return CheckResult(
-        check="every_row_is_planned_once",
         passed=not wrong,
         message="; ".join(wrong) or f"{found}, no stretch twice",
         values={"rows": table.num_rows},
@@ -258,7 +257,6 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
             ]
         n_checked += len(chosen)
     return CheckResult(
-        check="rows_unroll_to_their_documents",
         passed=not wrong,
         message=f"{n_checked:,} rows read back"
         + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' tokens"),
@@ -317,7 +315,6 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
     p_shift = uniform_on_a_line(np.asarray(table["shift"]) / row_tokens)
     found = f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts"
     return CheckResult(
-        check="order_and_shifts_are_uniform",
         passed=min(p_order, p_shift) >= FALSE_ALARM / 2,
         message=f"{found}, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
         values={"p of the order": p_order, "p of the shifts": p_shift},

@@ -328,7 +328,6 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
     if highest >= vocab_size:
         wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
     return CheckResult(
-        check="the_ids_are_where_the_table_says",
         passed=not wrong,
         message="; ".join(wrong)
         or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
@@ -341,7 +340,6 @@ def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
     extra = check_input.counts.extra
     n_by_reference = extra.get(BY_REFERENCE, 0)
     return CheckResult(
-        check="the_fast_tokenizer_agreed",
         passed=n_by_reference == 0,
         message=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
         "reference tokenizer because the fast one differed",

@@ -74,7 +74,6 @@ def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     theirs = part_of(check_input.only_input(WITHDRAWN_DOCUMENTS.name), check_input.fingerprint.key)
     right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
-        check="the_part_is_this_snapshots",
         passed=right,
         message=f"{ours.num_rows:,} documents, `withdrawn_documents` has {theirs.num_rows:,} of "
         "this snapshot" + ("" if right else ": they are not the same"),

@@ -219,7 +219,6 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
         and not wrong
     )
     return CheckResult(
-        check="the_withdrawn_add_up",
         passed=right,
         message=f"{len(lines):,} documents, {len(lines) - len(by_id):,} twice, "
         f"{', '.join(f'{n:,} {how}' for how, n in counted.items())}"
@@ -259,7 +258,6 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
         missing += sorted(ids - withdrawn) + sorted(ours - ids)
         found |= ids
     return CheckResult(
-        check="every_entry_finds_its_documents",
         passed=not missing,
         message=f"{min(len(entries), LOOKED_UP_AGAIN):,} of {len(entries):,} entries looked up "
         f"again, {len(found):,} documents" + (f"; wrong: {missing[0]}" if missing else ""),
