@@ -40,6 +40,9 @@ SnapshotId = NewType("SnapshotId", str)
 DocumentId = NewType("DocumentId", str)
 """Snapshot, shard, and the document's own id or line; see the module's table."""
 
+NO_RULES: Final = "none"
+"""Name of the rule set that keeps every document."""
+
 LANGUAGES: Final = ("en", "de", "fr", "es", "it")
 BUCKETS: Final = ("head", "middle", "tail")
 SPLITS: Final = ("train", "heldout")

@@ -232,7 +232,7 @@ def _require_passed(findings: Sequence[CheckResult], publishing: Publication) ->
     )
 
 
-WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
+WORKERS_IMPORT: Final = ("lc_assets.stages.planning",)
 """Imported by each worker at its start."""
 
 

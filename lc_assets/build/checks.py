@@ -28,6 +28,9 @@ from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
+JSON_SUFFIX = ".jsonl.gz"
+TABLE_SUFFIX = ".texts.parquet"
+REST_SUFFIX = ".rest.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

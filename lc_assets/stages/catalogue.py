@@ -1,67 +1,63 @@
 """All stages, upstream first. Assets, checks, jobs, plans and documentation are made from this
 list.
 
-A new stage needs its own module and a line here (docs/contributing.md).
+A new stage needs its own module and a line here (docs/contributing.md). A stage is named like its
+module, which is imported when the stage is first used: a command over files needs few of them.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput
-from lc_assets.stages.decontamination import contaminated_documents
-from lc_assets.stages.deduplication import (
-    document_signatures,
-    near_duplicate_pairs,
-    removed_documents,
-    signature_index,
-)
-from lc_assets.stages.documents import (
-    clean_documents,
-    document_keys,
-    document_signals,
-    filtered_documents,
-    raw_snapshot,
-)
-from lc_assets.stages.lineage import row_lineage
-from lc_assets.stages.links import html_index, page_links
-from lc_assets.stages.longpack import link_claims, longpack_documents
-from lc_assets.stages.megatron import megatron_rows
-from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import length_buckets, packed_rows
-from lc_assets.stages.reports import data_set_card, length_report, referral_report
-from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
-from lc_assets.stages.tokens import packing_tokens, token_documents
-from lc_assets.stages.withdrawal import snapshot_withdrawals, withdrawn_documents
 
-STAGES: tuple[Stage, ...] = (
-    raw_snapshot.STAGE,
-    document_signals.STAGE,
-    filtered_documents.STAGE,
-    document_keys.STAGE,
-    document_signatures.STAGE,
-    signature_index.STAGE,
-    near_duplicate_pairs.STAGE,
-    contaminated_documents.STAGE,
-    withdrawn_documents.STAGE,
-    snapshot_withdrawals.STAGE,
-    removed_documents.STAGE,
-    clean_documents.STAGE,
-    length_buckets.STAGE,
-    html_index.STAGE,
-    page_links.STAGE,
-    link_claims.STAGE,
-    longpack_documents.STAGE,
-    token_documents.STAGE,
-    token_grid.STAGE,
-    row_lineage.STAGE,
-    longcrawl.STAGE,
-    longcrawl_flat.STAGE,
-    megatron_rows.STAGE,
-    packing_tokens.STAGE,
-    packed_rows.STAGE,
-    length_report.STAGE,
-    referral_report.STAGE,
-    blended_mix.STAGE,
-    data_set_card.STAGE,
+MODULES: Final = (
+    "documents.raw_snapshot",
+    "documents.document_signals",
+    "documents.filtered_documents",
+    "documents.document_keys",
+    "deduplication.document_signatures",
+    "deduplication.signature_index",
+    "deduplication.near_duplicate_pairs",
+    "decontamination.contaminated_documents",
+    "withdrawal.withdrawn_documents",
+    "withdrawal.snapshot_withdrawals",
+    "deduplication.removed_documents",
+    "documents.clean_documents",
+    "packing.length_buckets",
+    "links.html_index",
+    "links.page_links",
+    "longpack.link_claims",
+    "longpack.longpack_documents",
+    "tokens.token_documents",
+    "rows.token_grid",
+    "lineage.row_lineage",
+    "rows.longcrawl",
+    "rows.longcrawl_flat",
+    "megatron.megatron_rows",
+    "tokens.packing_tokens",
+    "packing.packed_rows",
+    "reports.length_report",
+    "reports.referral_report",
+    "mixes.blended_mix",
+    "reports.data_set_card",
 )
+"""Modules of the stages, below this package."""
+
+NAMES: Final = tuple(module.partition(".")[2] for module in MODULES)
+"""Names of the stages."""
+
+if TYPE_CHECKING:
+    STAGES: tuple[Stage, ...]
+
+
+def __getattr__(name: str) -> Any:
+    """``STAGES``, made when it is first read."""
+    if name != "STAGES":
+        raise AttributeError(name)
+    stages = tuple(map(stage_named, NAMES))
+    globals()["STAGES"] = stages
+    return stages
 
 
 def stage_named(name: str) -> Stage:
@@ -70,7 +66,8 @@ def stage_named(name: str) -> Stage:
     Raises:
         BadInput: when there is none; lists those there are.
     """
-    for stage in STAGES:
-        if stage.name == name:
-            return stage
-    raise BadInput(f"no stage {name!r}; there are {', '.join(stage.name for stage in STAGES)}")
+    if name not in NAMES:
+        raise BadInput(f"no stage {name!r}; there are {', '.join(NAMES)}")
+    module = importlib.import_module(f"{__package__}.{MODULES[NAMES.index(name)]}")
+    stage: Stage = module.STAGE
+    return stage

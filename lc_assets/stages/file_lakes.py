@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, JSON_SUFFIX, REST_SUFFIX, TABLE_SUFFIX
 from lc_assets.build.recipe import Recipe, hint
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
@@ -30,16 +30,14 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.formats.lists.rule_files import NO_RULES
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.files import source_of_files
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
-from lc_assets.stages.longpack.gathering import REST_SUFFIX
+from lc_assets.stages.catalogue import NAMES, stage_named
+from lc_assets.vocabulary import NO_RULES
 
 DOCUMENT_STAGES: Final = ("longpack_documents", "clean_documents", "filtered_documents")
 """Stages that publish documents, the one to be read first."""
@@ -126,8 +124,7 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
             key: found.build(context, key)
             for key in (keys if found.partitioned_by == "snapshot" else (GLOBAL,))
         }
-        for found in STAGES
-        if found.name in needed
+        for found in (stage_named(name) for name in NAMES if name in needed)
     }
 
 
@@ -168,7 +165,7 @@ def document_files(inputs: Iterable[Path]) -> list[Path]:
 
 def is_lake(folder: Path) -> bool:
     """Whether a folder holds a lake: a partition of a stage that was published in it."""
-    return any(next(folder.glob(f"{found.name}/*/{CURRENT}"), None) for found in STAGES)
+    return any(next(folder.glob(f"{name}/*/{CURRENT}"), None) for name in NAMES)
 
 
 def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
@@ -216,11 +213,10 @@ def _require_own_lake(out: Path, keys: Sequence[str]) -> None:
         raise BadInput(f"{out}: is a file; name a folder")
     if not out.is_dir():
         return
-    known = {found.name for found in STAGES}
     foreign = [
         path.name
         for path in out.iterdir()
-        if path.name not in known and not path.name.startswith(".")
+        if path.name not in NAMES and not path.name.startswith(".")
     ]
     if foreign:
         raise BadInput(

@@ -80,11 +80,11 @@ def filter_(
 
     from lc_assets.build.settings.documents import DocumentSignalSettings
     from lc_assets.execution.local import executor_of
-    from lc_assets.formats.lists.rule_files import NO_RULES
     from lc_assets.sources.opening import file_partitions
     from lc_assets.stages.documents.document_signals import columns_of_key
     from lc_assets.stages.documents.measuring import rules_of_key
     from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, context_over_files, replaced
+    from lc_assets.vocabulary import NO_RULES
 
     inputs, out = options.inputs_and_out(sources, "filter")
     if not rules and not values.quantiles:

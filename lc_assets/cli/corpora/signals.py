@@ -46,10 +46,10 @@ def signals(
     from lc_assets.build.settings.documents import DocumentSignalSettings, FilteringSettings
     from lc_assets.counts import Counts
     from lc_assets.execution.local import executor_of
-    from lc_assets.formats.lists.rule_files import NO_RULES
     from lc_assets.stages.documents.document_signals import LINES_SUFFIX
     from lc_assets.stages.documents.measuring import lists_of
     from lc_assets.stages.file_lakes import build_for, context_over_files
+    from lc_assets.vocabulary import NO_RULES
 
     known = lists_of(wanted := lists.settings())
     with ExitStack() as stack:

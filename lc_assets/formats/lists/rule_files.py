@@ -47,12 +47,11 @@ from lc_assets.errors import BadInput
 from lc_assets.text.rules.columns import known_signals, words_allowed
 from lc_assets.text.rules.line_rules import line_rules_of
 from lc_assets.text.rules.rules import LineEdit, Rule, RuleSet
+from lc_assets.vocabulary import NO_RULES
 
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 _ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
-NO_RULES: Final = "none"
-"""Name of the rules that every document passes."""
 _FILE_KEYS: Final = ("name", "lines", "rule")
 _RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")

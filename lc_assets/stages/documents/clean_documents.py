@@ -17,6 +17,8 @@ from lc_assets.build.building import (
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
+    JSON_SUFFIX,
+    TABLE_SUFFIX,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
@@ -60,13 +62,7 @@ from lc_assets.stages.deduplication.removed_documents import (
     TABLE as REMOVALS_TABLE,
 )
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
-from lc_assets.stages.documents.clean_shards import (
-    JSON_SUFFIX,
-    TABLE_SUFFIX,
-    TEXT,
-    CleanTask,
-    clean_shard,
-)
+from lc_assets.stages.documents.clean_shards import TEXT, CleanTask, clean_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest

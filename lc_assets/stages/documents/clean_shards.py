@@ -18,6 +18,8 @@ import pyarrow as pa
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
+    JSON_SUFFIX,
+    TABLE_SUFFIX,
     DocumentsTask,
 )
 from lc_assets.build.settings.common import DecontaminationSettings
@@ -41,8 +43,6 @@ from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 
-JSON_SUFFIX: Final = ".jsonl.gz"
-TABLE_SUFFIX: Final = ".texts.parquet"
 CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
 """Who the published documents are, in the order of their file."""
 TEXT: Final = "raw_content"

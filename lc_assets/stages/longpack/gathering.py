@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, REST_SUFFIX
 from lc_assets.build.tables import FILTERED, TableWriter, read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
@@ -36,7 +36,6 @@ from lc_assets.stages.longpack.pages import stem_of
 from lc_assets.stages.longpack.placing import Packing, plan_parts
 
 SPANS_SUFFIX: Final = ".spans.parquet"
-REST_SUFFIX: Final = ".rest.parquet"
 
 TEXTS: Final = pa.schema(
     {

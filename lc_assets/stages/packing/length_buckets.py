@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from lc_assets.build.building import build, run_shards
+from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -35,7 +36,6 @@ from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import bucket_names, bucket_of
 from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
-from lc_assets.stages.documents.clean_shards import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
 from lc_assets.vocabulary import SnapshotId
 

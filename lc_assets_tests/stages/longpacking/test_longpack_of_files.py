@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.checks import documents_files
+from lc_assets.build.checks import REST_SUFFIX, documents_files
 from lc_assets.build.settings.documents import RemovalSettings
 from lc_assets.build.settings.longpack import (
     HtmlIndexSettings,
@@ -24,7 +24,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.file_lakes import build_for, context_over_files
-from lc_assets.stages.longpack.gathering import REST_SUFFIX, packed_documents_of
+from lc_assets.stages.longpack.gathering import packed_documents_of
 from lc_assets.stages.longpack.longpack_documents import spans_files
 from lc_assets.stages.longpack.page_index import lengths_of, roots_tried
 from lc_assets.text.links.page_keys import page_key
