@@ -1,1 +1,1 @@
-"""The command ``lc``: what Dagster is not for. One module per command, `main` only registers."""
+"""The command ``lc``. One module per command or group of commands; `main` registers them."""

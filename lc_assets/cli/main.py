@@ -1,13 +1,13 @@
 """The command line: registers the commands and prints errors in one sentence.
 
-Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while
-PyArrow would still be loading. docs/command-line.md shows each command.
+Neither this module nor a command's module imports heavy packages at its top, so that ``lc --help``
+is fast. docs/command-line.md shows each command.
 
 =====  =========================================================================================
 exit   meaning
 =====  =========================================================================================
 0      done
-1      an error in the data or of the machine
+1      an error in the data or the environment
 2      invalid arguments, or not found
 3      `lc plan`, `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: a version
        still holds withdrawn documents

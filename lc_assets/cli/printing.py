@@ -1,4 +1,4 @@
-"""How results are printed: tables, sizes, and untrusted text made harmless.
+"""How results are printed: tables, sizes, and escaped untrusted text.
 
 On a terminal rich wraps to its width; in a pipe or a file lines are as long as needed, without
 colours, so that ``grep`` and ``awk`` see whole cells. Nothing from data is interpreted as rich

@@ -1,6 +1,6 @@
 """Containment: a document that takes too much time or memory, or crashes its worker, is skipped.
 
-A parser of foreign bytes may loop, allocate or crash inside C, where nothing in its process can
+A parser of untrusted bytes may loop, allocate or crash inside C, where nothing in its process can
 stop it. So a function that is marked `contained` runs in worker processes (`TaskPolicy` has the
 limits), and states which document it is processing in eight bytes of memory that it shares with the
 process that waits for it::
@@ -23,7 +23,7 @@ limited). An address space limit (``RLIMIT_AS``) would be exact, but it counts w
 what is used: Arrow, LLVM and mapped token files take tens of gigabytes of addresses, and a library
 in which an allocation fails may continue with damaged data. What is allocated within a tenth of a
 second can exceed the limit; workers are therefore also the kernel's first choice when the machine
-runs out of memory (``oom_score_adj``), and a death by its hand is attributed in the same way.
+runs out of memory (``oom_score_adj``), and a worker that it kills is handled in the same way.
 """
 
 import contextlib

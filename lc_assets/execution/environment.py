@@ -1,8 +1,8 @@
 """The environment that a cluster's workers must share: code, Python, libraries and folders.
 
-A worker with other code would publish other bytes under this code's name, and one that does not see
-the lake would write to a folder that nobody reads. Both are errors before the first task, checked
-once per worker.
+A worker with different code would publish different bytes under this code version, and one that
+cannot access the lake would write to an unrelated folder. Both are errors before the first task,
+checked once per worker.
 """
 
 import contextlib

@@ -5,7 +5,7 @@ memory.
 
     run(scatter, files)                         run(reduce, buckets)
       a file's lines, each with its bucket  ─▶    a bucket's lines of all files, in the files' order
-      published as one file                       whatever is made of them, published as one file
+      published as one file                       the result, published as one file
 
 Both halves are tasks of an executor (`lc_assets.execution.executor`), idempotent and resumable.
 Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket

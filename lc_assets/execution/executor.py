@@ -1,13 +1,14 @@
-"""Executors: what runs a stage's tasks, under which limits, and the loop behind every one of them.
+"""Executors: run a stage's tasks under limits; and the loop that all executors share.
 
 A task is small (paths and settings), its result is small (counts), and repeating it is harmless,
 because it publishes complete files under names that the task determines. So an executor may lose a
 worker at any time, and no data passes through it.
 
-A `WorkerPool` is processes of this machine, or of a cluster. It knows which task each worker has,
-so a death is attributed to that worker's task; a task that costs too many workers is named, and
-documents that kill workers are skipped (`lc_assets.execution.containment`). The number of tasks in
-hand is bounded, so neither memory nor a queue grows with the number of tasks.
+A `WorkerPool` is a set of processes on this machine or on a cluster. It knows the task of each
+worker, so the loss of a worker is attributed to its task. A task that loses too many workers is an
+error that names it, and documents that kill workers are skipped
+(`lc_assets.execution.containment`). The number of submitted tasks is bounded, so neither memory nor
+a queue grows with the number of tasks.
 """
 
 import errno

@@ -2,9 +2,10 @@
 
 Ray's own client, scheduler and transport are used as they are; a function's name, a task and its
 counts are all that is sent. Ray retries nothing: a lost worker is handled by the loop that the
-local executor uses too (`lc_assets.execution.executor`), so a task that costs too many is named in
-the same way. A run that is interrupted cancels its tasks in hand, there too. A contained function
-runs in a child process of the Ray worker, which watches it (`lc_assets.execution.containment`).
+local executor uses too (`lc_assets.execution.executor`), so a task that loses too many is reported
+in the same way. An interrupted run cancels its submitted tasks on the cluster too. A contained
+function runs in a child process of the Ray worker, which watches it
+(`lc_assets.execution.containment`).
 
 Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off unless the
 environment states otherwise.

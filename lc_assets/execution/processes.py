@@ -1,9 +1,10 @@
-"""Worker processes of this machine, and the pool in which they wait for the next run: starting one
-costs its imports.
+"""Worker processes of this machine, and the pool that keeps them for the next run, which saves
+their imports.
 
 A run takes workers from the pool or starts them, and returns them when it succeeds. An idle worker
-ends after `IDLE_SECONDS` and with the process that started it, however that ends. A worker is used
-again only with the same preloaded modules, working folder, search path and environment.
+exits after `IDLE_SECONDS` and together with the process that started it, even if that is killed. A
+worker is used again only with the same preloaded modules, working folder, search path and
+environment.
 """
 
 import contextlib

@@ -1,4 +1,5 @@
-"""Spans of packed rows: where in each row the tokens of which document lie, as three small arrays.
+"""Spans of packed rows: which document each range of a row's tokens belongs to, as three small
+arrays.
 
 ================================  ==================================================================
 file                              what
@@ -10,7 +11,7 @@ file                              what
                                   row is padding
 ``{split}_span_document.npy``     int32, one per span: number of the document among all of the
                                   version's. Equal numbers are one document, wherever in the rows
-                                  its pieces lie
+                                  its pieces are
 ================================  ==================================================================
 
 Training nodes read these and no Parquet; ``spans.parquet`` identifies the documents

@@ -2,7 +2,7 @@
 `lc_assets.text.referrals.concepts.LexicalConcepts`.
 
 ==================  ================================================================================
-from the pipeline   is
+from the pipeline   becomes
 ==================  ================================================================================
 noun chunks         phrases, if it parses; the best `lc_assets.text.referrals.concepts.TOP` by the
                     mean rank of their words are concepts

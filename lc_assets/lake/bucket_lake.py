@@ -1,10 +1,10 @@
 """A lake in a bucket: the same partitions and versions, built on this machine, published there.
 
 A version is built in a folder on this machine's disk, as in any lake. When it is finished its files
-are uploaded, then its receipt, and last the pointer, on condition that nobody has moved it since
-the build began. So two machines that build the same partition cannot undo each other's work,
-whatever their clocks say. Files are fetched when they are read, one by one, compared with the
-digests of the receipt, and kept: finished versions never change.
+are uploaded, then its receipt, and last the pointer, on condition that it has not changed since the
+build began. So two machines that build the same partition cannot undo each other's work, whatever
+their clocks say. Files are fetched when they are read, one by one, compared with the digests of the
+receipt, and kept: finished versions never change.
 
 ::
 
@@ -278,8 +278,8 @@ class BucketPartition(Partition):
         return self.bucket.generation(f"{self.name}/{CURRENT}")
 
     def point_at(self, published: Published, *, after: int = 0) -> None:
-        """See `Partition.point_at`: upload the files, then the receipt, then the pointer if nobody
-        has moved it since ``after``.
+        """See `Partition.point_at`: upload the files, then the receipt, then the pointer if no
+        other build has moved it since ``after``.
         """
         prefix = f"{self.name}/{published.version}"
         held = self.bucket.read(f"{prefix}/{RECEIPT}")

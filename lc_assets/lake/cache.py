@@ -6,11 +6,11 @@ first, never one that is in use.
     {root}/{lake}/{stage}/{key}/{version}/…          copies, with the version's receipt
     {root}/.uses/{lake}/{stage}/{key}/{version}      size of the copies; its time is the last use's
 
-A version is **in use** as long as a `Lease` on it lives, in whichever process: a shared lock on its
-file below ``.uses``, which the system releases when a process dies. A version is removed only under
-the exclusive lock. Versions that were used within the last minutes stay too, for callers that kept
-a path but not the `Published`. So only versions in use can exceed the limit. What a build is
-writing counts when it is published.
+A version is **in use** as long as any process holds a `Lease` on it: a shared lock on its file
+below ``.uses``, which the operating system releases when the process ends. A version is removed
+only under the exclusive lock. Versions that were used within the last minutes stay too, for callers
+that kept a path but not the `Published`. So only versions in use can exceed the limit. What a build
+is writing counts when it is published.
 
 What is copied is decided by `lc_assets.lake.bucket_lake`. Libraries that limit a folder of files
 (diskcache, fsspec's caches) know neither versions nor files that other processes have open.

@@ -1,5 +1,5 @@
-"""What a path or a bucket's URL is of a lake: the lake, a stage, a partition, a version, or part of
-a version.
+"""The part of a lake that a path or a bucket's URL names: the lake, a stage, a partition, a
+version, or part of a version.
 
 ::
 
@@ -9,7 +9,7 @@ a version.
     lake/token_grid/2023-06/{version}            a version
     lake/token_grid/2023-06/{version}/train.zarr within a version
 
-Receipts and pointers tell which, by a few requests in a bucket.
+It is determined from receipts and pointers, by a few requests in a bucket.
 """
 
 from dataclasses import dataclass, replace

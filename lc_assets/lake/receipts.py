@@ -156,7 +156,7 @@ def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
     """Read a JSON file as a value of type ``kind``, which messages call ``called``.
 
     Raises:
-        CorruptFile: when it is missing, is not JSON or does not have the promised fields.
+        CorruptFile: when it is missing, is not JSON or lacks a field.
     """
     try:
         return decode_bytes(path.read_bytes(), kind, path, called=called)
@@ -168,7 +168,7 @@ def decode_bytes(content: bytes, kind: type[T], where: Path | str, *, called: st
     """Read JSON as a value of type ``kind``, which messages call ``called``.
 
     Raises:
-        CorruptFile: when it is not JSON or does not have the promised fields; names ``where``.
+        CorruptFile: when it is not JSON or lacks a field; names ``where``.
     """
     try:
         return msgspec.json.decode(content, type=kind)

@@ -1,4 +1,4 @@
-"""Releases: names that mean the same bytes for ever.
+"""Releases: names that always mean the same bytes.
 
 ``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over,
 mixes, Megatron's files) by their names and digests. It is published once and never overwritten;

@@ -1,8 +1,8 @@
 """Publishing a version: lock the partition, remove own leftovers, write, write the receipt, point.
 
 Everything that publishes goes through `publication`: the stages of a lake, and the verbs of the
-command line, whose output folder is a lake of one partition. Until the last step readers see what
-they saw before. A rerun after a kill finds the finished shards of the same version (`once`) and
+command line, whose output folder is a lake of one partition. Until the last step readers see the
+previous version. A rerun after a kill finds the finished shards of the same version (`once`) and
 continues. Only files and folders with this package's own names are ever deleted.
 """
 

@@ -4,8 +4,8 @@ fsspec does the transport; this module identifies files (`UpstreamFile`) without
 translates transport errors. Paths below the root are made from parsed names only, so none can leave
 it.
 
-A missing file is a fact about upstream, which a stage may count and skip. A file that could not be
-fetched (`Unreachable`) is tried again and then stops the stage: counted as missing, a minute's
+A file that is missing upstream may be counted and skipped by a stage. A file that could not be
+fetched (`Unreachable`) is retried and then stops the stage: if it were counted as missing, a short
 outage would silently shrink a data set.
 """
 

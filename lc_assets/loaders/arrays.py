@@ -1,6 +1,6 @@
 """Rows of an array, read through a cache.
 
-What is decoded at once is a *band*: adjacent chunks that together contain the requested tokens of
+The unit of decoding is a *band*: adjacent chunks that together contain the requested tokens of
 some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch is one copy per
 band, for any number of chunks in its context: a row of 65,536 tokens would otherwise be 64 look-ups
 and 64 copies.

@@ -1,9 +1,9 @@
 """What every loader shares: a position that is one number, iteration from it, saving and loading
 it, reading ahead on threads.
 
-Decompression and file reads release the interpreter's lock, so threads of one process do what
-worker processes would, without sending batches between processes. They share the loader's cache, so
-no chunk is decoded twice.
+Decompression and file reads release the GIL, so threads of one process are as fast as worker
+processes, without sending batches between processes. They share the loader's cache, so no chunk is
+decoded twice.
 """
 
 import contextlib

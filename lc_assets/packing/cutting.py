@@ -14,7 +14,7 @@ Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so tha
 
 Dataset decomposition: cut every document into pieces of 2^k tokens, as its length is in binary.
 
-A piece lies within one document, so there is no padding and no piece crosses a boundary. A document
+A piece is part of one document, so there is no padding and no piece crosses a boundary. A document
 of 11 tokens gives pieces of 8, 2 and 1; with 4 as the longest, 4, 4, 2 and 1; what is shorter than
 the shortest piece is left over. Training then takes batches of one length at a time.
 

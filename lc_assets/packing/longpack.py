@@ -31,7 +31,7 @@ a page that did not fit stays free for the next root.
 * A content (the pages of one cluster) is held by at most ``repetitions`` roots; in the paper by
   one.
 * ``consume``: a page occurs once. A root that another root took has no turn, and a root that took
-  something is nobody's child. Without it, as in the paper, a root may be a child of another.
+  something is never a child. Without it, as in the paper, a root may be a child of another.
 
 With several rounds, each is a pass over all roots: the links of the pages of the round before, in
 the same order of roots, within what is left of each root's room.

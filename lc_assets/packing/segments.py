@@ -1,7 +1,7 @@
 """Move references between distant parts of documents, for comparison with plain packing.
 
 * `dispatch` deals the segments of a document to different rows, so that no reference is longer than
-  a segment. It measures what the length of documents is worth, by removing it.
+  a segment. It is the ablation of document length.
 * `interleave` takes the first segments of all pieces of a row, then the second ones, and so on. No
   token leaves its row, so no pair of mentions is lost; their distances grow.
 

@@ -8,7 +8,7 @@ machine, and `UNIT` squared means the same page.
 
 Words to terms: `lc_assets.text.duplicates.keys`.
 Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keeping only the
-    heaviest terms is ours: it bounds memory (6 bytes each, twice) and work.
+    heaviest terms is our addition: it bounds memory (6 bytes each, twice) and work.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Judging documents: signals, rules, duplicates. Pure: values in, values out, no files."""
+"""Text analysis: signals, rules, duplicates, links, privacy. Pure functions without file access."""

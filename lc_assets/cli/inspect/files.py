@@ -1,5 +1,5 @@
-"""What ``lc show`` says of files: arrays, Megatron data sets, tables, orders, indices, and those of
-a RedPajama-V2 upstream, recognized by metadata or name.
+"""What ``lc show`` prints about files: arrays, Megatron data sets, tables, orders, indices, and
+those of a RedPajama-V2 upstream, recognized by metadata or name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from lc_assets.vocabulary import Shard, parse_snapshot
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _MANY: Final = 1000
-"""Holes; of an array that has more, its metadata are rather wrong, and they may promise any number
+"""Missing chunks; an array with more probably has wrong metadata, which may state any number
 of chunks.
 """
 _SIGNALS: Final = ".signals.json.gz"

@@ -1,5 +1,5 @@
-"""What ``lc show`` says of a lake, a stage, a partition or a version, by receipts; and of what is
-at any other path.
+"""What ``lc show`` prints about a lake, a stage, a partition or a version, from receipts; and about
+any other path.
 
 The cheap check compares names and sizes with the receipt; the thorough one reads every byte again.
 """

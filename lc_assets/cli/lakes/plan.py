@@ -1,5 +1,5 @@
-"""``lc plan``: what is out of date, and why, as `lc_assets.stages.planning` says, and what it would
-cost (`lc_assets.stages.costing`).
+"""``lc plan``: what is out of date and why (`lc_assets.stages.planning`), and its estimated cost
+(`lc_assets.stages.costing`).
 """
 
 from dataclasses import dataclass, replace

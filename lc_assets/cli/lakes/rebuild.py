@@ -1,8 +1,8 @@
 """``lc rebuild``: build what is out of date, in order, and nothing else, in this process; see
 `lc_assets.stages.rebuilding`.
 
-Where ``DAGSTER_HOME`` is set, through Dagster, so that its history has the runs and the checks are
-tested; otherwise by the stages themselves, which has no cost beside the work.
+Where ``DAGSTER_HOME`` is set, stages run through Dagster, so that its history has the runs and the
+results of the checks; otherwise they are called directly, without overhead.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
-"""A crawl's archives: pages and lists of links as they were fetched, and the indexes that say where
-they are.
+"""A crawl's archives: pages and lists of links as they were fetched, and the indexes that locate
+them.
 
 ==============  ====================================================================================
 module          contents

@@ -1,4 +1,4 @@
-"""Captures: that a page was fetched, when, and where its record lies; and the sorted CDXJ index
+"""Captures: which page was fetched when, and the location of its record; and the sorted CDXJ index
 that lists them.
 
 ::
@@ -13,8 +13,8 @@ Lines are sorted by their bytes. The key is `lc_assets.text.links.page_keys`'s. 
 gzip; Common Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one after another. The
 values of a line are not trusted: see `refusal`.
 
-`matches` walks an index and sorted keys side by side; blocks of lines without a wanted key are not
-parsed. `captures_in` reads the captures of an archive from its records' headers alone.
+`matches` merges an index with sorted keys; blocks of lines without a requested key are not parsed.
+`captures_in` reads the captures of an archive from its records' headers alone.
 """
 
 import bisect

@@ -1,10 +1,10 @@
 """Pages as servers sent them: HTML out of the block of a ``response`` record.
 
-Transfer and content codings are removed, never giving more than was asked for. FastWARC does that
-itself, but all at once: a gigabyte out of a megabyte takes a gigabyte of memory. A body that ends
-early gives what there is, as in browsers; one that is no such coding is an `Undecodable`. A body
-labelled as coded that begins with ``<`` is taken as it is: Common Crawl's archives before 2018-34
-hold bodies decoded under the labels that the servers sent.
+Transfer and content codings are removed, never returning more than the requested size. FastWARC
+does that itself, but all at once: a gigabyte out of a megabyte takes a gigabyte of memory. A body
+that ends early gives what there is, as in browsers; one that is no such coding is an `Undecodable`.
+A body labelled as coded that begins with ``<`` is taken as it is: Common Crawl's archives before
+2018-34 hold bodies decoded under the labels that the servers sent.
 
 The text is decoded by its byte order mark, or else the encoding that the server names, or else the
 one that the page names, or else as UTF-8 if possible, or by its letters. A page is HTML when the

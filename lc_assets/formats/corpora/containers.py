@@ -1,9 +1,9 @@
 """Containers of documents: which names mean which kind, plain bytes out of compressed files, and
 writing documents as JSON lines.
 
-Memory stays bounded whatever a file promises: gzip and zstd are read in pieces, and a zstd window
-of more than 128 MiB is refused. A document is written with all the fields it came with, its text
-where it was; one without an id gets ``id``. The same documents give the same bytes, whatever the
+Memory is bounded whatever sizes a file states: gzip and zstd are read in pieces, and a zstd window
+of more than 128 MiB is refused. A document is written with all its original fields, its text in the
+original field; one without an id gets ``id``. The same documents give the same bytes, whatever the
 clock and the file's name.
 """
 

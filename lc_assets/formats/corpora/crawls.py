@@ -1,4 +1,4 @@
-"""Documents out of a crawl's own archives: WET (text) and WARC (pages as fetched).
+"""Documents from a crawl's archives: WET (text) and WARC (pages as fetched).
 
 A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds
 ``response`` records, whose block is what a server sent; when that is HTML, its main text is
@@ -15,7 +15,7 @@ header                        becomes
 ============================  =============
 
 Angle brackets around the first two are left out. Other kinds of records (``warcinfo``, ``request``,
-``metadata``) are no documents; a ``revisit`` is one that does not exist, and is `Unread`.
+``metadata``) are not documents; a ``revisit`` is yielded as `Unread`.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 

@@ -1,11 +1,11 @@
-"""Documents out of Parquet files.
+"""Documents from Parquet files.
 
 Rows are read in batches of about `BATCH_BYTES` by the file's metadata, of `BATCH_ROWS` at most, and
 of fewer where the headers of its pages state long ones
 (`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay dictionary indices until the
 size of each row is known, so that a row whose list names one long string a million times is found.
-Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed
-column chunks of one row group.
+Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed column chunks of one
+row group.
 """
 
 from collections.abc import Iterable, Iterator

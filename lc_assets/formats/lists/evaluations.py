@@ -1,4 +1,4 @@
-"""Evaluation sets as files: their examples as items whose n-grams can be looked for.
+"""Evaluation sets as files: their examples as items whose n-grams can be searched for.
 
 =========================================  =========================================================
 file                                       an item is
@@ -12,8 +12,8 @@ any other corpus                           a document (`lc_assets.formats.corpor
 
 The fields of an object that hold questions and answers are taken: all of `FIELDS` that it has, or
 those that the caller names; of lists and objects, the strings in them. A line that cannot be read
-is an error, because what is not in the index is not found. A held-out corpus is an evaluation set
-like any other.
+is an error, because items missing from the index are never found. A held-out corpus is an
+evaluation set like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

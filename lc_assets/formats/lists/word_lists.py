@@ -29,9 +29,8 @@ missing. Words are in lower case, separated by white space. `PRESET` is such a f
     [abbreviations]
     mr dr
 
-Everything is UTF-8; a byte order mark is skipped. What was read is digested, so that a receipt can
-state which lists were used. Not here: common words, which are counted in a corpus
-(`lc_assets.text.referrals.concepts`).
+Everything is UTF-8; a byte order mark is skipped. Files are digested, so that a receipt can record
+which lists were used. Common words are counted in a corpus (`lc_assets.text.referrals.concepts`).
 """
 
 import hashlib

@@ -10,10 +10,9 @@ file                         array
 
 Each is a ``.npy`` file. Megatron caches the same arrays under names with a hash of its
 settings (`lc_assets.mixing.cache_names`). Beside them this package writes two files that Megatron
-ignores: ``lc_cache.json`` has the digest of each data set's ``.idx``, so that a change is
-    noticed, and
-``per_dataset_sequences.json`` is for its option ``--per-dataset-sequences-path``. Arrays are staged
-and renamed, the description last: an interrupted write is never a hit.
+ignores: ``lc_cache.json`` has the digest of each data set's ``.idx``, so that a change is detected,
+and ``per_dataset_sequences.json`` is for its option ``--per-dataset-sequences-path``. Arrays are
+staged and renamed, the description last: an interrupted write is never a cache hit.
 
 Source: Megatron-LM ``megatron/core/datasets/gpt_dataset.py``.
 """

@@ -1,4 +1,4 @@
-r"""Megatron's ``.idx``: where each sequence lies in the ``.bin``, and which sequences make a
+r"""Megatron's ``.idx``: the offset of each sequence in the ``.bin``, and which sequences make up a
 document.
 
 Little-endian, without padding; ``S`` sequences, ``D`` document boundaries:
@@ -17,8 +17,8 @@ offset         bytes   content
 34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
 =============  ======  ==========================================================================
 
-Bytes to arrays and back, in blocks, with every promise checked; an index of millions of sequences
-takes no more memory than its lengths. Files: `lc_assets.formats.megatron.indexed`.
+Indices are read and written in blocks, and every field is checked; an index of millions of
+sequences takes no more memory than its lengths. Files: `lc_assets.formats.megatron.indexed`.
 
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``,
     ``_IndexReader``), unchanged in this from core 0.5 to 0.19.
@@ -230,7 +230,7 @@ def read_index(prefix: Path) -> MegatronIndex:
     """The ``.idx`` alone, mapped: lengths and documents, even without the ``.bin``.
 
     Raises:
-        CorruptFile: if it is missing or not what its format promises.
+        CorruptFile: if it is missing or does not follow the format.
     """
     return parse_idx(map_bytes(idx_path(prefix)).data, str(idx_path(prefix)))
 

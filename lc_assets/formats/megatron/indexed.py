@@ -1,4 +1,4 @@
-r"""Megatron's indexed data set: token ids in ``{prefix}.bin``, where each sequence lies in
+r"""Megatron's indexed data set: token ids in ``{prefix}.bin``, the offsets of sequences in
 ``{prefix}.idx``.
 
 ``.bin`` is the ids of all sequences one after another, little-endian, and nothing else;

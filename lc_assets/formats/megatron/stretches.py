@@ -76,7 +76,7 @@ def gather(
 ) -> None:
     """Copy stretches of documents into arrays.
 
-    Token files are opened a few at a time: stretches may lie in more of them than a process may
+    Token files are opened a few at a time: stretches may be in more of them than a process may
     hold open.
 
     Args:

@@ -1,10 +1,8 @@
-"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and
-whether that is possible.
+"""The footer of a Parquet file: the byte ranges of its column chunks and their numbers of values,
+checked against limits.
 
-Here: reading the footer and checking it against limits. Not here: pages (`formats.parquet.pages`).
-
-Refused are footers that lie outside their file, are longer than `MOST_FOOTER_BYTES`, name chunks
-that overlap or lie outside or in other files, schemas nested deeper than `MOST_NESTED`, more rows
+Refused are footers that are outside their file or longer than `MOST_FOOTER_BYTES`, chunks that
+overlap, are outside the file or in other files, schemas nested deeper than `MOST_NESTED`, more rows
 than the file's bytes allow (`VALUES_OF_A_BYTE`), and a list that could hold more items than its
 chunk has bytes and than `MOST_ITEMS`.
 """
@@ -84,7 +82,7 @@ class Chunk(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a file of ``n_bytes`` promises; ``groups`` are its row groups, a chunk for each leaf."""
+    """The footer of a file of ``n_bytes``; ``groups`` are its row groups, a chunk for each leaf."""
 
     leaves: list[Leaf]
     groups: list[list[Chunk]]

@@ -1,13 +1,12 @@
-"""Opening Parquet from outside, through a file object that checks every column chunk before Arrow
-decodes it.
+"""Opening untrusted Parquet files, through a file object that checks every column chunk before
+Arrow decodes it.
 
 Nothing is read twice: Arrow reads a column chunk as a whole, and the headers of its pages are
-walked in the bytes that it is about to get. Columns that are not read cost nothing, and a file in a
-bucket is fetched once.
+checked in the bytes that it is about to receive. Columns that are not read cost nothing, and a file
+in a bucket is fetched once.
 
-Here: `guarded`, for readers with a fixed number of rows at once, and `weighed` for one that can
-choose. Not here: the arithmetic of the limits (`formats.parquet.pages`), translating Arrow's
-errors.
+`guarded` is for readers with a fixed number of rows per batch, `weighed` for readers that can
+choose it. The limits are computed in `formats.parquet.pages`.
 """
 
 import contextlib

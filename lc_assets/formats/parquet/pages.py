@@ -1,13 +1,13 @@
-"""The pages of a column chunk: what their headers promise, and how much memory some rows may take
-decoded.
+"""The pages of a column chunk: their headers, and the memory that decoding a number of rows may
+take.
 
-Walking a header takes some ten microseconds, reading the page behind it a thousand. Pages of
+Parsing a header takes about ten microseconds, reading its page a thousand. Pages of
 strings stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state
 within themselves how many lengths there are, behind the levels and beneath the compression, and
-Arrow allocates for that number: eight bytes can ask for eight gigabytes. Few writers make such
+Arrow allocates for that number: eight bytes can request eight gigabytes. Few writers make such
 pages; they are decompressed here to check the number.
 
-Not here: which rows are read at once (`formats.parquet.opening`).
+The number of rows per batch is chosen in `formats.parquet.opening`.
 Source: ``Encodings.md`` of apache/parquet-format.
 """
 

@@ -1,8 +1,8 @@
-"""Thrift's compact protocol, as far as Parquet's footers and page headers need it: structs to
-dictionaries by field number.
+"""The part of Thrift's compact protocol that Parquet's footers and page headers use: structs are
+read as dictionaries keyed by field number.
 
-Nothing is trusted: a length or a count that reaches beyond the bytes is damage, and so is nesting
-beyond `MOST_DEPTH`. Time and memory are linear in the bytes. Not here: what the fields mean.
+Input is untrusted: a length or a count that reaches beyond the bytes is an error, and so is nesting
+deeper than `MOST_DEPTH`. Time and memory are linear in the bytes.
 
 Source: ``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
 """

@@ -38,8 +38,7 @@ Pitfalls:
 * A duplicate is a repeated WET digest, not a repeated text, and one unique document in a hundred is
   listed by mistake (the list comes from a Bloom filter).
 
-Here: bytes to values and back, one module per kind of file. Not here: fetching, filtering, what to
-do about a missing file.
+One module per kind of file.
 
 Source: ``app/src`` of togethercomputer/RedPajama-Data (commit 6d2cee9), the data set's card, arXiv
 2411.12372.

@@ -1,15 +1,15 @@
 """Lines of gzipped JSON: reading all or some of them, decoding one, writing them.
 
-Here: what documents and signals share. Not here: their fields. Memory is bounded by the longest
-line wanted, never by a line's or a file's size, so neither a gzip bomb nor a file without newlines
-can exhaust it.
+Documents and signals share this module. Memory is bounded by the longest requested line,
+independent of the size of other lines and of the file, so neither a gzip bomb nor a file without
+newlines can exhaust it.
 
 `read_long_lines` and `read_other_lines` choose lines before anything is decoded, because nearly
 every line of a crawl is dropped for its length or by its signals. A text is read in blocks; line
-ends are counted in each, and only wanted lines are cut out. All lines are numbered and their bytes
-counted, wanted or not. Two facts make this fast. A line of 65,536 bytes cannot lie between two ends
+ends are counted in each, and only requested lines are extracted. All lines are numbered and their
+bytes counted. Two facts make this fast. A line of 65,536 bytes cannot fit between two line ends
 within one block of that size, so only lines that cross blocks can be that long. And a run of
-consecutive unwanted numbers is recognised by two look-ups.
+consecutive line numbers to skip is recognised by two look-ups.
 """
 
 import contextlib

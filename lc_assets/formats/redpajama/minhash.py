@@ -17,7 +17,7 @@ from it. Files written here state in their schema's metadata, under ``minhash_sc
 of `lc_assets.text.duplicates.minhash` made the signatures; published ones state none and are
 RedPajama-V2's.
 
-Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
+Files are read and written a bounded number of documents at a time.
 
 Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercomputer/RedPajama-Data.
 """

@@ -1,7 +1,7 @@
 """Quality signals of one shard: ``quality_signals/{tag}.signals.json.gz``, one record per line.
 
 The record is in the package's docstring. Nine tenths of such a file are line signals that are
-rarely wanted; only what is wanted is decoded.
+rarely needed; only requested signals are decoded.
 """
 
 from array import array

@@ -98,7 +98,7 @@ class TokenizerFile(ABC):
 
     Attributes:
         path: where it was read.
-        vocabulary: named after the file and its digest, wherever it lies.
+        vocabulary: named after the file and its digest, independent of its folder.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:

@@ -5,9 +5,9 @@ An item is the text of one evaluation example, in parts that no n-gram crosses. 
 parts has so many words is one n-gram, its longest part; with fewer than ``min_words`` it cannot be
 searched for and is reported.
 
-An n-gram takes some 40 bytes, a distinct word what its letters take. ``sample`` keeps one n-gram in
-so many by its hash, the same ones in items and documents, so coverage stays an unbiased estimate;
-short items are always kept.
+An n-gram takes about 40 bytes, a distinct word its letters. ``sample`` keeps one n-gram in
+``sample``, chosen by its hash, the same ones in items and documents, so coverage stays an unbiased
+estimate; short items are always kept.
 
 Words become numbers in a vocabulary, n-grams become keys. Hashes that collide within the index are
 an error.

@@ -16,9 +16,8 @@ band are candidates. RedPajama-V2 stores four sets of bands, each made for one s
 that fill no band are left out.
 
 Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data.
-    Its
-permutations come from ``np.random.RandomState(42)``, a stream that NumPy has frozen. It fails on
-lone surrogates; here they are hashed as three bytes each.
+    Its permutations come from ``np.random.RandomState(42)``, a stream that NumPy has frozen. It
+    fails on lone surrogates; here they are hashed as three bytes each.
 """
 
 from collections.abc import Callable

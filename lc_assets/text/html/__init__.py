@@ -1,1 +1,1 @@
-"""The text of a page, and the guard in front of HTML parsers."""
+"""The text of a page, and a guard that bounds the cost of HTML parsing."""

@@ -1,10 +1,10 @@
-"""A guard in front of HTML parsers: what a page would take to parse, found out before it is parsed.
+"""A guard for HTML parsers: bounds the cost of parsing a page before it is parsed.
 
 Parsers that build trees as browsers do take quadratic time in three things: elements within
 elements, attributes of one tag, and formatting that is left open, which is opened again in every
 paragraph after it and takes memory too. One walk along a page's tags bounds all three from above
-(`lc_assets.text.html.stack`) in linear time. Pages beyond the limits, which nobody writes by hand,
-are not parsed; a page of 1 MB within them takes less than a second.
+(`lc_assets.text.html.stack`) in linear time. Pages beyond the limits, which do not occur in
+hand-written HTML, are not parsed; a page of 1 MB within them takes less than a second.
 
 Of 73,377 pages of programs' manuals, the deepest is counted at 129 elements, and no count is below
 the true one (measured 2026-11).

@@ -1,5 +1,5 @@
-"""The stack of open elements that a page's tags make, and the formatting that is left open: at
-least what a browser's parser holds.
+"""The stack of open elements of a page, and the formatting left open: an upper bound of what a
+browser's parser keeps.
 
 The elements from `SURE` on are the parser's own, except for formatting that it opened again. Of the
 elements below, and where rules are not followed (within ``select``, ``template``, ``frameset`` and

@@ -9,7 +9,8 @@ whitespace  ``str.split``: the words of Dolma and NeMo Curator
 datatrove splits English with spaCy's tokenizer, which cuts ``don't`` into ``do`` and ``n't`` and
 knows abbreviations. Nothing here does that; on the same words these measures equal datatrove's own.
 
-Words are joined without what lies between them: word ``i`` is ``joined[ends[i]:ends[i + 1]]``.
+Words are concatenated without the characters between them: word ``i`` is ``joined[ends[i]:ends[i +
+1]]``.
 
 A column is a measure's name, and after a colon the kind of words where it depends on words:
 ``frac_short_lines``, ``word_count:normalized``. The kinds are `WORD_KINDS`. A name that ends in

@@ -6,8 +6,8 @@ A phrase is a **concept** when it is among the best `TOP` of its text, or a name
   are included, so the choice does not depend on the order of sentences;
 - a **name** has capitals in at least half of the positions where a capital is informative;
 - its words have at least two letters and digits, counting only words that contain a letter and
-  are neither stop words nor common. So "said he" is never one, and a Chinese phrase has two or
-  three characters.
+  are neither stop words nor common. So "said he" is never a concept, and a Chinese phrase has two
+  or three characters.
 
 Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and
 "his" mention the nearest name before them; "it" and "they" mention nothing.

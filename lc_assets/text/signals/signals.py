@@ -37,8 +37,7 @@ rps_lines_uppercase_letter_fraction  upper case characters, per character with t
 ===================================  ===============================================================
 
 Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; equal
-    to
-what that code prints.
+    to the output of that code.
 """
 
 from collections.abc import Mapping, Sequence
