@@ -11,7 +11,7 @@ kind                  name ends in                                   Common Craw
 ====================  =============================================  ==========================
 
 Lists hold a path per line, relative to the root of all crawls. Of the columnar index only
-``subset=warc`` counts: the responses in other subsets are no pages. It has a row per capture, with
+``subset=warc`` is read: responses in other subsets are not pages. It has a row per capture, with
 columns as Common Crawl's table ``cc-index``:
 
 ====================================================  =============================================

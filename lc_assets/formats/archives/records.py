@@ -1,14 +1,13 @@
-"""The records of an archive, each with its place in the file.
+"""The records of an archive, each with its location in the file.
 
 Web archives are gzipped record by record, so that one record can be fetched and read without the
 others: each is a gzip member (RFC 1952), and a file is a sequence of members. `Members` reads such
-    a
-file from its beginning and keeps track of where members begin. Memory is bounded by what the caller
-asks for, whatever a member decompresses to. Checksums are verified; a file that ends within a
-member, or has anything else after one, is damaged.
+a file from its beginning and records where members begin. Memory is bounded by the size that the
+caller requests, whatever a member decompresses to. Checksums are verified; a file that ends within
+a member, or has anything else after one, is damaged.
 
-A WARC file, or any of its kind (WET, WAT), is read record by record; every record must be whole,
-whatever its kind.
+WARC files, and their variants WET and WAT, are read record by record; every record must be
+complete.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 
@@ -51,7 +50,7 @@ class Plain:
         return found
 
     def place_of(self, position: int) -> int:
-        """Where in the file the byte at ``position`` lies."""
+        """Offset in the file of the byte at ``position``."""
         return position
 
 

@@ -18,7 +18,7 @@ reason                 when
 =====================  ===========================================================================
 ``warcinfo record``…   it is no ``metadata`` record
 ``not of a response``  it is about a request, or the crawler's notes
-``status not 200``     the server answered otherwise
+``status not 200``     any other status
 ``not HTML``           by its type
 ``not JSON``           its block is not JSON, or not of this kind
 ``record too long``    it has more bytes than the limit

@@ -1,6 +1,6 @@
 """Writing archives of pages: WARC, gzipped record by record, and the sorted index of its lines.
 
-The same pages give the same bytes: a record's id is made of its address and date, nothing of the
+The same pages give the same bytes: a record's id is derived from its address and date, not from the
 clock.
 """
 
@@ -76,7 +76,8 @@ def index_lines(captures: Iterable[Capture]) -> list[bytes]:
     >>> index_lines(
     ...     [Capture("http://a.org/x", "20240518015810", True, "sha1:ABC", "x.warc.gz", 7, 5)]
     ... )
-    [b'org,a)/x 20240518015810 {"url":"http://a.org/x","mime":"text/html","status":"200","digest":"ABC","length":"5","offset":"7","filename":"x.warc.gz"}\n']
+    [b'org,a)/x 20240518015810
+    {"url":"http://a.org/x","mime":"text/html","status":"200","digest":"ABC","length":"5","offset":"7","filename":"x.warc.gz"}\n']
     """
     return sorted(line for capture in captures if (line := _line(capture)))
 
