@@ -55,7 +55,7 @@ LIBRARIES = (
 )
 
 
-"""Libraries whose versions shape published bytes; receipts state them."""
+"""Libraries whose versions can affect published bytes; receipts record them."""
 
 
 def build(
@@ -191,9 +191,9 @@ def run_shards(
     versions hold are reused (`lc_assets.build.shard_runs`).
 
     Args:
-        context: whose executor runs them.
+        context: provides the executor.
         staging: the version's folder.
-        function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
+        function: takes a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
         tasks: one per shard.
         what: a few words for the progress bar.
     """

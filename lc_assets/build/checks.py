@@ -232,11 +232,11 @@ LINES_AT_ONCE = 1 << 17
 def complaints_about(
     paths: Iterable[Path], schema: pa.Schema, *, unique: str | None = None
 ) -> list[str]:
-    """Check tables against their schema; one sentence per failure, none when all fit.
+    """Check tables against their schema; returns one sentence per failure.
 
-    pandera defines the schema and describes failures. A table that fits is found by Arrow alone,
-    because importing pandera takes half a CPU-second and a validation 16 ms; a property test holds
-    the two equal.
+    pandera defines the schema and describes failures. Valid tables are recognised with Arrow alone,
+    because importing pandera takes half a CPU-second and a validation 16 ms; a property test checks
+    that the two agree.
 
     Args:
         paths: the tables, one per shard; read in batches of at least `LINES_AT_ONCE` lines.

@@ -80,11 +80,10 @@ def regrouped(parts: Iterable[pa.Table], n_lines: int) -> Iterator[pa.Table]:
 def read_some(
     path: Path, lines: Iterable[int], columns: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Some lines of a table, by their numbers from 0, in the order they are asked for; any row
-    groups will do.
+    """Rows of a table by 0-based number, in the order given; works with row groups of any size.
 
     Raises:
-        CorruptFile: when it is not Parquet, or has no such line or column; names the file.
+        CorruptFile: when it is not Parquet, or lacks the row or column; names the file.
     """
     wanted = list(lines)
     if not wanted:

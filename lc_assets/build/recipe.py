@@ -8,8 +8,8 @@ what an asset would build. A file needs only what differs from the defaults belo
     [filtered_documents.thresholds]
     no_alphabetic_words = { at_most = 0.4 }
 
-Unknown names, wrong types and impossible sizes are refused, with the place in the file and what
-could stand there.
+Unknown names, wrong types and impossible sizes are rejected; the error names the position in the
+file and the valid values.
 """
 
 import json
@@ -139,10 +139,11 @@ class Recipe(Settings, frozen=True, kw_only=True):
                 require_whole_rows(name, self.packed_rows.megatron)
 
     def require_uncut_texts(self) -> None:
-        """Refuse to tokenize the filtered documents where evaluation items are cut out later.
+        """Reject tokenizing the filtered documents when evaluation items are cut out of
+        `clean_documents`.
 
         Raises:
-            BadInput: says which documents to tokenize instead.
+            BadInput: names the documents to tokenize instead.
         """
         if self.contaminated_documents.action == "cut":
             raise BadInput(
@@ -177,8 +178,8 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
 
 def require_whole_rows(mix: str, megatron: str) -> None:
-    """Refuse a mix over packed rows whose documents of Megatron's are spans: its samples would cut
-    across rows.
+    """Reject a mix over packed rows whose Megatron documents are spans: its samples would cross
+    rows.
 
     Raises:
         BadInput: when ``megatron``, as `PackingSettings` has it, is not ``rows``.
@@ -210,7 +211,7 @@ def parse_recipe(content: str | bytes, *, where: str, folder: Path | None = None
     12000
 
     Raises:
-        BadInput: for anything that is not a recipe: says which name or value, and where.
+        BadInput: if the text is not a valid recipe; names the setting or value and its position.
     """
     try:
         settings = msgspec.toml.decode(content)
@@ -239,8 +240,7 @@ def _resolved(value: Any, folder: Path, name: str = "") -> Any:
 
 
 def hint(complaint: str, kind: Any = Recipe) -> str:
-    """What could stand at the place where msgspec found an unknown name or value; empty for other
-    complaints.
+    """Valid names or values where msgspec found an unknown one; empty for other errors.
 
     >>> hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
     '; there are head, middle'

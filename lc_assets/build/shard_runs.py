@@ -102,9 +102,9 @@ class ShardRun:
         folder: the version's folder.
         fingerprint: of the version.
         meter: adds up the resources used.
-        shards: how the version falls into shards; None where the stage declares none.
-        say: receives one sentence when shards were reused.
-        facts: receives the digests of files, so that they need not be read again.
+        shards: how the version divides into shards; None if the stage declares none.
+        say: called with a message when shards are reused.
+        facts: collects digests of files, so that they need not be read again.
     """
 
     executor: Executor

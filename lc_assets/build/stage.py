@@ -25,10 +25,10 @@ from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
-    """What a stage builds with: lake, upstream, recipe, executor.
+    """The build context: lake, upstream, recipe and executor.
 
-    ``crawl`` is where the crawl's archives are, if anywhere; ``say`` receives a sentence when a
-    stage did something unexpected.
+    ``crawl`` is the location of the crawl's archives, if any; ``say`` is called with a message when
+    a stage does something unexpected.
     """
 
     lake: Lake
@@ -134,16 +134,16 @@ UPSTREAM: Final[Pool] = "upstream"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
     """Which partitions of an upstream stage a partition reads: `SAME_SNAPSHOT`, `THIS_AND_OLDER`,
-    `ALL_SNAPSHOTS` or `UNPARTITIONED`, narrowed down by the methods.
+    `ALL_SNAPSHOTS` or `UNPARTITIONED`, narrowed by the methods.
 
     Attributes:
         words: for the documentation.
         selects: whether a partition reads another, from recipe, its key, and the other's key.
-        only: from the partition's key, the key of the one partition it can read; None for many.
+        only: maps the partition's key to the key of the only partition it can read; None if there
+            can be several.
         is_needed: whether a recipe needs the upstream stage at all.
-        by_summary: whether only the receipt's summary is read of other partitions. A summary lists
-            no files, so memory does not grow with the lake; files are read by name
-            (`Published.only`).
+        by_summary: whether only receipt summaries of other partitions are read. A summary lists no
+            files, so memory does not grow with the lake; files are read by name (`Published.only`).
     """
 
     words: str
@@ -200,31 +200,33 @@ def later(name: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """What makes one artefact: everything that the planner, the command line, Dagster and the
-    documentation know of it.
+    """The declaration of one artefact, from which the planner, the command line, Dagster and the
+    documentation are derived.
 
     Attributes:
-        name: of the module, the asset, the lake folder, the recipe section and the plan line.
+        name: shared by the module, asset, lake folder, recipe section and plan.
         description: one sentence for the UI and the README.
-        code_version: raised by hand whenever the same inputs and settings would give other bytes.
+        code_version: incremented by hand whenever the same inputs and settings would give different
+            bytes.
         reads: the upstream stages, and which of their partitions.
-        params: from a recipe and a key, all settings that shape its bytes, as plain values.
-        checks: run on what it wrote, before publishing and as Dagster's asset checks.
+        params: maps a recipe and a key to all settings that affect the bytes, as plain values.
+        checks: run on the staging folder before publishing, and as Dagster asset checks.
         write: writes and publishes one partition.
-        show: plots, tables and numbers of a published version, for the UI and ``lc show``.
-        state: for a stage that reads from outside the lake: a string that changes when that
-            changes. Computed before the build, so that later changes are noticed.
-        wanted: whether a recipe builds it.
-        partitioned_by: what its keys are.
-        group: of assets in the UI.
-        job: the job that builds it together with other stages; empty for none.
-        pool: runs of one pool share a limit; None for stages that take no time.
-        kinds: of files, for the UI.
-        counted: what its counts count.
-        sharding: how its versions fall into shards that newer versions can reuse; None when they do
+        show: plots, tables and metadata of a published version, for the UI and ``lc show``.
+        state: for a stage that reads from outside the lake: a string that changes with the external
+            data. Computed before the build, so that later changes are noticed.
+        wanted: whether a recipe enables the stage.
+        partitioned_by: the kind of partition keys.
+        group: asset group in the UI.
+        job: the job that builds it with other stages; empty for none.
+        pool: concurrency pool; None for stages that take negligible time.
+        kinds: file kinds shown in the UI.
+        counted: the unit of its counts.
+        sharding: how its versions divide into shards that newer versions can reuse; None if they do
             not.
-        sieve: whether rebuilt partitions mostly come out unchanged; stages that read one then wait
-            for it instead of being built along with it.
+        sieve: whether downstream stages use early cut-off: rebuilt partitions are usually
+            unchanged, so stages that read one wait for the result instead of being built in the
+            same run.
     """
 
     name: str
@@ -337,8 +339,8 @@ class Built:
 
     Attributes:
         published: the version.
-        reused: True when it was finished before and nothing was computed.
-        findings: results of the checks; empty when reused.
+        reused: True if the version was already complete and nothing was computed.
+        findings: check results; empty when reused.
     """
 
     published: Published

@@ -1,8 +1,7 @@
-"""The tables that stages publish: their columns, what must hold of them, and how they are read and
-written.
+"""The tables that stages publish: schemas, constraints, reading and writing.
 
-A table is Parquet; a snapshot's table is one file per shard. Schemas are pandera's, over pyarrow,
-so that a table is checked as it lies on disk; text columns are never materialised for a check.
+A table is Parquet; a snapshot's table is one file per shard. Schemas are pandera's with pyarrow
+types, so tables are checked as stored; text columns are never materialised for a check.
 """
 
 import contextlib
@@ -42,7 +41,7 @@ IDENTITY: Sequence[tuple[str, pa.DataType]] = (
     ("language", pa.string()),
     ("bucket", pa.string()),
 )
-"""Who a document is: carried along from `filtered_documents` to `token_grid`."""
+"""Identity of a document, carried from `filtered_documents` to `token_grid`."""
 
 FILTERED = pa.schema(
     [
@@ -52,8 +51,8 @@ FILTERED = pa.schema(
         ("raw_content", pa.string()),
     ]
 )
-"""`filtered_documents`: documents worth keeping; a float64 column per signal that was judged
-follows.
+"""`filtered_documents`: documents that passed the filter, followed by a float64 column per tested
+signal.
 """
 
 DROPPED = pa.schema(
@@ -66,13 +65,13 @@ DROPPED = pa.schema(
         "values": pa.list_(pa.float64()),
     }
 )
-"""Documents that did not go on, without their text: the first reason, and all of them, with the
-value of each.
+"""Documents that were dropped, without their text: the first reason, and all reasons with their
+values.
 """
 
 KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
-"""`document_keys`: who each filtered document is; a float64 column per value that was judged
-follows.
+"""`document_keys`: identity of each filtered document, followed by a float64 column per tested
+value.
 """
 
 WITHDRAWN = pa.schema(
@@ -115,8 +114,8 @@ TOKENIZED = pa.schema(
         ("n_bytes", pa.int64()),
     ]
 )
-"""`token_documents`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its
-``.idx`` does.
+"""`token_documents`: the documents of a shard's ``.bin``; ``document`` is the index in its
+``.idx``.
 """
 
 SPANS_FILE = "spans.parquet"
@@ -138,9 +137,9 @@ PACKED_SPANS = pa.schema(
         "document": "int64",
     }
 )
-"""`packed_rows`: a line per piece, train first, rows in order, the pieces of a row in theirs.
-``n_tokens`` is of the document, without the end of text that stands behind it when documents are
-ended: that is token ``n_tokens``.
+"""`packed_rows`: a line per piece, train first, sorted by row and by position in the row.
+``n_tokens`` is the document's length without its end-of-text token; if there is one, it is token
+``n_tokens``.
 """
 
 ROWS = pa.schema(
@@ -189,7 +188,7 @@ class TableWriter:
         self._writer.write_table(table)
 
     def close(self) -> None:
-        """Write what is left and the file's footer."""
+        """Write the remaining rows and the footer."""
         self._flush()
         self._writer.close()
 
@@ -254,11 +253,11 @@ def count_lines(path: Path) -> int:
 
 @contextlib.contextmanager
 def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a table whose footer is sound; what the pages hold is held against a receipt's digests,
-    not looked at here.
+    """Open a table and check its footer; the data pages are verified by the receipt's digests
+    instead.
 
     Raises:
-        CorruptFile: when it is not Parquet, promises what cannot be, or is damaged where it is
+        CorruptFile: when it is not Parquet, has an impossible footer, or is damaged where it is
             read; names the file.
     """
     with library_errors_as_corrupt_file(path, system_errors_too=True):
@@ -269,8 +268,8 @@ def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
 
 @contextlib.contextmanager
 def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a table to look something up: nothing is held against bounds, for of 80 row groups that
-    takes 12 ms, and a look-up 3.
+    """Open a table for look-ups, without bounds checks: with 80 row groups these take 12 ms, a
+    look-up 3 ms.
 
     Raises:
         CorruptFile: when it is not Parquet, or is damaged where it is read; names the file.

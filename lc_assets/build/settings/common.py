@@ -1,8 +1,5 @@
-"""What every stage's settings are, and those of the stages that take something out of documents.
-
-Here: the base, evaluation items, personal data, withdrawals, models. Not here: the other stages'
-    settings and the recipe that
-holds them all (`lc_assets.build.recipe`).
+"""The base class of settings, and the settings of evaluation items, personal data, withdrawals and
+models.
 """
 
 from typing import Annotated, Literal
@@ -17,23 +14,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DecontaminationSettings(Settings, frozen=True, kw_only=True):
-    """Which documents hold too much of evaluation items; see docs/contamination.md.
+    """Which documents count as contaminated by evaluation items; see docs/contamination.md.
 
     Attributes:
-        against: files and folders of evaluation sets, or of a held-out corpus; with none, no
+        against: files and folders of evaluation sets, or of a held-out corpus; without any, no
             document is contaminated.
-        fields: of a record that are searched; with none, the usual ones.
-        ngram: words of an n-gram.
-        min_words: items with fewer words are left out.
+        fields: record fields to search; the usual ones if empty.
+        ngram: number of words in an n-gram.
+        min_words: items with fewer words are ignored.
         sample: keep one n-gram in this many.
         mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
-        threshold: a document with at least this share is contaminated.
-        ignore_common: n-grams in more documents of the corpus than this are ignored; none ignores
+        threshold: documents with at least this share are contaminated.
+        ignore_common: n-grams in more documents of the corpus than this are ignored; unset ignores
             none.
         max_items: n-grams in more items than this are ignored.
-        action: ``drop`` a contaminated document; or ``cut`` what was found out of the texts that
+        action: ``drop`` a contaminated document; or ``cut`` the matches out of the texts that
             `clean_documents` publishes.
-        margin: characters on either side that are cut too.
+        margin: number of characters cut on either side of a match.
     """
 
     against: tuple[str, ...] = ()
@@ -53,12 +50,12 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
     """Which personal data are replaced before a text is tokenized; see docs/privacy.md.
 
     Attributes:
-        replace: kinds; none means that texts stay as they are.
+        replace: kinds; texts are unchanged if empty.
         style: ``tag``, such as ``<EMAIL>``; or ``surrogate``: a made-up value from a reserved
             range, the same for the same value.
         seed: of the surrogates.
-        phone_region: two letters of the country whose national numbers are looked for; none means
-            by the document's language.
+        phone_region: two-letter code of the country whose national numbers are recognised; by
+            default it follows from the document's language.
     """
 
     replace: tuple[Literal["email", "ip", "phone", "card", "iban"], ...] = ()
@@ -68,15 +65,15 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
 
 
 class WithdrawalSettings(Settings, frozen=True, kw_only=True):
-    """What must no longer be served; see docs/withdrawal.md.
+    """Which documents are withdrawn; see docs/withdrawal.md.
 
     Attributes:
-        lists: files as `lc_assets.formats.lists.withdrawal_lists` has them; ``LC_WITHDRAWN`` names
-            further ones.
-        same_content: whether what is the same content as a listed document goes too, wherever it
-            was crawled: documents of the same digest, and near duplicates from
-            ``removed_documents.threshold`` on. With ``stays`` only what is listed goes. In both
-            cases what was removed in the stead of a listed document does not come back.
+        lists: files in the format of `lc_assets.formats.lists.withdrawal_lists`; ``LC_WITHDRAWN``
+            names further ones.
+        same_content: whether other copies of a listed document's content are withdrawn too, in any
+            snapshot: documents with the same digest, and near duplicates of at least
+            ``removed_documents.threshold``. With ``stays``, only listed documents are withdrawn. In
+            both cases, documents excluded as duplicates of a listed one are not restored.
     """
 
     lists: tuple[str, ...] = ()
@@ -146,7 +143,7 @@ TERMS = (
 
 
 class CardSettings(Settings, frozen=True, kw_only=True):
-    """What the card states beside what was measured.
+    """What the data set card states in addition to measured values.
 
     Attributes:
         title: of the data set.
@@ -156,8 +153,8 @@ class CardSettings(Settings, frozen=True, kw_only=True):
         licence_name: of another licence.
         licence_link: its URL.
         contact: for withdrawal requests: a mail address or a page.
-        homepage: of the data set.
-        authors: who publishes it.
+        homepage: URL of the data set's home page.
+        authors: the publishers.
         terms: of the sources.
     """
 

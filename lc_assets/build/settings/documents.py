@@ -23,14 +23,15 @@ class RawSettings(Settings, frozen=True, kw_only=True):
     """Which shards of a snapshot are taken, as listed upstream.
 
     Attributes:
-        languages: RedPajama-V2's five by default: LongCrawl64's article names no language filter.
-        buckets: of perplexity; LongCrawl64 used head and middle. (Tail has neither signals nor
+        languages: by default all five of RedPajama-V2: LongCrawl64's article mentions no language
+            filter.
+        buckets: perplexity buckets; LongCrawl64 used head and middle. (Tail has neither signals nor
             duplicates.)
-        shards: numbers of the shards to take, such as ``[0, 1, 2]``; none means all 5,000.
-        minhash: whether the manifest states the MinHash files too.
-        trust_file_times: whether a local file of the same size and modification time is taken to be
-            the same, instead of reading its content twice (for the manifest, and before it is
-            filtered). A copy of the folder elsewhere then counts as changed.
+        shards: shard numbers, such as ``[0, 1, 2]``; all 5,000 if empty.
+        minhash: whether the manifest includes the MinHash files.
+        trust_file_times: whether a local file with the same size and modification time is assumed
+            unchanged, instead of reading its content twice (for the manifest, and before
+            filtering). A copy of the folder elsewhere then counts as changed.
     """
 
     languages: Annotated[
@@ -46,7 +47,7 @@ class RawSettings(Settings, frozen=True, kw_only=True):
 
 
 class Bounds(Settings, frozen=True, kw_only=True):
-    """Bounds of one rule; one that is left out stays as it is."""
+    """Bounds of one rule; omitted bounds keep their values."""
 
     at_least: Bound | None = None
     at_most: Bound | None = None
@@ -91,27 +92,24 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         rules: name of a preset, or path of a rule file. Lucie's is the best public set for
-            RedPajama-V2's signals; LongCrawl64 says "the same criteria as Gopher" and published
-            neither thresholds nor code.
+            RedPajama-V2's signals; LongCrawl64's authors state "the same criteria as Gopher" but
+            published neither thresholds nor code.
         thresholds: bounds that differ from the rule file's, by rule.
         bounds: further rules, by column: ``signal``, or ``signal:words`` where it depends on words.
-        min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not
-            known.
+        min_words: LongCrawl64's "16k words or more"; it is unknown whether this means 16,000 or
+            16,384.
         missing_signals: policy for a shard whose quality signals are missing or broken (about 80
-            files upstream); ``compute`` computes from the documents' text what the rules judge, and
+            files upstream); ``compute`` computes the tested values from the documents' text, and
             counts the shard.
         missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350
-            files upstream); ``treat_as_unique`` keeps the shard as if no document in it were a
-            duplicate, and counts the shard. A list that cannot be read to its end is no list: what
-            could be read of it is not used.
+            files upstream); ``treat_as_unique`` keeps the shard as if it had no duplicates, and
+            counts it. A list that cannot be read to the end is not used at all.
         corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred"
-            upstream). Broken means the file: a single line that cannot be read is one dropped
-            document.
-        max_line_bytes: a longer line is not read but counted as ``line too long``.
-        lists: for signals that are computed and need one; the receipt holds what they are, not
-            where.
-        models: for rules on languages, addresses, perplexity and quality; as well, of those that
-            the rules need.
+            upstream). This concerns whole files: a single unreadable line is one dropped document.
+        max_line_bytes: longer lines are not read but counted as ``line too long``.
+        lists: word lists for computed signals that need one; receipts record their content, not
+            their paths.
+        models: models for rules on languages, addresses, perplexity and quality.
     """
 
     rules: str = "redpajama-lucie"
@@ -140,12 +138,12 @@ class SignatureSettings(Settings, frozen=True, kw_only=True):
 
 
 class NearDuplicateSettings(Settings, frozen=True, kw_only=True):
-    """Which pairs of near duplicates are looked for.
+    """How pairs of near duplicates are found.
 
     Attributes:
-        near: whether near duplicates are looked for among filtered documents, of a snapshot and of
+        near: whether to search for near duplicates among the filtered documents of a snapshot and
             older ones.
-        evidence_floor: pairs with a lower Jaccard index of 13-grams are not written down.
+        evidence_floor: pairs with a lower Jaccard index of 13-grams are not published.
     """
 
     near: bool = True
@@ -160,16 +158,16 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
     """Which of several near duplicates are removed.
 
     Attributes:
-        threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is
-            what RedPajama-V2's ablations used.
-        heldout_floor: of two documents at least this much alike, one held out and the other to be
-            trained on, one is removed; LongCrawl64 did not do this.
-        prefer: which of several is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity``
-            or ``source=NAME``, where a source is a snapshot; the first in which two differ decides.
-            With ``oldest`` first, a newer snapshot changes nothing of the older ones; otherwise it
-            may, and they are decided again.
+        threshold: least Jaccard index of 13-grams at which two documents are near duplicates;
+            RedPajama-V2's ablations used 0.8.
+        heldout_floor: if a held-out and a training document are at least this similar, one is
+            removed; LongCrawl64 did not do this.
+        prefer: which duplicate is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity`` or
+            ``source=NAME``, where a source is a snapshot; the first criterion in which two
+            documents differ decides. With ``oldest`` first, a newer snapshot does not affect older
+            ones; otherwise it may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same
-            words of their ``text``, the same ``url``. All partitions are then read, and dates
+            words in their ``text``, or the same ``url``. All partitions are then read, and dates
             decide which is newest.
     """
 

@@ -1,8 +1,8 @@
-"""Settings of the second branch: pages of a crawl, LongPack, what is packed into rows, what is
-reported of lengths and referrals.
+"""Settings of the second branch: pages of a crawl, LongPack, packed rows, and reports on lengths
+and referrals.
 
-All of it is off by default: a recipe that names nothing here builds the chain of whole documents
-alone.
+All of it is off by default: a recipe without these sections builds only the chain of whole
+documents.
 """
 
 from itertools import pairwise
@@ -25,13 +25,13 @@ NO_SOURCE: Final = "nothing"
 
 
 class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
-    """How a snapshot's pages are found in archives: those named here, the WARC files of the
-    partition's own source, or the crawl's (``LC_CRAWL``).
+    """How a snapshot's pages are found in archives: those listed, the WARC files of the partition's
+    source, or the crawl's (``LC_CRAWL``).
 
     Attributes:
         archives: WARC or WAT files with the pages, or folders of them.
-        index: ``scan`` reads the archives themselves once; ``cdxj`` and ``columnar`` look pages up
-            in the crawl's index.
+        index: ``scan`` reads the archives once; ``cdxj`` and ``columnar`` look pages up in the
+            crawl's index.
         links_from: ``warc``, the pages as fetched; or ``wat``, the crawl's own lists of links,
             without any HTML.
     """
@@ -74,29 +74,31 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
     """How pages are packed along their links.
 
     Attributes:
-        wanted: whether LongPack is made at all.
-        roots: share of a snapshot's documents that are roots, by a keyed hash of the page; the
-            paper took 0.005.
-        seed: of that hash; a smaller hash comes first when several roots point at one page.
+        wanted: whether to build LongPack.
+        roots: share of a snapshot's documents that are roots, by a keyed hash of the page; 0.005 in
+            the paper.
+        seed: of that hash; the root with the smaller hash comes first when several link to one
+            page.
         mode: ``allow``: a root may be another root's child, as in the paper; ``consume``: a child
-            is no root any more, so each page occurs once.
-        repetitions: how many roots may hold the same content; the paper's is 1, and it names 4 as
+            is no longer a root, so each page occurs once.
+        repetitions: how many roots may contain the same content; 1 in the paper, which considers 4
             harmless.
-        max_tokens: of a packed document. Children are taken whole or not at all, the root is never
-            cut.
-        depth: 1 packs what the root points at; 2 also what these point at, and so on.
-        paper_exact: the pseudo-code byte for byte: no separators between parts.
-        portals: whether links to portals (home pages, menus, what a whole site points at) are left
-            out.
-        hub_share: a page that more than this share of its host's pages point at is a portal.
-        nofollow: whether links that their authors do not vouch for (rel of nofollow, sponsored,
-            ugc) are left out.
-        anchors: ``any``; or ``in_text``: only links whose anchor text stands in the page's cleaned
+        max_tokens: maximum length of a packed document. Children are included whole or not at all;
+            the root is never cut.
+        depth: 1 packs the pages that the root links to; 2 also the pages that these link to, and so
+            on.
+        paper_exact: whether to follow the paper's pseudo-code byte for byte: no separators between
+            parts.
+        portals: whether to skip links to portals (home pages, menus, pages that a whole site links
+            to).
+        hub_share: a page that more than this share of its host's pages link to is a portal.
+        nofollow: whether to skip links with rel of nofollow, sponsored or ugc.
+        anchors: ``any``; or ``in_text``: only links whose anchor text occurs in the page's cleaned
             text.
-        same_language: whether a child must be in its root's language.
-        untitled: where anchor texts say nothing and the page has no title: ``drop`` the link, or
-            take the page's ``first_line``.
-        rest: whether the documents that are in no packed one are written too, beside these.
+        same_language: whether a child must have its root's language.
+        untitled: if anchor texts are uninformative and the page has no title: ``drop`` the link, or
+            use the page's ``first_line``.
+        rest: whether to write the documents that are in no packed document as well.
     """
 
     wanted: bool = False
@@ -162,30 +164,29 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     """How documents of any length are packed into rows.
 
     Attributes:
-        wanted: whether packed rows are made at all.
-        documents: ``natural``: filtered documents that go on; ``longpack``: packed ones; ``both``:
-            packed ones, and the natural ones that no packed one consumed.
+        wanted: whether to build packed rows.
+        documents: ``natural``: filtered documents that are not excluded; ``longpack``: packed
+            documents; ``both``: packed documents, and the natural ones that none of them contains.
         method: how a row is filled; see docs/packing.md.
         row_tokens: length of a row.
-        min_tokens: shorter documents are left out.
-        append_eod: whether end of text stands behind every document, as its last token.
-        segment_tokens: of what ``segment`` and ``reorder`` cut documents into, at most.
-        cut_at: where they had better cut: at the end of a sentence or line, if one lies in the
+        min_tokens: shorter documents are skipped.
+        append_eod: whether every document ends with an end-of-text token.
+        segment_tokens: maximum length of the segments of ``segment`` and ``reorder``.
+        cut_at: where they prefer to cut: at the end of a sentence or line, if one falls in the
             segment's second half; or anywhere.
-        upsampling: what ``upsample`` takes how often, before it does as ``concat``; of held-out
-            documents each is taken once.
-        megatron: what Megatron's documents are: ``spans``, the pieces; or whole ``rows``, padding
-            and all, which its GPT data set and mixes keep as they are when their samples are as
+        upsampling: how often ``upsample`` repeats documents by length before concatenating as
+            ``concat`` does; held-out documents are not repeated.
+        megatron: what a Megatron document is: ``spans``, a piece; or ``rows``, a whole row
+            including padding, which its GPT data set and mixes keep intact if their samples are as
             long (docs/packing.md).
-        heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the
-            grid's.
+        heldout_fraction: share of held-out documents, by the same keyed hash as the grid's.
         seed: of the order.
-        order_by: field of a record with a number: documents are packed in this order, not in that
-            of their hashes.
-        group_by: field of a record that names its group, such as a repository: documents of a
-            group are packed together, in the order of ``order_by``.
-        similar: instead: groups of similar documents, each as long as a row at most.
-        texts: whether the texts of the rows are written too, for reading and for measuring.
+        order_by: numeric record field: documents are packed in its order, instead of that of their
+            hashes.
+        group_by: record field that names a group, such as a repository: documents of a group are
+            packed together, in the order of ``order_by``.
+        similar: whether to group similar documents instead, each group at most as long as a row.
+        texts: whether to write the texts of the rows too, for reading and measuring.
     """
 
     wanted: bool = False

@@ -35,12 +35,12 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         tokenizer: ``gpt2``, another of tiktoken's vocabularies, or the path of a Hugging Face
-            ``tokenizer.json``: see `lc_assets.formats.tokenizers.named`. Of more than 65,535 ids,
-                rows take four bytes a token.
-        text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was by its users' report.
+            ``tokenizer.json``: see `lc_assets.formats.tokenizers.named`. With more than 65,535 ids,
+            rows take four bytes a token.
+        text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was according to its users.
         min_tokens: shorter documents are dropped.
-        first_tokens: only so many tokens of a document are kept, and little more of it is
-            tokenized; none keeps whole documents. LongCrawl64's rows need 65,536.
+        first_tokens: maximum number of tokens kept of a document; little more of it is tokenized.
+            Unset keeps whole documents. LongCrawl64's rows need 65,536.
         privacy: which personal data are replaced before a text is tokenized.
         append_eod: whether every document ends with the tokenizer's end of text, as
             ``preprocess_data.py --append-eod`` writes it.
@@ -113,7 +113,7 @@ class FlatteningSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         codec: ``blosc-lz4`` with byte shuffle, as LongCrawl64 was published; or ``zstd``, which
-            takes 0.6 of the room and which readers of Zarr v2 know as well.
+            takes 0.6 of the space and is also supported by readers of Zarr v2.
     """
 
     codec: Literal["blosc-lz4", "zstd"] = "blosc-lz4"
@@ -151,14 +151,14 @@ class MixSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
-        temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get
-            more than their share.
+        temperature: with ``tokens``: sizes are raised to the power 1/temperature; above 1, small
+            snapshots get more than their share.
         tokens: instead of weights: tokens of each snapshot, to the nearest sample.
         epochs: instead of weights: epochs of each snapshot, to the nearest sample.
-        samples: size of the blend; none means the most that repeats no sample of any source.
+        samples: size of the blend; by default the largest that repeats no sample of any source.
         parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows =
-            0.66}``; within each part the weights apply. None means `megatron_rows` alone.
-        seed: of the indices; none means ``megatron_rows.seed``.
+            0.66}``; within each part the weights apply. By default only `megatron_rows`.
+        seed: of the indices; by default ``megatron_rows.seed``.
         continues: the mix whose first samples this one keeps.
     """
 
