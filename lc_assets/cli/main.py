@@ -46,7 +46,7 @@ class PlainGroup(TyperGroup):
     """Prints an expected error as one sentence with an exit code; a bug keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named."""
+        """Run the named command."""
         try:
             return super().invoke(ctx)
         except LcError as error:

@@ -225,7 +225,7 @@ class Models:
         """As a recipe has them.
 
         Raises:
-            BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
+            BadInput: when one is not ``NAME=PATH``, names no such model, or a name is given twice.
         """
         from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
         from lc_assets.formats.lists.models import require_known
@@ -249,7 +249,7 @@ class Models:
 
 
 def one_of(option: str, given: str, known: tuple[Choice, ...]) -> Choice:
-    """What was given, if it is one of those known.
+    """The given value, if it is one of the known ones.
 
     >>> one_of("--quality", "fast", ("fast", "high"))
     'fast'

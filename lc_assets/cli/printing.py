@@ -21,7 +21,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def out() -> Console:
-    """Where results go."""
+    """Console for results."""
     return _console(sys.stdout)
 
 
@@ -90,7 +90,7 @@ def shown(value: Any) -> str:
 
 
 def sized(n_bytes: int) -> str:
-    """A size for people, in powers of 1,000.
+    """A human-readable size, in powers of 1,000.
 
     >>> sized(0), sized(999), sized(1_500), sized(8_388_608)
     ('0 bytes', '999 bytes', '1.5 kB', '8.4 MB')
@@ -102,7 +102,7 @@ def sized(n_bytes: int) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A duration for people.
+    """A human-readable duration.
 
     >>> lasted(0.25), lasted(75), lasted(7260)
     ('0.2 s', '1 min 15 s', '2 h 01 min')
@@ -128,7 +128,7 @@ def visible(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    r"""Text without anything that a terminal would obey; line ends and backslashes stay.
+    r"""Text without terminal control characters; line ends and backslashes are kept.
 
     >>> harmless("a\nb\x1b[2J")
     'a\nb\\x1b[2J'

@@ -21,7 +21,7 @@ from lc_assets.errors import WorkerUnfit
 from lc_assets.publishing import publish_bytes
 
 SIGNS: Final = ".workers"
-"""Folder in a written folder with the files by which workers recognise it."""
+"""Folder within each output folder, with files by which workers recognize it."""
 
 
 class Environment(NamedTuple):
@@ -32,8 +32,8 @@ class Environment(NamedTuple):
             versions.
         code: SHA-256 of all sources of this package.
         libraries: those that shape bytes with their versions, ``none`` where one is not installed.
-        signs: a file in every folder that is written to; its content is its own name.
-        sees: folders that are read, and must exist.
+        signs: a file in every output folder; its content is its own name.
+        sees: input folders, which must exist.
     """
 
     python: str

@@ -49,15 +49,15 @@ class BucketWriter:
     Args:
         path: of the file.
         schema: of the lines.
-        buffered_bytes: of lines that may wait.
+        buffered_bytes: limit for buffered lines.
     """
 
     def __init__(
         self, path: Path, schema: pa.Schema, *, buffered_bytes: int = BUFFERED_BYTES
     ) -> None:
         self.schema = schema.insert(0, BUCKET)
-        # Keys and numbers seldom repeat: no dictionaries, and their bytes by place, which zstd
-        # packs better. For pairs of documents a third of the processor time of Arrow's own choice,
+        # Keys and numbers seldom repeat: no dictionaries, and byte stream split, which zstd
+        # compresses better. For pairs of documents: a third of the CPU time of Arrow's default,
         # half the bytes.
         self._file = pq.ParquetWriter(
             path,
@@ -118,7 +118,7 @@ class BucketWriter:
 def read_bucket(
     paths: Sequence[Path], bucket: int, *, lines_at_once: int = LINES_AT_ONCE
 ) -> Iterator[pa.RecordBatch]:
-    """The lines of one bucket, file by file, some at a time, without the bucket's number.
+    """The lines of one bucket, file by file, in batches, without the bucket's number.
 
     Raises:
         CorruptFile: when a file is not what `BucketWriter` wrote.

@@ -52,11 +52,11 @@ class Executor(Protocol):
         Args:
             function: a module-level function without effects other than the files its task names.
             tasks: its arguments, one per call.
-            what: is being done, in a few words, for the progress display.
+            what: short description for the progress display.
 
         Raises:
-            WorkerDied: when one task cost too many workers; names it.
-            Exception: whatever ``function`` raised, at once; all other tasks are abandoned.
+            WorkerDied: when one task lost too many workers; names it.
+            Exception: any error of ``function``, at once; all other tasks are abandoned.
         """
         ...
 
@@ -66,15 +66,15 @@ class TaskPolicy:
     """Limits of a task, and what happens when it fails.
 
     Attributes:
-        deaths: workers that one task may cost before the run ends.
-        departures: machines that it may cost; rented ones leave by themselves.
+        deaths: workers that one task may lose before the run ends.
+        departures: machines that it may lose; rented ones may be withdrawn.
         tries: attempts at a task that fails by a transient error of a disk or a network.
         pause: seconds before the second attempt, doubled before each further one.
-        seconds: a task may take before its worker is ended, which counts as a death; 0 is no limit.
-            With one worker, tasks run in this process, which is not ended.
-        result_bytes: a result may have; results are counts and paths.
-        document_seconds: one document may take in a contained function; 0 is no limit.
-        memory_bytes: a worker may hold in a contained function; 0 is no limit.
+        seconds: limit for a task; its worker is then killed, which counts as a death; 0 is no
+            limit. With one worker, tasks run in this process, which is not killed.
+        result_bytes: limit for a result; results are counts and paths.
+        document_seconds: limit for one document in a contained function; 0 is no limit.
+        memory_bytes: limit for a worker in a contained function; 0 is no limit.
         skipped: documents of one task that are skipped for exceeding these before the run ends; 0
             ends it at the first.
     """
@@ -109,7 +109,7 @@ class TaskPolicy:
 
 DEFAULT_POLICY: Final = TaskPolicy()
 CONTAINING_POLICY: Final = TaskPolicy(document_seconds=60.0, memory_bytes=4 << 30)
-"""Of runs over foreign documents; an ordinary page takes milliseconds and megabytes."""
+"""Policy of runs over untrusted documents; an ordinary page takes milliseconds and megabytes."""
 
 
 class Done(NamedTuple):
@@ -119,11 +119,11 @@ class Done(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A worker is gone, and its task with it.
+    """A worker was lost, and its task with it.
 
     Attributes:
-        why: what is known, such as "was killed".
-        departed: whether its whole machine went away.
+        why: the known reason, such as "was killed".
+        departed: whether its whole machine was lost.
         document: number of the document it was processing; -1 when it was between documents.
         limit: which limit that document exceeded; "" when the worker died by itself.
     """
@@ -150,7 +150,7 @@ class WorkerPool(Protocol[Handle]):
     """Workers of one run."""
 
     def capacity(self) -> int:
-        """How many tasks may be in hand now; may change while workers come and go."""
+        """How many tasks may be submitted at a time; may change as workers join and leave."""
         ...
 
     def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Handle:
@@ -158,8 +158,8 @@ class WorkerPool(Protocol[Handle]):
         ...
 
     def wait(self, handles: Collection[Handle]) -> Iterable[tuple[Handle, Done | Lost]]:
-        """Wait until at least one is over, and tell how each of those ended; raises what a task
-        raised.
+        """Wait until at least one task has ended; return how each of those ended; raises what a
+        task raised.
         """
         ...
 
@@ -173,7 +173,7 @@ def work_through(
     """Yield each task with its result as they finish.
 
     Raises:
-        WorkerDied: when one task cost ``policy.deaths`` workers or ``policy.departures`` machines,
+        WorkerDied: when one task lost ``policy.deaths`` workers or ``policy.departures`` machines,
             or more than ``policy.skipped`` of its documents exceeded a limit.
         Exception: what a task raised.
     """
@@ -196,7 +196,7 @@ def work_through(
 
 
 class _Losses:
-    """What one task has cost so far, and which of its documents are skipped for it."""
+    """Workers that one task has lost so far, and which of its documents are skipped."""
 
     def __init__(self, task: Any) -> None:
         self.task = task
@@ -205,10 +205,10 @@ class _Losses:
         self._suspects: Counter[int] = Counter()
 
     def add(self, lost: Lost, policy: TaskPolicy) -> None:
-        """Note a loss; what it means for the next attempt is in ``skips``.
+        """Record a loss; ``skips`` then has the documents to skip in the next attempt.
 
         Raises:
-            WorkerDied: when there is to be no next attempt.
+            WorkerDied: when there is no next attempt.
         """
         if lost.departed:
             self._departures += 1
@@ -216,7 +216,7 @@ class _Losses:
             return
         self._deaths += 1
         self._suspects[lost.document] += 1
-        # A worker that died without a known reason is blamed on a document that does it again.
+        # A loss without a known reason is attributed to a document when it happens there again.
         repeated = self._suspects[lost.document] >= policy.deaths
         if lost.document >= 0 and (lost.limit or repeated):
             self._skip(lost, policy)
@@ -242,11 +242,11 @@ class _Losses:
 
 
 def run_task(function: Callable[[Task], Result], task: Task, policy: TaskPolicy) -> Result:
-    """Run one task in a worker that may be ended.
+    """Run one task in a worker that may be killed.
 
     Raises:
         Mismatch: when the result is larger than allowed.
-        Exception: whatever ``function`` raises for good.
+        Exception: what ``function`` raises in the last attempt.
     """
     # The timer is a thread of its own in C that needs no lock of Python's, so it also ends a loop
     # in a library.

@@ -79,7 +79,7 @@ class LocalExecutor:
 
 @contextlib.contextmanager
 def _processes(workers: int, kind: Kind, policy: TaskPolicy) -> Iterator["_Processes"]:
-    """Workers that wait for more when the block's work is done, and end at once, in the middle of a
+    """Workers that return to the pool when the block succeeds, and are killed, in the middle of a
     task, when the block fails.
     """
     pool = _Processes(workers, kind, policy)
@@ -96,7 +96,7 @@ def _processes(workers: int, kind: Kind, policy: TaskPolicy) -> Iterator["_Proce
 
 @dataclass(slots=True)
 class _Assignment:
-    """A worker at a task."""
+    """A worker and its task."""
 
     worker: Worker
     watched: Watched
@@ -163,7 +163,7 @@ class _Processes:
             return OUT_OF_MEMORY
 
     def end_at_once(self) -> None:
-        """End all, in the middle of their tasks."""
+        """Kill all workers, in the middle of their tasks."""
         every = [*self.idle, *(assignment.worker for assignment in self.at_work.values())]
         for worker in every:
             worker.cut()

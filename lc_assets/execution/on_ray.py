@@ -47,15 +47,15 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import Watch, silent
 
 AHEAD: Final = 2
-"""Tasks in hand per processor of the cluster, so that the next one is ready when one finishes."""
+"""Submitted tasks per processor of the cluster, so that the next one is ready when one finishes."""
 
 PROBE_SECONDS: Final = 10.0
 REFRESH_SECONDS: Final = 10.0
-"""How often the cluster is queried for its size: workers come and go."""
+"""Interval for querying the size of the cluster, which may change."""
 
 MAX_FAILED_PROBES: Final = 2
-"""After so many the head is considered gone. Ray notices a minute later, and then ends this
-process without anything that could be caught.
+"""Seconds after which the head is considered lost. Ray detects it a minute later, and then ends
+this process without an exception that could be caught.
 """
 
 
@@ -85,9 +85,9 @@ def executor_at(
         watch: shows progress.
         preload: see `LocalExecutor`.
         policy: limits of a task.
-        folders: where a cluster's workers write.
-        sees: what they read.
-        libraries: whose versions must be the same there.
+        folders: output folders of a cluster's workers.
+        sees: their input folders.
+        libraries: must have the same versions there.
 
     Raises:
         BadInput: when the address has another form.
@@ -119,11 +119,11 @@ class RayExecutor:
             outside.
         watch: shows progress.
         policy: limits of a task.
-        folders: are written to; must be the same here and on every worker, under the same paths.
-        sees: folders that are read; must exist there.
+        folders: output folders; must be the same here and on every worker, under the same paths.
+        sees: input folders; must exist there.
         libraries: must have the same versions, because they shape bytes.
-        processors: of a task, for Ray's scheduler.
-        memory: of a task in bytes, for Ray's scheduler; 0 states none.
+        processors: per task, for Ray's scheduler.
+        memory: bytes per task, for Ray's scheduler; 0 states none.
         patience: seconds to wait for a first worker; a cluster may have to start one.
     """
 
@@ -144,7 +144,7 @@ class RayExecutor:
 
         Raises:
             Unreachable: when no cluster answers at the address, or it has no worker.
-            WorkerUnfit: when a worker has other code, another Python, or does not see the folders.
+            WorkerUnfit: when a worker has other code, another Python, or cannot access the folders.
         """
         results = self._on_cluster(function, tasks, what) if tasks else iter(())
         yield from self.watch(results, total=len(tasks), what=what)
@@ -258,7 +258,7 @@ def run_remotely(
 
 @dataclass(slots=True, kw_only=True)
 class _Workers:
-    """A pool of whatever workers the cluster has."""
+    """A pool of all workers of the cluster."""
 
     ray: Any
     remote: Any
@@ -309,8 +309,8 @@ class _Workers:
             raise error.cause from None
 
     def _refresh(self) -> None:
-        """Query the size of the cluster now and then, after a probe of its head: Ray would wait for
-        one that is gone.
+        """Query the size of the cluster at intervals, after pinging its head: Ray would wait for a
+        lost one.
         """
         if (now := time.monotonic()) - self.refreshed < REFRESH_SECONDS:
             return
@@ -335,12 +335,12 @@ class _Workers:
             )
 
     def leave(self) -> None:
-        """Forget a cluster that is gone, so that the next run may join another."""
+        """Disconnect from a lost cluster, so that the next run may connect to another."""
         self.in_hand.clear()
         self.ray.shutdown()
 
     def cancel(self) -> None:
-        """Cancel the tasks in hand, on the cluster too."""
+        """Cancel the submitted tasks, on the cluster too."""
         for handle in self.in_hand:
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(handle, force=True)

@@ -29,7 +29,7 @@ IDLE_SECONDS: Final = 10.0
 
 
 class Kind(NamedTuple):
-    """What a worker is started with."""
+    """The properties that a worker is started with."""
 
     preload: tuple[str, ...]
     folder: Path
@@ -54,8 +54,8 @@ class Worker:
     Attributes:
         kind: what it was started with.
         pool: of one process.
-        lifeline: the worker's end of a pipe; the worker ends when the other end is closed.
-        held: the other end.
+        lifeline: the worker's end of a pipe; the worker exits when the other end is closed.
+        held: the other end of the pipe.
         cell: states the document it is processing (`lc_assets.execution.containment`).
     """
 
@@ -72,11 +72,11 @@ class Worker:
         return None
 
     def cut(self) -> None:
-        """End it at once, in the middle of a task."""
+        """Kill it at once, in the middle of a task."""
         self.held.close()
 
     def end(self) -> None:
-        """End it when its task is finished, and wait for that."""
+        """Stop it when its task is finished, and wait for that."""
         ALIVE.discard(self)
         self.pool.shutdown(cancel_futures=True)
         self.held.close()
@@ -84,7 +84,7 @@ class Worker:
 
 
 ALIVE: Final[set[Worker]] = set()
-"""Every worker that this process, or one it was forked from, has started and not ended."""
+"""Every running worker that this process, or one it was forked from, has started."""
 
 
 def start(kind: Kind, method: str) -> Worker:
@@ -104,7 +104,7 @@ def start(kind: Kind, method: str) -> Worker:
 def _start_fork_server(kind: Kind) -> None:
     """Start the process that workers are forked from, with this process's search path.
 
-    Left to itself it imports from the working folder first (Python 3.11 to 3.13 ignore the path
+    By default it imports from the working folder first (Python 3.11 to 3.13 ignore the path
     that they receive), and so perhaps another version of this package, or any file with a module's
     name.
     """
@@ -131,8 +131,8 @@ def _become_worker(
     """Make a new process a worker, with the environment of the process that started it.
 
     The worker ends at once when that process ends or closes the pipe. Otherwise it would wait for
-    its next task for ever, with all its memory, or go on writing into a folder that a rerun uses.
-    So it can ignore interrupts from the keyboard.
+    its next task indefinitely, keeping its memory, or continue to write into a folder that a rerun
+    uses. So it can ignore keyboard interrupts.
     """
     os.environ.clear()  # the fork server's is as old as the first run
     os.environ.update(environment)
@@ -174,12 +174,12 @@ class IdlePool:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = threading.Timer(self.seconds, self.clear)
-            # Exit does not wait for the timer; the pools end their processes then.
+            # Exit does not wait for the timer; the pools then stop their processes.
             self._timer.daemon = True
             self._timer.start()
 
     def clear(self) -> None:
-        """End all."""
+        """Stop all idle workers."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:

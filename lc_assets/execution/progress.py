@@ -10,7 +10,7 @@ from tqdm import tqdm
 Item = TypeVar("Item")
 
 NO_RATE_YET = ", ? tasks/s"
-"""In a line before the first task is finished, or when there is none."""
+"""Text of a line before the first task is finished, or when there is none."""
 
 LOG_EVERY_SECONDS = 5.0
 """A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few

@@ -100,15 +100,15 @@ class Bucket:
         return 0 if blob is None else int(blob.generation)
 
     def write(self, path: str, content: bytes, *, after: int | None = None) -> None:
-        """Write a small object, completely or not at all. One request.
+        """Write a small object, atomically. One request.
 
         Args:
             path: below the URL.
             content: of the object.
-            after: the generation that it must still have, 0 for none; None replaces any.
+            after: the generation that it must still have, 0 for no object; None overwrites any.
 
         Raises:
-            Busy: when it has another generation, because another process wrote it.
+            Busy: when another process has written it, so that its generation differs.
         """
         with google_errors_as_lc_errors(self.where(path)):
             self._blob(path).upload_from_string(

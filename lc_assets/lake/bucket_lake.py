@@ -38,7 +38,7 @@ from lc_assets.publishing import publish_bytes
 
 CACHE_VARIABLE: Final = "LC_CACHE"
 WILDCARD: Final = re.compile(r"[*?\[]")
-"""Tells patterns from names: ten thousand of a snapshot's files may be requested by name."""
+"""Matches patterns, not plain names; a request may name ten thousand files of a snapshot."""
 UPLOAD_SECONDS: Final = 86_400.0
 """Files without a receipt that are newer may belong to a version that is being uploaded."""
 
@@ -65,11 +65,12 @@ def open_lake(
 class Copies(VersionFiles):
     """The files of one version in a bucket, copied to this machine when they are needed.
 
-    The copies are in use, and stay, as long as this object lives: a `Published` keeps its files.
+    The copies are in use, and are kept, as long as this object exists: a `Published` keeps its
+    files.
 
     Attributes:
-        bucket: holds them.
-        prefix: of their names in the bucket.
+        bucket: the bucket that holds them.
+        prefix: prefix of their names in the bucket.
         cache: where the copies are.
         lease: keeps the copies; None before the first use.
     """
@@ -96,7 +97,7 @@ class Copies(VersionFiles):
             lease.holds(_bytes_here(home, receipt))
 
     def uploaded(self, home: Path, receipt: Receipt) -> None:
-        """Count files that were made here as copies from now on."""
+        """Register files that were built on this machine as copies."""
         self._leased(home).holds(_bytes_here(home, receipt))
         self.cache.make_room(0)
 
@@ -194,7 +195,7 @@ class BucketPartition(Partition):
         """See `Partition.where`."""
         return self.bucket.where(f"{self.name}/{path}")
 
-    # Receipts stay on this machine once they were read.
+    # Receipts are kept on this machine after the first read.
     def _summary(self, version: str) -> Published:
         return self.at(version)
 
@@ -252,7 +253,7 @@ class BucketPartition(Partition):
             if file:
                 found.setdefault(name, {})[file] = listed
         kept = {name: _kept(files) for name, files in found.items() if _is_settled(files)}
-        # Of a copy, the bucket knows more than this machine.
+        # The bucket has more information about a copy than this machine.
         here = {
             name: Kept(copy.n_bytes, None)
             for name, copy in Partition.folders(self).items()
@@ -292,7 +293,7 @@ class BucketPartition(Partition):
         try:
             self.bucket.write(f"{self.name}/{CURRENT}", pointer, after=after)
         except Busy:
-            # The answer to a successful write can get lost; the retry then finds another
+            # The response to a successful write can be lost; the retry then finds another
             # generation: ours.
             written = self.bucket.read(f"{self.name}/{CURRENT}")
             if written is None or written.content != pointer:

@@ -34,13 +34,13 @@ from lc_assets.publishing import staging_path
 BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
 USES: Final = ".uses"
 SHARE_OF_DISK: Final = 0.5
-"""Of the disk with the copies, unless a limit is given."""
+"""Share of the disk for copies, unless a limit is given."""
 AT_LEAST_SECONDS: Final = 600.0
-"""A version stays so long after its last use."""
+"""How long a version is kept after its last use."""
 
 
 class Lease:
-    """Keeps a version's copies as long as this object lives."""
+    """Keeps a version's copies as long as this object exists."""
 
     def __init__(self, mark: Path) -> None:
         """Use the version of this mark; waits while another process is removing it."""
@@ -73,9 +73,9 @@ class VersionCache:
     """The folder of this machine's copies.
 
     Attributes:
-        root: of the copies of all lakes.
-        most_bytes: all of them together; None means `SHARE_OF_DISK` of the disk.
-        at_least_seconds: a version stays so long after its last use.
+        root: folder of the copies of all lakes.
+        most_bytes: limit for all copies together; None means `SHARE_OF_DISK` of the disk.
+        at_least_seconds: how long a version is kept after its last use.
     """
 
     root: Path
@@ -87,7 +87,7 @@ class VersionCache:
 
         Raises:
             StorageFull: when the disk is full.
-            NotWritable: when nothing may be written there.
+            NotWritable: when the folder is not writable.
         """
         with os_errors_as_lc_errors(home):
             lease = Lease(self._mark(home))

@@ -102,7 +102,7 @@ def digest_of_set(marks: Iterable[tuple[str, str]]) -> str:
     """Digest of names and their marks in any order: the sum of each pair's SHA-256, in linear time
     without sorting.
 
-    It detects changes, but not attacks: names can be searched for until they give a certain sum.
+    It detects accidental changes, not attacks: names with a given sum can be constructed.
 
     >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("b", "2"), ("a", "1")])
     True
@@ -122,5 +122,5 @@ def short(digest: str) -> str:
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Names, sorted, whose values differ between two flat mappings or that only one of them has."""
+    """Sorted names whose values differ between two flat mappings, or that only one of them has."""
     return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))

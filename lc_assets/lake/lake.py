@@ -42,7 +42,7 @@ class Lake:
 
     Attributes:
         root: the folder.
-        view: what decides which versions are published; None for the pointers.
+        view: determines which versions are published; None uses the pointers.
     """
 
     root: Path
@@ -50,12 +50,12 @@ class Lake:
 
     @property
     def unviewed(self) -> Self:
-        """The same lake as its pointers have it."""
+        """The same lake with the published versions of its pointers, without a view."""
         return replace(self, view=None)
 
     @property
     def url(self) -> str:
-        """Its address, for people and for loaders: a folder's path, or a bucket's URL."""
+        """Its location: a folder's path, or a bucket's URL."""
         return str(self.root)
 
     def partition(self, stage: str, key: str = GLOBAL) -> Partition:
@@ -86,7 +86,7 @@ class Lake:
 
         Raises:
             NotPublished: when there is no such version.
-            BadInput: when it is no such path.
+            BadInput: when the path does not have this form.
         """
         stage, key, version = (*path.split("/"), "", "")[:3]
         return self.partition(stage, key).at(version_named(version, path))
@@ -108,7 +108,7 @@ class Lake:
         """The version of a stage that a version was made from.
 
         Raises:
-            NotPublished: when it is gone.
+            NotPublished: when it no longer exists.
         """
         for found in self.inputs_of(published, stage):
             return found
@@ -124,7 +124,7 @@ class Lake:
         return sorted(path.parent.name for path in (self.root / stage).glob(f"*/{CURRENT}"))
 
     def partitions(self) -> Iterator[Partition]:
-        """Every partition in which there is anything, published or not, of whichever stage."""
+        """Every partition of every stage that has any folder, published or not."""
         folders = sorted(path for path in self.root.glob("[!.]*/[!.]*") if path.is_dir())
         yield from (self.partition(path.parent.name, path.name) for path in folders)
 
@@ -151,7 +151,7 @@ class Lake:
                 publish_bytes(file, content)
 
     def replace_note(self, path: str, content: bytes) -> None:
-        """Publish a small file, whatever was there."""
+        """Publish a small file, replacing an existing one."""
         make_folder(self.root)
         publish_bytes(self.root / path, content)
 

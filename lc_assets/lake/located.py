@@ -66,8 +66,8 @@ def is_in_bucket(where: str) -> bool:
 
 
 def located(where: str) -> Located | None:
-    """What a path or URL is of a lake; None when it is not of one. Parts of a version are found in
-    buckets only.
+    """The part of a lake that a path or URL names; None when it is outside of lakes. Parts of a
+    version are found in buckets only.
 
     Raises:
         Unreachable: when a bucket does not answer.
@@ -81,7 +81,7 @@ def located(where: str) -> Located | None:
 
 
 _SIGNS = ((2, CURRENT), (3, RECEIPT), (1, f"[!.]*/{CURRENT}"), (0, f"[!.]*/[!.]*/{CURRENT}"))
-"""How many names below the lake's root a folder is that has such files."""
+"""Depth below the lake's root of a folder that has such files."""
 
 
 def _folder_has(path: str, pattern: str) -> bool:

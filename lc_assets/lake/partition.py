@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 
 class View(Protocol):
-    """Decides which versions readers of a lake see as published."""
+    """Determines which versions readers of a lake see as published."""
 
     def current(self, partition: "Partition") -> Published | None:
         """The version to read; None when there is none."""
@@ -67,8 +67,8 @@ class Partition:
     """The versions of one partition of one stage.
 
     Attributes:
-        folder: where they are; of a lake in a bucket, where they are built and copied to.
-        view: what decides which version is published; None for the pointer.
+        folder: folder of the versions; for a lake in a bucket, where they are built and copied to.
+        view: determines which version is published; None uses the pointer.
     """
 
     folder: Path
@@ -86,11 +86,11 @@ class Partition:
 
     @property
     def unviewed(self) -> Self:
-        """The same partition as its pointer has it."""
+        """The same partition with the published version of its pointer, without a view."""
         return replace(self, view=None)
 
     def where(self, path: str) -> str:
-        """Where a file of the partition is, for people."""
+        """Location of a file of the partition, for messages."""
         return str(self.folder / path)
 
     def current(self) -> Published | None:
@@ -214,7 +214,7 @@ class Partition:
         }
 
     def rejected_folder(self, version: str) -> Path:
-        """Where a version is kept that failed its checks."""
+        """Folder for a version that failed its checks."""
         return self.folder / f"rejected-{version}"
 
     def remove(self, name: str, *, patience: float) -> None:
@@ -222,7 +222,7 @@ class Partition:
 
         Args:
             name: of the folder.
-            patience: seconds to wait for a build of this partition.
+            patience: seconds to wait for a running build of this partition.
 
         Raises:
             Busy: when it is published, or a run is building this partition.
@@ -243,7 +243,7 @@ class Partition:
         return 0
 
     def point_at(self, published: Published, *, after: int = 0) -> None:  # noqa: ARG002
-        """Make ``published`` the current version: the one step that readers notice.
+        """Make ``published`` the current version; only this step is visible to readers.
 
         Args:
             published: a finished version.

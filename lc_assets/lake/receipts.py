@@ -30,7 +30,7 @@ SCRATCH: Final = ".scratch"
 """Folder in a version while it is built; part of no digest (`lc_assets.lake.staging`)."""
 NOT_COUNTED: Final = (RECEIPT, SCRATCH)
 SHOWN_CHARS: Final = 80
-"""Of a setting's value in the description of a difference."""
+"""Maximum length of a setting's value in the description of a difference."""
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
         return short(digest_of(self))
 
     def differences(self, newer: "Fingerprint") -> list[str]:
-        """Describe what changed from this fingerprint to ``newer``; empty when nothing did."""
+        """Describe the changes from this fingerprint to ``newer``; empty when there are none."""
         words = []
         if self.code_version != newer.code_version:
             words.append(f"code version {self.code_version} → {newer.code_version}")
@@ -84,7 +84,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         fingerprint: what determined the bytes.
         digest: of ``files``; the asset's data version.
         files: every file of the version except this receipt.
-        counts: what was seen, kept and dropped.
+        counts: numbers of items read, kept and dropped.
         randomness: what was drawn, by which algorithm and seed.
         libraries: versions of the libraries that shaped the bytes.
         measured: seconds, CPU seconds, peak memory; part of no digest but the checksum.
@@ -146,8 +146,8 @@ def with_checksum(value: Checked) -> Checked:
 
 
 def has_valid_checksum(content: bytes, value: Struct) -> bool:
-    """Whether a file's bytes are exactly those that were written, by the checksum of the value that
-    was read from it.
+    """Whether a file's bytes are exactly those that were written, according to the checksum of the
+    value read from it.
     """
     return content == encode_json(value) and with_checksum(value) == value
 

@@ -63,9 +63,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a release's file.
 
     Attributes:
-        pins: what is served, by name such as ``token_grid/2023-06``.
-        made: how that was made, and its inputs back to the manifests, as far as their receipts
-            exist.
+        pins: the released versions, by name such as ``token_grid/2023-06``.
+        made: how these and their inputs back to the manifests were built, as far as receipts exist.
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
@@ -85,7 +84,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         versions: names of the removed versions, such as ``token_grid/2023-06/3fa9c1d20b77``.
-        reason: why.
+        reason: why they were removed.
     """
 
     versions: list[str]
@@ -128,8 +127,8 @@ def read_release(lake: Lake, name: str) -> Release:
 
 
 def note_damage(lake: Lake, name: str) -> list[str]:
-    """Which of a release's own files, itself and the notes of removed versions, were changed, one
-    sentence each.
+    """Which of a release's own files (the release and the notes of removed versions) were changed,
+    one sentence each.
 
     Raises:
         NotPublished: when there is no release of this name.
@@ -189,8 +188,8 @@ class Pins:
 
     Attributes:
         pins: versions by name, such as ``token_grid/2023-06``.
-        owner: whose pins these are, for messages.
-        gone: what is known to be missing of them, and why.
+        owner: name of the owner of the pins, for messages.
+        gone: pinned versions known to be removed, and why.
     """
 
     pins: Mapping[str, Pin]
@@ -215,7 +214,8 @@ class Pins:
         """See `View.current`; None where the stage is pinned, but not this partition.
 
         Raises:
-            NotPublished: when the pinned version is gone; says why when that is known.
+            NotPublished: when the pinned version no longer exists; with the reason when it is
+                known.
             Mismatch: when the version has another digest.
         """
         if not self._is_pinned(partition.stage):
@@ -245,7 +245,7 @@ def pinned_lake(lake: Lake, pins: Mapping[str, Pin], owner: str) -> Lake:
 
 
 def lake_of_release(lake: Lake, name: str) -> Lake:
-    """A lake as a release has it.
+    """A lake with the versions of a release.
 
     Raises:
         NotPublished: when there is no such release.

@@ -36,8 +36,8 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
 
     Args:
         folder: where the lock file is.
-        what: is locked, for the message.
-        seconds: to wait for it; -1 waits for ever.
+        what: name of the locked thing, for the message.
+        seconds: to wait for it; -1 waits without limit.
 
     Raises:
         Busy: when another process holds it for longer.
@@ -78,33 +78,33 @@ class Publication:
 
     @property
     def folder(self) -> Path:
-        """The staging folder: the version's own, which counts for nothing without a receipt."""
+        """The staging folder: the version's own folder, which is ignored until it has a receipt."""
         return self.partition.folder / self.version
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Path]:
-        """Hand out the staging folder, without files that killed writers left, before and after."""
+        """Yield the staging folder; remove files that killed writers left, before and after."""
         make_folder(self.folder)
         remove_staging_files(self.folder)
         yield self.folder
         remove_staging_files(self.folder)
 
     def reject(self) -> Path:
-        """Keep what was written for inspection, unpublished; return where."""
+        """Keep the written files for inspection, unpublished; return their folder."""
         rejected = self.partition.rejected_folder(self.version)
         shutil.rmtree(rejected, ignore_errors=True)
         self.folder.rename(rejected)
         return rejected
 
     def publish(self, receipt: Receipt) -> Published:
-        """Write the receipt, which finishes the version, and point at it."""
+        """Write the receipt, which finishes the version, and set the pointer to it."""
         published = write_receipt(self.folder, receipt)
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         self.partition.point_at(published, after=self.before)
         return published
 
     def republish(self, finished: Published) -> Published:
-        """Point at a version that was finished before, unless the pointer does."""
+        """Set the pointer to a version that was finished before, unless it is already set."""
         # The run that wrote the receipt may have been killed right after it.
         shutil.rmtree(finished.home / SCRATCH, ignore_errors=True)
         current = None
@@ -117,7 +117,7 @@ class Publication:
 
 @contextlib.contextmanager
 def publication(partition: "Partition", version: str) -> Iterator[Publication]:
-    """Begin to publish a version, alone in its partition.
+    """Begin to publish a version, with its partition locked.
 
     Raises:
         Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
@@ -139,7 +139,7 @@ class OutputTask(Protocol):
 
     @property
     def name(self) -> str:
-        """A name of its own within the folder, safe as a file name."""
+        """A unique name within the folder, safe as a file name."""
         ...
 
 
@@ -147,7 +147,7 @@ Work = TypeVar("Work", bound=OutputTask)
 
 
 def once(function: Callable[[Work], Counts]) -> Callable[[Work], Counts]:
-    """Make a shard function remember its counts, so that a finished task is not repeated.
+    """Make a shard function store its counts, so that a finished task is not repeated.
 
     They are a JSON file per task in the version's folder `SCRATCH`, published after the task's
     outputs, part of no digest, and removed when the version has its receipt.

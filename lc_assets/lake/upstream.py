@@ -31,13 +31,13 @@ BLOCK_BYTES = 8 << 20
 """Read-ahead of a streamed file."""
 
 BY_TIME = "mtime:"
-"""How an identity begins that is a modification time."""
+"""Prefix of an identity that is a modification time."""
 
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
-"""Where fsspec's file systems give a checksum or version of a file, the best first."""
+"""Fields in which fsspec's file systems give a checksum or version of a file, the best first."""
 
 _BEYOND = 416
-"""HTTP's answer for a range that begins behind a file's end."""
+"""HTTP's status for a range that begins after a file's end."""
 
 NO_RANGES = (
     f"the server sends whole files only, but files above {BLOCK_BYTES:,} bytes are read in parts: "
@@ -46,17 +46,17 @@ NO_RANGES = (
 )
 
 PAUSES_SECONDS = (1.0, 10.0, 60.0)
-"""Waits before the next attempts."""
+"""Seconds to wait before each retry."""
 
 
 class UpstreamFile(msgspec.Struct, frozen=True, gc=False):
-    """One file upstream. It has only strings and numbers, so the garbage collector skips the
-    150,000 of a snapshot.
+    """One file upstream. It contains only strings and numbers, so the garbage collector does not
+    track the 150,000 files of a snapshot.
 
     Attributes:
         path: relative to the upstream's root.
         n_bytes: size, or -1 when the server does not give it.
-        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; without
+        identity: changes when the content does: a server's ``md5:…`` or ``etag:…``; without
             one, the ``sha256:…`` of the content; or ``mtime:…`` of a local file, on request.
     """
 
@@ -97,7 +97,7 @@ class Upstream:
         return bool(self._protocols & {"http", "https"})
 
     def local_path(self, path: str) -> Path | None:
-        """Where ``path`` is on disk; None when the root is not a folder on disk."""
+        """Local path of ``path``; None when the root is not a local folder."""
         return Path(self._place[1]) / path if self._protocols & {"file", "local"} else None
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
@@ -150,7 +150,7 @@ class Upstream:
 
         Raises:
             CorruptFile: when the file is missing; names it.
-            Unreachable: when its bytes do not come, or stop coming half-way.
+            Unreachable: when the transfer does not start, or stops before the end.
             BadInput: when the server cannot send a part of a file, and this one is larger than one
                 read-ahead.
         """
@@ -213,7 +213,7 @@ class Upstream:
 
         Raises:
             FileNotFoundError: when one of the files is not there.
-            Unreachable: when bytes do not come, or stop coming half-way.
+            Unreachable: when a transfer does not start, or stops before the end.
             BadInput: when the server sends whole files instead of parts.
         """
         files, root = self._place
@@ -233,8 +233,8 @@ class Upstream:
         return [b"" if isinstance(answer, BaseException) else answer for answer in found]
 
     def marks(self, folder: str) -> dict[str, str] | None:
-        """What changes when a file does, for every file below ``folder``, by path; none when there
-        is no such folder.
+        """A mark of every file below ``folder`` that changes when the file does, by path; empty
+        when there is no such folder.
 
         No file is opened or queried by itself: a folder on disk is walked, of a bucket the
         listing's pages are fetched again. A mark is the service's checksum, or size and time.
@@ -295,8 +295,8 @@ def _mark(info: Mapping[str, Any]) -> str:
 
 
 def with_retries(function: Callable[[Task], Result]) -> Callable[[Task], Result]:
-    """Make a function of one task try again, after a pause, when upstream is unreachable; the
-    function must be repeatable.
+    """Make a function of one task retry, after a pause, when upstream is unreachable; the function
+    must be repeatable.
     """
 
     @functools.wraps(function)

@@ -35,7 +35,7 @@ class VersionFiles:
         """Make the files available in ``home`` whose paths match one of the patterns."""
 
     def where(self, home: Path) -> str:
-        """Where the files are, for messages: a path or a URL."""
+        """Location of the files, for messages: a path or a URL."""
         return str(home)
 
     def sizes(self, home: Path) -> dict[str, int]:
@@ -44,7 +44,7 @@ class VersionFiles:
         return {path.relative_to(home).as_posix(): path.stat().st_size for path in files}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - of buckets
-        """How stored files differ from the receipt in ways that copies in ``home`` cannot show, one
+        """How stored files differ from the receipt where the copies in ``home`` do not show it, one
         sentence each.
         """
         return []
@@ -55,8 +55,8 @@ class Published:
     """One published version.
 
     Attributes:
-        home: its folder; in a bucket's lake it has what was fetched so far.
-        receipt: of the version.
+        home: its folder; for a lake in a bucket, it contains the files fetched so far.
+        receipt: the version's receipt.
         store: gives access to its files.
     """
 
@@ -78,7 +78,7 @@ class Published:
 
     @property
     def where(self) -> str:
-        """Where it is, for messages: its folder's path, or a bucket's URL."""
+        """Its location, for messages: its folder's path, or a bucket's URL."""
         return self.store.where(self.home)
 
     @property
@@ -119,8 +119,8 @@ class Published:
         return cls(folder, decode_json(path, Receipt))
 
     def differences(self) -> list[str]:
-        """How its files differ from the receipt by names and sizes, one sentence each; reads none
-        of them.
+        """How its files differ from the receipt in names and sizes, one sentence each; no file is
+        read.
         """
         found = self.store.sizes(self.home).items()
         return _deviations(
@@ -173,7 +173,7 @@ longer.
 
 
 def folder_named(name: str) -> str:
-    """The name of a stage's or a partition's folder, as a release or a mix has it.
+    """The name of a stage's or a partition's folder, as stated by a release or a mix.
 
     >>> folder_named("2023-06")
     '2023-06'
@@ -191,7 +191,7 @@ def folder_named(name: str) -> str:
 
 
 def version_named(name: str, path: Path | str) -> str:
-    """A version's name, as a pointer has it.
+    """A version's name, as stated by a pointer.
 
     Raises:
         BadInput: when it cannot be one, for example because it leads elsewhere.
@@ -206,8 +206,8 @@ def _is_too_long(name: str) -> bool:
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner needs of a receipt: decoding skips 15,000 files, five times as fast as
-    `Receipt`.
+    """The fields of a receipt that a planner needs: decoding skips 15,000 files, five times as fast
+    as `Receipt`.
     """
 
     fingerprint: Fingerprint
@@ -248,7 +248,7 @@ def _require_finished(path: Path) -> None:
 def _deviations(
     promised: Mapping[str, Any], found: Mapping[str, Any], difference: Callable[[Any, Any], str]
 ) -> list[str]:
-    """Missing, foreign and changed files, one sentence each."""
+    """Missing, unlisted and changed files, one sentence each."""
     return [
         *(f"{path}: missing" for path in sorted(promised.keys() - found.keys())),
         *(f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())),

@@ -28,7 +28,7 @@ Thresholds = Annotated[
 
 @dataclass(kw_only=True)
 class Values:
-    """Which values are stored, and what is done with them."""
+    """Which values are stored, and how they are used."""
 
     quantiles: Annotated[
         list[str] | None,
@@ -122,7 +122,7 @@ def thresholds_of(given: list[str] | None) -> dict[str, dict[str, float | None]]
     """The bounds that ``--threshold`` gives, by rule.
 
     Raises:
-        BadInput: when one is no threshold.
+        BadInput: when one is not a threshold.
     """
     from lc_assets.formats.lists.rule_files import parse_threshold
 
@@ -180,7 +180,7 @@ def _within_quantiles(
 def _show(
     built: "Mapping[str, Mapping[str, Built]]", rules: "RuleSet", all_values: bool, sweep: bool
 ) -> None:
-    """Print the balance, a table by rule, and by what values were computed."""
+    """Print the balance, a table by rule, and the lists and models used."""
     from lc_assets.counts import Counts
     from lc_assets.text.signals.names import SCALARS
 
@@ -220,7 +220,7 @@ def _show(
 
 
 def show_digests(digests: "Mapping[str, str]") -> None:
-    """Print what lists and models values were computed by, when there are any."""
+    """Print the lists and models that values were computed with, if any."""
     if digests:
         table(("computed by", "SHA-256"), list(digests.items()))
 

@@ -36,8 +36,8 @@ def links(
 ) -> None:
     """Find the pages that every page links to, and with which words.
 
-    OUT is a lake: `page_links` holds the targets of each page. Prints what became of records and
-    links, and the pages that most pages of their own host link to: portals.
+    OUT is a lake: `page_links` holds the targets of each page. Prints counts of records and links
+    by outcome, and the pages that most pages of their own host link to: portals.
 
     Example: lc links crawl/2023-06 out --json links
     """
@@ -234,7 +234,7 @@ def longpack(
 
 
 def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:
-    """Print what was seen, what became of it, and how documents grew, beside the paper's
+    """Print the counts of inputs and outcomes, and the growth of documents, beside the paper's
     figures.
     """
     from lc_assets.stages.longpack.longpack_documents import spans_files

@@ -77,7 +77,7 @@ class Upsampling:
 
 @dataclass(kw_only=True)
 class Similar:
-    """Settings of groups of similar documents."""
+    """Settings for grouping similar documents."""
 
     neighbours: Annotated[
         int, typer.Option("--neighbours", help="Similar documents to find for each of a group.")

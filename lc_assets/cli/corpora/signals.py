@@ -80,7 +80,7 @@ def signals(
 
 
 def summary(counts: "Counts", lists: "WordLists") -> list[str]:
-    """What was read and written, and what was left out, in sentences."""
+    """Sentences about what was read, written and left out."""
     from lc_assets.stages.documents.document_signals import (
         BYTES,
         WITHOUT_BAD_WORDS,

@@ -114,7 +114,7 @@ def show_explained(found: "Explained") -> None:
 
 
 def excerpt(text: str) -> str:
-    r"""Head and tail of a text, harmless, on one line each.
+    r"""Head and tail of a text, escaped, on one line each.
 
     >>> excerpt("a\n\x1b[31mb")
     'a\\n\\x1b[31mb'

@@ -62,7 +62,7 @@ class Artefact:
 
 
 def recognized(path: Path, verify: bool) -> Artefact | None:
-    """What is at a path outside of lakes; None when it is nothing known."""
+    """The artefact at a path outside of lakes; None when its kind is unknown."""
     return next((describe(path, verify) for is_one, describe in _KINDS if is_one(path)), None)
 
 

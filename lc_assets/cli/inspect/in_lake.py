@@ -22,7 +22,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES
 
 RULES = "rules"
-"""The setting that is better shown as a table."""
+"""The setting that is shown as a table."""
 CHECKED = {
     True: "every byte read again and compared with the receipt",
     False: "names and sizes compared with the receipt",
@@ -166,7 +166,7 @@ def _version(kind: str, published: Published, verify: bool) -> Artefact:
 
 
 def _tables_of(published: Published) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
-    """The rules that a stage filtered by, as its settings state them; and what was dropped."""
+    """The rules of a filtering stage, from its settings, and the numbers of documents dropped."""
     rules, counts = published.receipt.fingerprint.params.get(RULES), published.receipt.counts
     if isinstance(rules, dict) and rules["rules"]:
         columns = ("name", "signal", "at_least", "at_most", "source")

@@ -1,5 +1,5 @@
-"""``lc show``: what an artefact is, whether it is intact, and its receipt; ``lc verify``: whether a
-data set is whole, byte by byte.
+"""``lc show``: the kind of an artefact, whether it is intact, and its receipt; ``lc verify``:
+whether a data set is whole, byte by byte.
 """
 
 from collections.abc import Sequence

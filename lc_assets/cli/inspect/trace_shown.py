@@ -32,7 +32,7 @@ from lc_assets.vocabulary import parse_snapshot
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10
-"""Rows and documents that are listed; of more, only counts."""
+"""Rows and documents that are listed; of further ones, only counts."""
 
 
 def lake_as_of(
@@ -116,7 +116,7 @@ def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> Non
 
 
 def trace_documents(lake: Lake, kind: Kind, value: str) -> None:
-    """From an id, an address, a domain or a digest to all rows of its documents, and to what became
+    """From an id, an address, a domain or a digest to all rows of its documents, and to the outcome
     of the others.
 
     Raises:
@@ -193,7 +193,7 @@ def _show_pages(lake: Lake, span: Span) -> None:
 
 
 def _show_history(lake: Lake, row: Span) -> None:
-    """Print the values that a row's document was filtered by, and the documents removed as its
+    """Print the values used to filter a row's document, and the documents removed as its
     duplicates.
     """
     values = filter_values(lake, row)
@@ -254,7 +254,7 @@ def _samples(samples: tuple[int, ...]) -> str:
 
 
 def _show_others(lake: Lake, ids: list[str]) -> None:
-    """Print what became of documents that passed the filter and have no row."""
+    """Print the outcome of documents that passed the filter and have no row."""
     if ids:
         heading(f"{len(ids):,} documents passed the filter and have no row")
         found = [(name, why_dropped(lake, name)) for name in ids[:MOST_ROWS]]

@@ -23,7 +23,7 @@ HELDOUT_FRACTION = 1 / 128
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
-    """Where documents of one's own are, and what is made of them."""
+    """The location of your own documents, and what is built from them."""
 
     source: Annotated[
         str,
@@ -163,7 +163,7 @@ heldout_fraction = {heldout_fraction}
 
 
 def source_name(source: str) -> str:
-    """A source's name, made of the last part of its path.
+    """A source's name, derived from the last part of its path.
 
     >>> source_name("/data/my corpus/"), source_name("gs://bucket/2024-10")
     ('my_corpus', 's2024_10')

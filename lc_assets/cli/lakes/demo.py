@@ -54,7 +54,7 @@ COLUMNS = ("snapshot", "bucket", "shards", "documents", "bytes", "duplicates lis
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where the demo works: everything is below ``root``, except a lake elsewhere."""
+    """The demo's folders: everything is below ``root``, except a lake elsewhere."""
 
     root: Path
     lake_elsewhere: str | None = None
@@ -80,8 +80,8 @@ class Workplace:
         return self.root / "recipe.toml"
 
     def set_up(self, recipe: str) -> None:
-        """Write the instance's settings and the recipe; files of the same content stay as they
-        are.
+        """Write the instance's settings and the recipe; files with the same content are not
+        rewritten.
         """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
         files = {self.dagster_home / name: content for name, content in INSTANCE_FILES.items()}
@@ -91,7 +91,7 @@ class Workplace:
 
     @property
     def ui_command(self) -> str:
-        """The command that opens Dagster's UI on this workplace."""
+        """The command that opens Dagster's UI on these folders."""
         folders = {
             "DAGSTER_HOME": self.dagster_home,
             "LC_UPSTREAM": self.sample,

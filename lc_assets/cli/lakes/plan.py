@@ -22,7 +22,7 @@ OUT_OF_DATE = 3
 
 @dataclass(frozen=True, kw_only=True)
 class LakeOptions:
-    """Which lake, built of what, by which settings."""
+    """The lake, its sources and its settings."""
 
     lake: options.Lake
     upstream: options.Upstream = options.REDPAJAMA_V2
@@ -123,8 +123,8 @@ def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[s
     """The partitions that are named, or those that the lake or the sources know; sorted.
 
     Raises:
-        BadInput: when a name is none.
-        NotPublished: when neither knows one.
+        BadInput: when a name is not a snapshot.
+        NotPublished: when neither has one.
     """
     from lc_assets.sources.opening import file_partitions, has_redpajama
     from lc_assets.sources.redpajama_v2 import listed_snapshots
@@ -148,8 +148,8 @@ def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[s
 
 
 def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict[str, str]]:
-    """Digests of each snapshot's files as they are upstream now, and in the crawl where pages were
-    looked up in it before.
+    """Digests of each snapshot's files as they are upstream now, and in the crawl if pages were
+    looked up there before.
 
     Returns:
         Arguments of `lc_assets.stages.planning.plan`.

@@ -125,7 +125,7 @@ def run(
 
 @contextlib.contextmanager
 def _by_stages(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
-    """Build by the stages themselves, without Dagster."""
+    """Build by calling the stages directly, without Dagster."""
     from lc_assets.errors import LcError
     from lc_assets.stages.catalogue import stage_named
     from lc_assets.stages.rebuilding import PartitionFailed
@@ -181,7 +181,7 @@ def _counted(built: "Built") -> str:
 
 
 def _conclude(made: "Rebuilt", seconds: float) -> int:
-    """Print what came of a build; return the command's exit status."""
+    """Print the outcome of a build; return the command's exit status."""
     for words in made.failed.values():
         complain(words)
     waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""

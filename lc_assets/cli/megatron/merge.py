@@ -148,7 +148,7 @@ def bytes_of(size: str) -> int:
     (30000000000, 1500, 512)
 
     Raises:
-        BadInput: if it is none.
+        BadInput: if it is not a number of bytes.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
     if found is None:
