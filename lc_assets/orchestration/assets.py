@@ -64,11 +64,11 @@ def asset_of(
 
     Args:
         stage: the declaration.
-        recipe: its settings are part of the code version, so that Dagster knows what another recipe
-            makes stale.
+        recipe: its settings are part of the code version, so that Dagster marks assets as stale
+            when the recipe changes.
         snapshots: the snapshots that are partitions.
         partitions: of the asset.
-        condition: when it is materialized by itself, where automation is on.
+        condition: when it is materialized automatically, if automation is enabled.
     """
 
     @dg.asset(
@@ -188,7 +188,7 @@ def checks_of(
 def findings_of(
     lake: Lake, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
 ) -> list[CheckResult]:
-    """Run the chosen checks on what is published, by ``recipe`` as far as withdrawals go."""
+    """Run the selected checks on the published version; withdrawals are taken from ``recipe``."""
     published = lake.partition(stage.name, key).require()
     check_input = check_input_of(lake, published, by_summary=stage.by_summary)
     found = [run_check(check, check_input) for check in stage.checks if check.__name__ in chosen]

@@ -1,25 +1,25 @@
 """Building what the planner reports: by a condition, by nightly schedules, or in this process.
 
-Dagster's own conditions follow events: what happens while the daemon is off, or between a request
-and its run, they miss, and a changed file that a setting names is no event. These follow the state:
-a partition is requested while the planner reports it as out of date. The recipe is read anew each
-time, as a run would read it. Only snapshots whose manifest is published are planned: a snapshot is
-begun by its sensor or by a person.
+Dagster's own conditions follow events. They miss changes made while the daemon is off, or between a
+request and its run, and changes to files that a setting names. These conditions follow the state: a
+partition is requested while the planner reports it as out of date. The recipe is read on every
+evaluation, as a run would read it. Only snapshots with a published manifest are planned: a
+snapshot's first build is requested by its sensor or started manually.
 
-The condition leaves a partition alone
+The condition does not request a partition
 
-* while it, or something that it reads, is being built;
-* when this very version of it was requested before: its run failed, or was stopped by a person, or
-  built something else. It is requested again when anything about it changes, and once a night;
-* when a check has refused this very version.
+* while it or one of its inputs is being built;
+* if this version was requested before and its run failed, was cancelled, or built another version.
+  It is requested again when anything about it changes, and once a night;
+* if a check has rejected this version.
 
-The schedules request each version once a night, because what made it fail may have passed. Alone
-they rebuild everything in a night: what waits in one hour can be built in the next. Run keys
-contain the night, so that evaluating a tick twice starts nothing twice. There are two schedules,
-because a schedule has one job, and a job's partitions are of one kind.
+The schedules request each version once a night, because the cause of a failure may be gone. They
+suffice to rebuild everything in a night: what has to wait in one hour can be built in the next. Run
+keys contain the date, so evaluating a tick twice starts no duplicate runs. There are two schedules,
+because a schedule has one job, and all partitions of a job are of one kind.
 
-Runs in this process are recorded in the instance's history as any others, so that the UI shows
-them; Dagster's own console lines are turned off.
+Runs in this process are recorded in the instance's history like any others, so the UI shows them;
+Dagster's console output is turned off.
 """
 
 import contextlib
@@ -73,11 +73,11 @@ class DagsterPlanner:
     _planned: tuple[datetime, list[Run]] | None = field(default=None, repr=False)
 
     def runs(self) -> list[Run]:
-        """What can be built now, except for snapshots that nobody has begun and versions that a
-        check has refused.
+        """What can be built now, except for snapshots without a manifest and versions that a check
+        has rejected.
 
         Raises:
-            LcError: when the recipe or what it names cannot be read.
+            LcError: when the recipe or a file that it names cannot be read.
         """
         lake = self.lake()
         begun = [key for key in lake.keys(raw.STAGE.name) if key in self.snapshots]
@@ -119,7 +119,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
 
     @property
     def children(self) -> Sequence[dg.AutomationCondition[Any]]:
-        """The condition under which it is left alone for now."""
+        """The condition under which a partition is not requested for now."""
         return [
             dg.AutomationCondition.in_progress() | dg.AutomationCondition.any_deps_in_progress()
         ]
@@ -225,13 +225,13 @@ def requests_of(
     *,
     night: str,
 ) -> list[dg.RunRequest]:
-    """Requests of one hour of a night: what can be built now, and is not being built. Their
-    priority is below that of runs that a person requested.
+    """Run requests for one hour of a night: what can be built now and is not being built. Their
+    priority is below that of manually requested runs.
 
     Args:
-        planner: knows what can be built.
-        asset_of: asset by stage, of the schedule's stages.
-        instance: knows what is being built.
+        planner: determines what can be built.
+        asset_of: assets of the schedule's stages, by stage.
+        instance: tracks what is being built.
         night: its date.
 
     Raises:
@@ -257,21 +257,19 @@ def requests_of(
 
 @contextlib.contextmanager
 def instance_at(home: Path, settings: str = "dagster.yaml") -> Iterator[dg.DagsterInstance]:
-    """Open the instance whose history is in ``home``, by its settings file of that name; Dagster's
-    telemetry is off.
-    """
+    """Open the instance whose history is in ``home``; Dagster's telemetry is off."""
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
     with dg.DagsterInstance.from_config(str(home.absolute()), settings) as instance:
         yield instance
 
 
 class Recorder:
-    """Builds the planner's runs through Dagster.
+    """Executes the planner's runs through Dagster.
 
     Args:
         defs: the code location.
         instance: where the history is kept.
-        say: receives a line per materialized asset.
+        say: called with a line per materialized asset.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ BAR = 10
 """Length of the summary's longest bar, in characters."""
 
 SHOWN_INPUTS = 4
-"""Of up to 252; the receipt has all."""
+"""Inputs listed in the UI, of up to 252; the receipt lists all."""
 
 AT_ONCE = 1_000
 """Dagster's UI shows Markdown of fewer characters inline, and the rest behind a click, in a window
@@ -117,7 +117,7 @@ def metadata_value(value: Value) -> Any:
 
 
 def named(count: str) -> str:
-    """A count's name as metadata are named.
+    """The metadata key of a count.
 
     >>> named("personal data replaced: email")
     'personal_data_replaced_email'

@@ -53,7 +53,7 @@ a mismatch) fail at once: they would fail again after the same hours.
 
 
 class BuildContextResource(dg.ConfigurableResource):
-    """Where and how the stages work.
+    """Locations and execution settings of the stages.
 
     Attributes:
         lake: folder, or ``gs://bucket/folder``, in which everything is published.
@@ -64,7 +64,7 @@ class BuildContextResource(dg.ConfigurableResource):
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
         executor: a cluster instead, see `lc_assets.execution.on_ray`; empty for this machine.
-        task_seconds: time limit of one shard; 0 for none.
+        task_seconds: time limit per shard; 0 for none.
     """
 
     lake: str = "lake"
@@ -78,8 +78,8 @@ class BuildContextResource(dg.ConfigurableResource):
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[BuildContext]:
-        """Open the build context of one asset; progress goes to ``log``. An error of this package
-        fails the step with its message, or requests a retry.
+        """Open the build context of one asset; progress is logged to ``log``. An error of this
+        package fails the step with its message, or requests a retry.
         """
         step = _step()
         where = None
@@ -102,7 +102,7 @@ class BuildContextResource(dg.ConfigurableResource):
             log.info(f"a line per shard: {where}")
 
     def build_context(self, log: logging.Logger) -> BuildContext:
-        """The build context; progress goes to ``log``."""
+        """The build context; progress is logged to ``log``."""
         lake, upstream = self.lake_folder(), Upstream(self.upstream)
         crawl = Upstream(self.crawl) if self.crawl else None
         return BuildContext(

@@ -1,14 +1,15 @@
-"""Sensors: one for what is upstream, one for the crawl's archives, one for everything else.
+"""Sensors: one for the upstream, one for the crawl's archives, one for everything else.
 
-The first two compare states (`lc_assets.stages.watching`), which cost no request per shard. A
-materialization of `raw_snapshot` records in which state it found the upstream, one of `html_index`
-in which it found the crawl; a snapshot in another state is requested until a materialization has
-that state. So nothing is lost when the daemon is off, a run fails or the history is gone; a request
-without result is repeated after ten minutes, then twenty, and so on up to a day.
+The first two compare states (`lc_assets.stages.watching`), which need no request per shard.
+Materializations of `raw_snapshot` and `html_index` record the state of the upstream and of the
+crawl; a snapshot in another state is requested until a materialization records that state. So no
+change is missed when the daemon is off, a run fails or the history is gone; a request without a
+result is repeated after ten minutes, then twenty, and so on up to a day.
 
-New names do not become partitions by themselves: a list under version control says which snapshots
-there are (`lc_assets.sources.opening`). Each tick names those that are listed upstream and missing
-in it. What follows from a new state is up to the condition (`lc_assets.orchestration.automation`).
+New snapshots do not become partitions automatically: the partitions are a list under version
+control (`lc_assets.sources.opening`). Each tick reports snapshots that are listed upstream but
+missing there. Downstream stages are requested by the condition
+(`lc_assets.orchestration.automation`).
 """
 
 import time
@@ -59,12 +60,12 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sensor remembers.
+    """A sensor's cursor.
 
     Attributes:
-        seen: the state of each snapshot that was materialized last.
-        asked: requests without result so far.
-        next: the snapshot to begin with.
+        seen: the last materialized state of each snapshot.
+        asked: requests without a result so far.
+        next: the snapshot to start with.
     """
 
     seen: dict[str, str] = {}
@@ -194,10 +195,10 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What the sensors look at.
+    """Inputs of the sensors.
 
     Attributes:
-        planner: knows lake, recipe and partitions.
+        planner: holds lake, recipe and partitions.
         upstream: root of the upstream.
         crawl: root of the crawl's own archives; empty for none.
     """

@@ -29,7 +29,7 @@ SUFFIXES: Final = (".txt", ".md", ".rst")
 MAX_TEXT_BYTES: Final = 64 << 20
 
 HOST: Final = "folder.invalid"
-"""Host of the pages of a folder; ``.invalid`` belongs to nobody (RFC 2606)."""
+"""Host of the pages of a folder; ``.invalid`` is reserved (RFC 2606)."""
 
 
 SHARDS_PER_BUCKET: Final = 2
@@ -185,11 +185,11 @@ def plan_sample(
 ) -> dict[Shard, list[Page]]:
     """Assign pages, copies and excerpts to shards.
 
-    Documents, in an order drawn by their addresses, go to the shards in turn, with the snapshot
-    changing fastest, so that no snapshot stays empty while there are enough documents.
+    Documents, in an order drawn by their addresses, are dealt to the shards in turn, with the
+    snapshot varying fastest, so that no snapshot is empty if there are enough documents.
 
     Returns:
-        Documents by shard, in the order of their lines; shards without documents are left out.
+        Documents by shard, in the order of their lines; shards without documents are omitted.
 
     Raises:
         BadInput: without a snapshot, or with one named twice.

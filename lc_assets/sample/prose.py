@@ -23,7 +23,7 @@ from lc_assets.sample.pages import MIN_CHARS, Page, Texts
 
 STANDARD_LIBRARY: Final = "python"
 OWN_NAME: Final = "lc-assets"
-"""This package is left out: its sample must not change whenever its code does."""
+"""This package is excluded, so that the sample does not change with the package's code."""
 
 SUBJECTS: Final[Mapping[str, str]] = {
     "python": "python",
@@ -173,7 +173,7 @@ def _installed() -> list[Distribution]:
 
 
 def _address(package: str, name: str) -> str:
-    """A page's address; ``.invalid`` belongs to nobody (RFC 2606)."""
+    """A page's address; ``.invalid`` is reserved (RFC 2606)."""
     return f"https://packages.invalid/{quote(package.lower())}/{quote(name)}"
 
 

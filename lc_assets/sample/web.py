@@ -7,9 +7,9 @@
 
 A page has a menu (the site's home page, one much-linked page, a portal), its title and lines, and a
 footer. Some words of its own lines are links: mostly to pages of the same crawl, a few of which are
-linked far more often than others, and to a page that nobody crawled. Addresses are written in full,
-from the site's root, relative to a ``<base>``, with a fragment, or with tracking parameters; some
-anchors contain markup, an image, or only "here". All draws are keyed by the page's address.
+linked far more often than others, and to a page that was not crawled. Addresses are written in
+full, from the site's root, relative to a ``<base>``, with a fragment, or with tracking parameters;
+some anchors contain markup, an image, or only "here". All draws are keyed by the page's address.
 """
 
 import html

@@ -1,9 +1,9 @@
 """Writing a sample: small crawl snapshots of real text in RedPajama-V2's layout.
 
-Besides the pages it contains exact copies and excerpts of some. A record's fields mean what CCNet's
-do, except for those that nobody measured: ``bucket`` is assigned; ``perplexity`` is drawn between
-the percentiles of cc_net's ``cutoff.csv`` that bound the bucket; ``language_score`` is drawn from
-0.90 to 0.99 and ``date_download`` from the ten days that begin with the snapshot's week;
+Besides the pages it contains exact copies and excerpts of some. A record's fields are CCNet's,
+except that some are drawn instead of measured: ``bucket`` is assigned; ``perplexity`` is drawn
+between the percentiles of cc_net's ``cutoff.csv`` that bound the bucket; ``language_score`` is
+drawn from 0.90 to 0.99 and ``date_download`` from the ten days that begin with the snapshot's week;
 ``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``. All draws are keyed by the document's address,
 so the same pages and settings give the same bytes on any number of workers.
 

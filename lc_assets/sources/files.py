@@ -1,8 +1,7 @@
-"""Files of documents as anybody has them, in a folder, on a server or in a bucket: one shard a
-file.
+"""Plain files of documents, in a folder, on a server or in a bucket: one shard per file.
 
-Here: which files belong to which partition, and the documents of one of them. Not here: decoding
-files (`lc_assets.formats.corpora`), what a record's fields are judged by (`lc_assets.stages`).
+This module assigns files to partitions and iterates over the documents of a file, which
+`lc_assets.formats.corpora` decodes.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ KNOWN: Final = (*SUFFIXES, *TEXT)
 LISTING_BYTES: Final = 256 << 20
 SHARD_NAME_CHARS: Final = 60
 RECORDS_LOOKED_AT: Final = 20
-"""Records whose fields an error about a missing text names."""
+"""Number of records whose fields are named in an error about a missing text."""
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -75,8 +74,8 @@ class FileSource:
         return Upstream(str(path.parent if path.is_file() else self.settings.path))
 
     def partitions(self) -> tuple[SnapshotId, ...]:
-        """Partition keys, sorted, as far as a folder on disk or the recipe tells; no network is
-        used, and a folder that is not there has none.
+        """Sorted partition keys, from a folder on disk or the recipe; no network is used, and a
+        missing folder has none.
         """
         if self.settings.partitions:
             return tuple(sorted(self._key(name) for name in self.settings.partitions))
@@ -91,7 +90,7 @@ class FileSource:
         return tuple(sorted(self._by_partition()))
 
     def shards(self, snapshot: SnapshotId) -> dict[Shard, dict[str, str]]:
-        """Paths of the files of each shard of a partition, by part; there is one part.
+        """Paths of each shard's files in a partition, by part; there is one part.
 
         Raises:
             BadInput: when the partition has no file of a known kind.
@@ -108,8 +107,8 @@ class FileSource:
         return {Shard(snapshot, name): {"documents": path} for path, name in names.items()}
 
     def state(self, snapshot: SnapshotId) -> str:
-        """A partition's state: the same as long as no file of it has changed, as far as a listing
-        tells; no file is opened. Of a web server it is that of its listing.
+        """A partition's state, which changes when one of its files changes according to the
+        listing; no file is opened. For a web server it is the state of its listing file.
 
         Raises:
             Unreachable: when the place does not answer.
@@ -125,16 +124,16 @@ class FileSource:
         return short(digest_of({path: marks.get(f"/{path}") for path in paths}))
 
     def documents(self, path: str, scratch: Path) -> Iterator[tuple[int, CorpusDocument | Unread]]:
-        """Documents of one file with their 0-based numbers; in place of one that cannot be read,
-        why.
+        """Documents of one file with their 0-based numbers; a document that cannot be read is
+        replaced by the reason.
 
         Args:
             path: relative to the source's root.
-            scratch: a folder for the copy of a file that is not on disk.
+            scratch: folder for a local copy of a remote file.
 
         Raises:
             CorruptFile: when the file is missing or its container is damaged.
-            Unreachable: when its bytes do not come.
+            Unreachable: when it cannot be downloaded.
             BadInput: when a Parquet file has no column for the text.
         """
         with self.local_copy(path, scratch) as file:
@@ -257,7 +256,7 @@ class FileSource:
 
 
 def source_of_files(files: Iterable[Path]) -> SourceSettings:
-    """Files on this machine, wherever they are, as one partition."""
+    """Local files, in any folders, as one partition."""
     found = [file.resolve() for file in files]
     root = os.path.commonpath([file.parent for file in found])
     return SourceSettings(

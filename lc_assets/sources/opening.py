@@ -13,7 +13,7 @@ from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
 
 class Source(Protocol):
-    """What a stage asks of a source."""
+    """The interface of a source."""
 
     @property
     def upstream(self) -> Upstream:
@@ -34,8 +34,8 @@ def file_source(settings: SourcesSettings, key: str) -> FileSource | None:
 
 
 def upstream_of(settings: SourcesSettings, key: str, default: Upstream) -> Upstream:
-    """Where the files of a partition are; ``default`` is where RedPajama-V2 is when the recipe does
-    not say.
+    """The location of a partition's files; ``default`` is RedPajama-V2's location if the recipe
+    does not set one.
     """
     files = file_source(settings, key)
     if files is not None:

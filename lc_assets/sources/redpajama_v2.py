@@ -1,5 +1,5 @@
-"""RedPajama-V2 as published, in a folder, on a server or in a bucket: listings say which shards a
-snapshot has, and each shard has files of documents, signals, duplicates and MinHash signatures.
+"""RedPajama-V2 as published, in a folder, on a server or in a bucket: listings name the shards of a
+snapshot, and each shard has files of documents, signals, duplicates and MinHash signatures.
 """
 
 import re
@@ -130,14 +130,14 @@ LISTING_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedPajamaSource:
-    """RedPajama-V2, or something of its layout.
+    """RedPajama-V2, or data in its layout.
 
     Attributes:
-        upstream: where.
-        languages: whose listings are read.
-        buckets: perplexity buckets that are taken.
-        numbers: numbers of the shards to take; none means all.
-        minhash: whether the MinHash files are taken too.
+        upstream: root of the files.
+        languages: languages whose listings are read.
+        buckets: perplexity buckets to include.
+        numbers: shard numbers to include; all if empty.
+        minhash: whether to include the MinHash files.
     """
 
     upstream: Upstream

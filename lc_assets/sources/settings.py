@@ -20,27 +20,28 @@ class SourceSettings(
     """One source of documents.
 
     Attributes:
-        kind: ``redpajama_v2`` is RedPajama-V2 as published, or something of its layout; ``files``
-            are JSON lines, Parquet, plain text, WET or WARC files, as they are, ``.gz`` and
-            ``.zst`` included.
-        path: a folder, a file, ``https://…`` or ``gs://…``. Left out of a ``redpajama_v2`` source,
-            it is what ``LC_UPSTREAM`` names.
-        files: paths below ``path``, when these and no others are to be read.
-        listing: a text file of paths below ``path``, one a line, ``.gz`` or not, as crawls publish
-            it: of a web server, which cannot be listed. It is itself a path below ``path``.
+        kind: ``redpajama_v2`` is RedPajama-V2 as published, or data in its layout; ``files`` are
+            JSON lines, Parquet, plain text, WET or WARC files, optionally compressed as ``.gz`` or
+            ``.zst``.
+        path: a folder, a file, ``https://…`` or ``gs://…``. For ``redpajama_v2`` it defaults to
+            ``LC_UPSTREAM``.
+        files: paths below ``path``, to read only these.
+        listing: a text file of paths below ``path``, one per line, optionally ``.gz``, as crawls
+            publish it; needed for a web server, which cannot be listed. It is itself a path below
+            ``path``.
         partition: ``one`` partition for all files; one per top ``folder``, as FineWeb, DCLM and
             Dolma publish; or by ``pattern``.
         pattern: a regular expression with a group named ``snapshot``, searched for in each path.
-        partitions: names of the partitions, where the source is not a folder on disk and so is not
-            listed when Dagster loads: keys as in `lc_assets.sources`, without the source's name.
-        text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``.
-        id_field: where a record's id is; by default ``id`` or ``doc_id``. A record without one is
-            named by its line.
-        language: two letters, of documents that do not name theirs. Without it, these are
-            identified by `[filtered_documents.models]` or the packaged model.
-        quality: of texts out of WARC files: ``fast``, or ``high`` by trafilatura.
-        rules: preset or path of a rule file, instead of that of `[filtered_documents]`.
-        min_words: instead of that of `[filtered_documents]`.
+        partitions: partition names for a source that is not a folder on disk, and so is not listed
+            when Dagster loads: keys as in `lc_assets.sources`, without the source's name.
+        text_field: record field with the text; by default ``raw_content``, ``text`` or ``content``.
+        id_field: record field with the id; by default ``id`` or ``doc_id``. Records without one are
+            identified by line.
+        language: two-letter code for documents without a language of their own. By default, their
+            language is identified by `[filtered_documents.models]` or the packaged model.
+        quality: of text extraction from WARC files: ``fast``, or ``high`` with trafilatura.
+        rules: preset or path of a rule file; overrides `[filtered_documents]`.
+        min_words: overrides that of `[filtered_documents]`.
     """
 
     kind: Literal["files", "redpajama_v2"] = "files"

@@ -1,3 +1,1 @@
-"""Verbs: everything an asset does, callable from a plain script or a test. Nothing here knows
-Dagster.
-"""
+"""The stages, callable from a plain script or a test, without Dagster."""

@@ -56,8 +56,8 @@ def costs_of(lake: Lake, recipe: Recipe, plans: Iterable[Plan]) -> list[Cost]:
 
     Args:
         lake: what is published.
-        recipe: the settings that should hold.
-        plans: the planner's result; current partitions are left out.
+        recipe: the settings to build with.
+        plans: the planner's result; current partitions are skipped.
     """
     coster = _Coster(lake, recipe)
     return [coster.cost(made) for made in plans if made.status != "current"]

@@ -1,9 +1,9 @@
-"""Which filtered documents of a partition hold too much of an evaluation item, and where.
+"""Which filtered documents of a partition are contaminated by evaluation items, and where.
 
-Without evaluation sets in the recipe nothing is searched. A shard is scanned once: every occurrence
-of an n-gram is published (``*.finds.parquet``) and weighed into evidence
-(``*.contamination.parquet``). Where ``ignore_common`` is set, all shards are scanned before the
-first is weighed, since how common an n-gram is, is known only then. ``items.parquet`` and
+Without evaluation sets in the recipe nothing is searched. Each shard is scanned once: every
+occurrence of an n-gram is published (``*.finds.parquet``) and summarised per document and item
+(``*.contamination.parquet``). If ``ignore_common`` is set, all shards are scanned before the first
+is summarised, because document frequencies are known only then. ``items.parquet`` and
 ``common.parquet`` report on items and n-grams. Which documents are dropped is decided in
 `lc_assets.stages.deduplication.removed_documents`.
 """
@@ -97,7 +97,7 @@ class ShardTask(DocumentsTask):
 
 
 def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish which filtered documents of a partition contain evaluation items, with evidence.
+    """Publish which filtered documents of a partition contain evaluation items, and where.
 
     Raises:
         NotPublished: when the filtered documents are not published.
@@ -160,7 +160,7 @@ def scan_shard(task: ShardTask) -> None:
 
 @once
 def weigh_shard(task: ShardTask) -> Counts:
-    """Publish the evidence against the documents of one shard."""
+    """Publish the matches in the documents of one shard."""
     scan_shard(task)
     weighing = _Weighing(task.folder, task.settings.mode, task.settings.threshold)
     n_seen, n_dropped = count_lines(task.documents), 0
@@ -176,7 +176,7 @@ def weigh_shard(task: ShardTask) -> Counts:
 
 
 class _Weighing:
-    """Turns occurrences in a document into lines of evidence."""
+    """Turns occurrences in a document into lines of the contamination table."""
 
     def __init__(self, folder: Path, mode: Mode, threshold: float) -> None:
         self.index = open_index(folder / INDEX)
@@ -228,7 +228,7 @@ def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
 
 
 def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
-    """All evidence of a version, shard by shard."""
+    """The contamination tables of a version, shard by shard."""
     for path in finished(folder.glob(f"*{EVIDENCE_SUFFIX}")):
         yield from read_lines(path, EVIDENCE.names)
 
@@ -261,7 +261,7 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
 
 
 def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResult:
-    """Evenly chosen documents, scanned again, give exactly the published evidence."""
+    """Evenly chosen documents, scanned again, give exactly the published matches."""
     by_id: dict[str, list[dict[str, Any]]] = {}
     for line in evidence_lines(check_input.folder):
         by_id.setdefault(line["id"], []).append(line)

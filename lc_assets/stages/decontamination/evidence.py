@@ -1,6 +1,6 @@
-"""Evidence of contamination: what was found where, weighed per document and item, and the reports.
+"""Tables of contamination: matches, their summary per document and item, and reports.
 
-All tables are Parquet and hold no text of documents. The stage:
+All tables are Parquet and contain no document text. They are written by
 `lc_assets.stages.decontamination.contaminated_documents`.
 """
 

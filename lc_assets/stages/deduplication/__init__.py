@@ -1,6 +1,6 @@
-"""Stages that find and remove duplicate documents, exact and near, with evidence for each.
+"""Stages that find and exclude exact and near duplicates.
 
-*Pairs* (`near_duplicate_pairs`) state which texts are similar, whatever is decided later; more
-documents only add to them. *Decisions* (`removed_documents`) follow from pairs, facts, a threshold
+*Pairs* (`near_duplicate_pairs`) state which texts are similar, independent of later decisions; more
+documents only add pairs. *Decisions* (`removed_documents`) follow from pairs, facts, a threshold
 and a preference.
 """

@@ -1,4 +1,5 @@
-"""Candidate pairs: documents that share a band, by bands, through files, to distinct pairs.
+"""Candidate pairs: distinct pairs of documents that share an LSH band, found band by band and
+exchanged through files.
 
 A *bucket* is the documents that share a band. Its first 16 members (`CENTRES`) are paired with all
 others, so a bucket of up to 17 gives all its pairs, and a larger one 16 per member. A larger one is
@@ -56,7 +57,7 @@ LEAST_OF_A_FILE: Final = 64
 they are.
 """
 MOST_MAPPED: Final = 1 << 14
-"""Files whose bands are mapped at the same time; a process may map 65,530 stretches of memory."""
+"""Files whose bands are mapped at the same time; Linux allows a process 65,530 memory maps."""
 RANGE_DOCUMENTS: Final = 1 << 18
 BLOCK_PAIRS: Final = 1 << 18
 """Pairs of a row group."""

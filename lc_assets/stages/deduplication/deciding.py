@@ -81,7 +81,7 @@ def decide(database: Queries, by: Sequence[str], prefer: Sequence[str], threshol
 
 
 def _sharing(kind: str, table: str) -> str:
-    """Documents whose key others have too, and the first document that has it."""
+    """Documents that share a key with others, and the first document with that key."""
     high, low = f"{kind}_high", f"{kind}_low"
     return f"""SELECT number, first FROM {table} JOIN (
             SELECT {high}, {low}, min(number) AS first FROM {table} WHERE {high} IS NOT NULL
@@ -204,8 +204,8 @@ def across_the_split(
 
     Args:
         database: after `decide`.
-        snapshot: the one at hand.
-        gridding: which documents are held out.
+        snapshot: the one being decided.
+        gridding: settings that determine which documents are held out.
         floor: least similarity.
     """
     database.do(f"""CREATE OR REPLACE TABLE neighbours AS

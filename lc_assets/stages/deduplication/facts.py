@@ -48,8 +48,7 @@ FACTS: Final = pa.schema(
         ("digest", pa.string()),
     ]
 )
-"""A document: ``number`` is its file's number × 2³² + its place in the file; keys are null where
-there are none.
+"""A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
 """
 _LINE_BYTES: Final = 200
 _NO_PAIRS: Final = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
@@ -126,9 +125,9 @@ def gather_families(
     Args:
         database: an open database.
         inputs: `filtered_documents` and `signature_index` of all snapshots that are read.
-        snapshot: the one at hand.
+        snapshot: the one being decided.
         pairs: `near_duplicate_pairs` of all of them.
-        lengths: whether texts are measured; they are read for it.
+        lengths: whether to measure text lengths, which requires reading the texts.
     """
     database.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
     _join(database, snapshot)
