@@ -88,7 +88,7 @@ def build_defs(
     """
     resource = BuildContextResource(**{name: value for name, value in settings.items() if value})
     own_recipe = Path(resource.recipe) if resource.recipe else None
-    if own_recipe is None and not resource.lake.startswith(SCHEME):  # loading uses no network
+    if not own_recipe and not resource.lake.startswith(SCHEME):  # loading uses no network
         own_recipe = recorded_recipe(resource.lake)
     recipe = read_recipe(own_recipe, withdrawn=resource.withdrawn)
     names = known_snapshots(Path(snapshots) if snapshots else None, recipe.sources)
@@ -115,8 +115,7 @@ def build_defs(
             for stage in stages
         ],
         asset_checks=[
-            checks_of(stage, dg.AssetKey(stage.name), partitions[stage.partitioned_by])
-            for stage in stages
+            checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by]) for one in stages
         ],
         jobs=jobs_of(stages),
         sensors=sensors_of(

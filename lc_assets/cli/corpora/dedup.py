@@ -1,5 +1,6 @@
 """``lc dedup``: remove duplicates, exact and near, with evidence. ``lc minhash``: signatures."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from lc_assets.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lc_assets.build.settings.common import Settings
     from lc_assets.build.stage import Built
 
 SHOWN_CLUSTERS = 5
@@ -19,15 +21,17 @@ SHOWN_MEMBERS = 12
 NEAR = "near"
 
 
-def dedup(
-    sources: options.Sources,
+@dataclass(kw_only=True)
+class DuplicateOptions:
+    """What counts as a duplicate, and which document is kept."""
+
     threshold: Annotated[
         float,
         typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
-    ] = 0.8,
-    by: Annotated[
-        str, typer.Option("--by", help="Of digest, text, url and near, with commas.")
-    ] = "digest,text,url,near",
+    ] = 0.8
+    by: Annotated[str, typer.Option("--by", help="Of digest, text, url and near, with commas.")] = (
+        "digest,text,url,near"
+    )
     prefer: Annotated[
         str,
         typer.Option(
@@ -35,10 +39,10 @@ def dedup(
             help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
             "(the name of an IN); several with commas.",
         ),
-    ] = "newest",
+    ] = "newest"
     floor: Annotated[
         float, typer.Option("--floor", help="Pairs that are less alike are not written down.")
-    ] = 0.5,
+    ] = 0.5
     paragraphs: Annotated[
         int | None,
         typer.Option(
@@ -46,7 +50,45 @@ def dedup(
             min=1,
             help="Then remove lines of so many characters that another document of the IN has.",
         ),
-    ] = None,
+    ] = None
+
+    def settings(self) -> "dict[str, Settings]":
+        """Sections of the recipe.
+
+        Raises:
+            BadInput: when a value is not acceptable.
+        """
+        from lc_assets.build.settings.documents import (
+            CleanDocumentsSettings,
+            NearDuplicateSettings,
+            RemovalSettings,
+            SignatureSettings,
+        )
+        from lc_assets.stages.file_lakes import replaced
+
+        kinds = _listed(self.by)
+        if not kinds:
+            raise BadInput("--by: name at least one of digest, text, url and near")
+        return {
+            "document_signatures": SignatureSettings(signatures="fast"),
+            "near_duplicate_pairs": replaced(
+                NearDuplicateSettings(), near=NEAR in kinds, evidence_floor=self.floor
+            ),
+            "removed_documents": replaced(
+                RemovalSettings(),
+                threshold=self.threshold,
+                heldout_floor=max(self.floor, RemovalSettings().heldout_floor),
+                prefer=_listed(self.prefer),
+                exact=[kind for kind in kinds if kind != NEAR],
+            ),
+            "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=self.paragraphs),
+        }
+
+
+@options.with_options
+def dedup(
+    sources: options.Sources,
+    duplicates: DuplicateOptions,
     text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
@@ -58,33 +100,13 @@ def dedup(
 
     Example: lc dedup crawl out --threshold 0.8
     """
-    from lc_assets.build.settings.documents import (
-        CleanDocumentsSettings,
-        NearDuplicateSettings,
-        RemovalSettings,
-        SignatureSettings,
-    )
-    from lc_assets.stages.file_lakes import replaced
-
-    kinds = _listed(by)
-    if not kinds:
-        raise BadInput("--by: name at least one of digest, text, url and near")
-    settings = {
-        "document_signatures": SignatureSettings(signatures="fast"),
-        "near_duplicate_pairs": replaced(
-            NearDuplicateSettings(), near=NEAR in kinds, evidence_floor=floor
-        ),
-        "removed_documents": replaced(
-            RemovalSettings(),
-            threshold=threshold,
-            heldout_floor=max(floor, RemovalSettings().heldout_floor),
-            prefer=_listed(prefer),
-            exact=[kind for kind in kinds if kind != NEAR],
-        ),
-        "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),
-    }
     built, out = options.built_over_files(
-        "dedup", sources, "clean_documents", settings, text_field=text_field, workers=workers
+        "dedup",
+        sources,
+        "clean_documents",
+        duplicates.settings(),
+        text_field=text_field,
+        workers=workers,
     )
     _show(built, out)
 

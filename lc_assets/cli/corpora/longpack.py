@@ -11,6 +11,11 @@ import typer
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lc_assets.build.stage import Built
+
 SHOWN_PAGES = 10
 SHOWN_CHARS = 40
 
@@ -44,9 +49,6 @@ def links(
     from lc_assets.build.settings.longpack import PageLinkSettings
     from lc_assets.execution.local import executor_of
     from lc_assets.stages.file_lakes import build_for, context_over_files
-    from lc_assets.stages.links.html_index import records_by_kind
-    from lc_assets.stages.links.page_linking import LINKS, TARGETS
-    from lc_assets.stages.links.page_links import links_by_fate, most_pointed_at
 
     inputs, out = options.inputs_and_out(sources, "links")
     settings = {
@@ -59,10 +61,17 @@ def links(
     context = context_over_files(
         inputs, out, executor=executor_of(workers), settings=settings, together=True
     )
-    built = {
-        stage: next(iter(found.values()))
-        for stage, found in build_for(context, "page_links").items()
-    }
+    _show_links(build_for(context, "page_links"))
+    say(f"{out}: tables in page_links")
+
+
+def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
+    """Print counts of records and links, and the pages that are linked to most."""
+    from lc_assets.stages.links.html_index import records_by_kind
+    from lc_assets.stages.links.page_linking import LINKS, TARGETS
+    from lc_assets.stages.links.page_links import links_by_fate, most_pointed_at
+
+    built = {stage: next(iter(found.values())) for stage, found in all_built.items()}
     index, found = built["html_index"], built["page_links"]
     counts = found.counts
     say(f"{counts.seen:,} pages = {counts.kept:,} read + {counts.seen - counts.kept:,} not")
@@ -81,13 +90,7 @@ def links(
         ],
     )
     facts([(name, counts.extra.get(name, 0)) for name in (LINKS, TARGETS)])
-    say(f"{out}: tables in page_links")
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lc_assets.build.stage import Built
 
 CHOICES: Final = {
     "mode": ("allow", "consume"),
@@ -152,10 +155,10 @@ class PackingOptions:
     ] = False
 
 
-@options.with_options
-def longpack(
-    sources: options.Sources,
-    packing: PackingOptions,
+@dataclass(kw_only=True)
+class PageOptions:
+    """How pages and their links are read."""
+
     warc: Annotated[
         list[Path] | None,
         typer.Option(
@@ -163,24 +166,31 @@ def longpack(
             help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
             "repeatable.",
         ),
-    ] = None,
+    ] = None
     any_language: Annotated[
         bool,
         typer.Option("--any-language", help="Children may be in another language than their root."),
-    ] = False,
+    ] = False
     extractor: Annotated[
         str,
         typer.Option(
             "--extractor", help="html5, or paper: its expressions, relative addresses left out."
         ),
-    ] = "html5",
+    ] = "html5"
     quality: Annotated[
         str, typer.Option("--quality", help="Of texts of the WARC: fast, or high (trafilatura).")
-    ] = "fast",
+    ] = "fast"
     tokenizer: Annotated[
         str,
         typer.Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file."),
-    ] = "gpt2",
+    ] = "gpt2"
+
+
+@options.with_options
+def longpack(
+    sources: options.Sources,
+    packing: PackingOptions,
+    pages: PageOptions,
     text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
@@ -207,17 +217,20 @@ def longpack(
 
     begun = time.perf_counter()
     inputs, out = options.inputs_and_out(sources, "longpack")
-    given = asdict(packing) | {"same_language": not any_language, "untitled": "first_line"}
+    given = asdict(packing) | {"same_language": not pages.any_language, "untitled": "first_line"}
     for name, known in CHOICES.items():
         options.one_of(f"--{name}", given[name], known)
     settings = {
-        "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
+        "html_index": HtmlIndexSettings(
+            archives=tuple(str(path.resolve()) for path in pages.warc or [])
+        ),
         "page_links": PageLinkSettings(
-            extractor=options.one_of("--extractor", extractor, ("html5", "paper")), all_pages=True
+            extractor=options.one_of("--extractor", pages.extractor, ("html5", "paper")),
+            all_pages=True,
         ),
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
         "longpack_documents": replaced(LongPackSettings(), wanted=True, **given),
-        "token_documents": TokenizingSettings(tokenizer=tokenizer),
+        "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
         "packed_rows": PackingSettings(heldout_fraction=0),
     }
     context = context_over_files(
@@ -227,7 +240,7 @@ def longpack(
         settings=settings,
         text_field=text_field,
         together=True,
-        quality=options.one_of("--quality", quality, ("fast", "high")),
+        quality=options.one_of("--quality", pages.quality, ("fast", "high")),
     )
     _show(build_for(context, "longpack_documents"))
     say(f"{out}: packed documents in longpack_documents; {lasted(time.perf_counter() - begun)}")

@@ -146,10 +146,9 @@ def pack(
         upsampling=vars(upsampling),
         similar=vars(neighbourhood) if similar else None,
     )
-    setting = located(tokenizer)
-    if vocabulary_of(setting).eot is None and not no_eod:
+    tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
+    if vocabulary_of(tokens.tokenizer).eot is None and not no_eod:
         raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
-    tokens = replaced(TokenizingSettings(), tokenizer=setting)
     context = context_over_files(
         inputs,
         out,

@@ -56,6 +56,25 @@ class ConceptOptions:
     ] = ""
 
 
+@dataclass(kw_only=True)
+class ReportOptions:
+    """How distances are grouped, and where figures are written."""
+
+    buckets: Annotated[
+        str,
+        typer.Option(
+            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
+        ),
+    ] = "32,128,512"
+    out: Annotated[
+        Path | None,
+        typer.Option("--table", help="Write a line per document: .parquet, .jsonl or .jsonl.gz."),
+    ] = None
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the printed figures as JSON.")
+    ] = None
+
+
 @options.with_options
 def referrals(
     sources: Annotated[
@@ -65,12 +84,7 @@ def referrals(
         ),
     ],
     concepts: ConceptOptions,
-    buckets: Annotated[
-        str,
-        typer.Option(
-            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
-        ),
-    ] = "32,128,512",
+    report: ReportOptions,
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
     ] = "gpt2",
@@ -80,13 +94,6 @@ def referrals(
             "--text-field",
             help="Text field of a record; by default raw_content, text or content.",
         ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--table", help="Write a line per document: .parquet, .jsonl or .jsonl.gz."),
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", help="Write the printed figures as JSON.")
     ] = None,
     workers: options.Workers = None,
 ) -> None:
@@ -102,7 +109,7 @@ def referrals(
     from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 
     settings = Measuring(
-        buckets=_edges(buckets),
+        buckets=_edges(report.buckets),
         scope=options.one_of("--scope", concepts.scope, ("text", "document")),
         max_df=concepts.max_df,
         tokenizer=tokenizer,
@@ -114,14 +121,14 @@ def referrals(
         from lc_assets.stages.file_lakes import document_files
 
         sources = document_files(sources)
-    found = measure_corpus(sources, settings, executor=executor_of(workers), table=out)
+    found = measure_corpus(sources, settings, executor=executor_of(workers), table=report.out)
     _show(found, settings)
-    if out is not None:
-        say(f"A line per document: {out}")
-    if json is not None:
+    if report.out is not None:
+        say(f"A line per document: {report.out}")
+    if report.json is not None:
         from lc_assets.publishing import publish_bytes
 
-        publish_bytes(json, summary(found, settings))
+        publish_bytes(report.json, summary(found, settings))
 
 
 def _edges(buckets: str) -> tuple[int, ...]:

@@ -1,11 +1,16 @@
 """``lc tokenize`` and ``lc buckets``: token ids of documents, and documents by their length."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import complain, facts, say, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lc_assets.build.stage import Built
 
 
 def tokenize(
@@ -36,11 +41,9 @@ def tokenize(
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """
     from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
-    from lc_assets.errors import BadInput
     from lc_assets.execution.local import executor_of
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of, replaced
-    from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
+    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
     from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
     inputs, out = options.inputs_and_out(sources, "tokenize")
@@ -67,7 +70,15 @@ def tokenize(
         },
         text_field=text_field,
     )
-    built = build_for(context, "token_documents")
+    _show_data_sets(build_for(context, "token_documents"), stored.name)
+
+
+def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> None:
+    """Print the counts, warnings about tokenizers, and the data sets."""
+    from lc_assets.errors import BadInput
+    from lc_assets.stages.file_lakes import counts_of
+    from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
+
     counts = counts_of(built)
     if not counts.kept:
         dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items())
@@ -82,7 +93,7 @@ def tokenize(
     ):
         if n := counts.extra.get(name, 0):
             complain(f"warning: {n:,} {name.replace('files', 'files were', 1)}, {why}")
-    facts([*counts.dropped.items(), *counts.extra.items(), ("dtype", stored.name)])
+    facts([*counts.dropped.items(), *counts.extra.items(), ("dtype", dtype)])
     table(
         ("data sets", "documents", "tokens"),
         [

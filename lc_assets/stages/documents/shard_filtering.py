@@ -219,13 +219,8 @@ def _sort(
     for table in dropped.tables(part.id_of, part.url):
         writers.dropped.write(table)
     first, every = dropped.counted()
-    counts = Counts(
-        seen=n_kept + len(dropped.lines),
-        kept=n_kept,
-        dropped=first,
-        failed_rules=every,
-        extra={"characters kept": n_kept_chars},
-    )
+    n_seen, extra = n_kept + len(dropped.lines), {"characters kept": n_kept_chars}
+    counts = Counts(seen=n_seen, kept=n_kept, dropped=first, failed_rules=every, extra=extra)
     measured = np.array(values, np.float64).reshape(-1, max(len(columns), 1))
     sweep = sweep_of_part(
         task.published,
