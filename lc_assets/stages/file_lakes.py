@@ -84,17 +84,17 @@ def context_over_files(
     Args:
         inputs: files and folders of documents, each a source with one partition; or lakes, of which
             every partition is a source.
-        out: a lake that an earlier run wrote, an empty folder, or none yet.
-        executor: what runs the tasks.
+        out: a lake written by an earlier run, an empty folder, or a new path.
+        executor: runs the tasks.
         settings: sections of the recipe that differ from `ALL_DOCUMENTS`, by name.
-        text_field: where a record's text is; by default the usual fields.
-        together: whether all inputs are one partition, so that the pages of one may be packed with
-            those of another.
+        text_field: record field with the text; by default the usual fields.
+        together: whether all inputs form one partition, so that pages of different inputs can be
+            packed together.
         how: other settings of the sources.
 
     Raises:
-        BadInput: when an input does not exist or lies around ``out``, or ``out`` holds something
-            other than a lake of these inputs.
+        BadInput: when an input does not exist or contains ``out``, or ``out`` holds something other
+            than a lake of these inputs.
     """
     for path in inputs:
         if out.resolve().is_relative_to(path.resolve()):
@@ -129,8 +129,8 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
 
 
 def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
-    """Documents read from the files, those that are left after the last stage built, and why the
-    others are not, of all partitions.
+    """Counts over all partitions: documents read from the files, documents kept after the last
+    stage, and reasons for the others.
     """
     filtered = Counts.total(found.counts for found in built["filtered_documents"].values())
     last = Counts.total(found.counts for found in list(built.values())[-1].values())

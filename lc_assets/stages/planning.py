@@ -38,14 +38,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stage: the stage's name.
         key: the partition.
-        status: whether it must be built.
+        status: whether it is current, and if not, why it must be built or cannot be.
         reasons: why, in words; empty when current.
-        seconds: how long the last build took, checks included, when there was one.
+        seconds: duration of the last build, including checks, if there was one.
         target: the version that a build would make now; None while unknown.
-        waits_for: partitions that must be built first.
-        rejected: whether the checks of this target have failed before.
-        certain: False when it waits only for sieves (`Stage.sieve`), and need not be built if these
-            come out unchanged.
+        waits_for: partitions to build first.
+        rejected: whether checks have failed for this target before.
+        certain: False if it waits only for stages with early cut-off (`Stage.sieve`), and need not
+            be built if these are unchanged.
     """
 
     stage: str
@@ -128,11 +128,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
-    """What can be built now, upstream first: everything of a key that waits for nothing outside it.
+    """What can be built now, upstream first: the stages of a key that wait for nothing outside it.
 
-    A waiting partition is built together with those that it waits for; when these come out
-    unchanged, it is found finished, and nothing is computed. After a sieve (`Stage.sieve`) that is
-    the usual case, so there it waits for the next plan.
+    A waiting partition is built in the same run as the partitions that it waits for; if these are
+    unchanged, it is already complete and nothing is computed. After a stage with early cut-off
+    (`Stage.sieve`) this is the usual case, so there it waits for the next plan.
 
     Args:
         plans: the planner's result.

@@ -1,7 +1,8 @@
-"""Rebuilding what is out of date: plan, build what can be built, plan again, until nothing is left.
+"""Rebuilding what is out of date: plan, build what can be built, and repeat until nothing is out of
+date.
 
-When a partition fails, it and what waits for it are skipped, everything else is built, and the
-failures are reported at the end. Planning again after each round skips stages whose inputs came out
+When a partition fails, it and its dependents are skipped, everything else is built, and the
+failures are reported at the end. Planning again after each round skips stages whose inputs are
 unchanged.
 """
 
@@ -25,9 +26,9 @@ class Rebuilt:
     """The result of a rebuild.
 
     Attributes:
-        done: names of partitions that were built or found finished, in order.
+        done: names of partitions that were built or already complete, in order.
         failed: error messages by partition.
-        left: plans of partitions that wait for these, or whose inputs cannot be read.
+        left: plans of partitions that wait for failed ones, or whose inputs cannot be read.
     """
 
     done: list[str] = field(default_factory=list)

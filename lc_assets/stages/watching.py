@@ -1,9 +1,8 @@
-"""Cheap tests of whether a snapshot upstream, or in the crawl, has changed, and whether there are
-new ones.
+"""Cheap detection of changed and new snapshots upstream and in the crawl.
 
-`raw_snapshot` reads every file's identity, which is a run. The *state* computed here changes
-whenever such a run could find something new: of a folder or bucket it covers the names, sizes and
-ETags of all of a snapshot's files; of a web server, the identities of its listing files.
+`raw_snapshot` reads every file's identity, which takes a run. The *state* computed here changes
+whenever such a run could find a change: for a folder or bucket it covers the names, sizes and ETags
+of all files of a snapshot; for a web server, the identities of its listing files.
 
 ===========  ============================================  ==================================
 upstream     cost of a tick                                not noticed
@@ -67,10 +66,10 @@ def survey(
 
     Args:
         upstream: where RedPajama-V2 is.
-        settings: which languages count.
+        settings: which languages are included.
         known: snapshots that are partitions.
         begun: those with a published manifest; only these are watched where nothing can be listed.
-        sources: of the recipe; none means RedPajama-V2 at ``upstream``.
+        sources: of the recipe; if empty, RedPajama-V2 at ``upstream``.
         first: the snapshot to start with.
         clock: seconds.
 
@@ -116,15 +115,15 @@ def state_of(
     sources: SourcesSettings = NO_SOURCES,
     listed: dict[str, str] | None = None,
 ) -> str:
-    """A snapshot's state: the same as long as nothing of it has changed, as far as one can tell
-    without looking at its files.
+    """A snapshot's state, which changes when the snapshot changes, as far as this is visible
+    without reading its files.
 
     Args:
-        upstream: where.
-        snapshot: which.
-        settings: which languages count.
-        sources: of the recipe; none means RedPajama-V2 at ``upstream``.
-        listed: marks of the listing files, when they have been read.
+        upstream: root of the files.
+        snapshot: its name.
+        settings: which languages are included.
+        sources: of the recipe; if empty, RedPajama-V2 at ``upstream``.
+        listed: identities of the listing files, if already read.
 
     Raises:
         Unreachable: when upstream does not answer.

@@ -118,7 +118,7 @@ def index_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
 
 
 def snapshots_in(inputs: Mapping[str, Published]) -> list[str]:
-    """The snapshots whose filtered documents are among a stage's inputs, oldest first."""
+    """The snapshots whose filtered documents a stage reads, oldest first."""
     names = (name.partition("/") for name in inputs)
     return sorted(key for stage, _, key in names if stage == "filtered_documents")
 

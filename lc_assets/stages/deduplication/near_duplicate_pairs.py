@@ -2,10 +2,10 @@
 an older one.
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
-Older means that the name comes before, as text. Candidates share one of 18 bands of 7 numbers of
-their signatures, whichever scheme made these; of older snapshots only the keys of the bands are
-read (`lc_assets.stages.deduplication.index`), and the texts that share one with something new.
-Candidates are compared by their texts, and pairs that are similar to the floor are published. Which
+Snapshots are ordered by name, as text. Candidates share one of 18 LSH bands of 7 numbers of their
+signatures, under any signature scheme; of older snapshots only band keys are read
+(`lc_assets.stages.deduplication.index`), and the texts of documents that share a band with a new
+one. Candidates are compared by their texts, and pairs at or above the floor are published. Which
 documents are removed is decided in `lc_assets.stages.deduplication.removed_documents`, so another
 threshold costs no comparison.
 """
@@ -76,7 +76,7 @@ their true Jaccard index.
 TABLE: Final = "near_pairs.parquet"
 REFUTED: Final = "less alike than the floor"
 COMPARED_AGAIN: Final = 20
-"""Pairs whose similarity the check computes again."""
+"""Number of pairs whose similarity the check recomputes."""
 
 
 def write_near_duplicate_pairs(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -173,7 +173,7 @@ def indexed_files(inputs: Mapping[str, Published]) -> list[IndexedFile]:
 def _parts_of(
     inputs: Mapping[str, Published], file: IndexedFile, places: Numbers
 ) -> tuple[Part, ...]:
-    """The tables that hold the documents at some places of a file; no other is opened."""
+    """The tables that hold some documents of a file, by index; no others are opened."""
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
@@ -210,8 +210,8 @@ def _ids(numbers: Numbers, files: Sequence[IndexedFile]) -> Iterator[pa.Array]:
 
 
 def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
-    """The table holds as many pairs as were counted, each once, of this snapshot, and at least as
-    similar as the floor.
+    """The table holds as many pairs as counted, without repeats, all of this snapshot and at least
+    as similar as the floor.
     """
     table = read_table(check_input.folder / TABLE, NEAR_PAIRS.names)
     left, right, similar = (table[name].to_pylist() for name in ("a", "b", "similarity"))
@@ -229,9 +229,7 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
 
 
 def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
-    """Evenly chosen pairs, compared again by their texts, are exactly as similar as the table
-    says.
-    """
+    """Evenly chosen pairs, compared again by their texts, have exactly the similarity in the table."""
     lines = read_table(check_input.folder / TABLE, NEAR_PAIRS.names).to_pylist()
     chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
     sets = _shingles(check_input, {line[side] for line in chosen for side in ("a", "b")})
@@ -250,7 +248,7 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
 
 
 def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
-    """Shingles of some documents; of those whose texts are not among the inputs, none."""
+    """Shingles of some documents; omits documents whose texts are not among the inputs."""
     found, shards = dict[str, Hashes](), set[Shard]()
     for name in ids:
         with contextlib.suppress(BadInput):

@@ -49,8 +49,8 @@ PARAGRAPHS: Final = pa.schema(
         "first_start": "int64",
     }
 )
-"""Spans that are removed, in characters of the filtered text, newline included; and where the same
-paragraph stays. ``number`` is the shard's number × 2³² + the document's place in the shard.
+"""Removed spans, in characters of the filtered text, newline included, and the location of the kept
+copy. ``number`` is the shard's number × 2³² + the document's index in the shard.
 """
 
 

@@ -16,16 +16,16 @@ reason               the document
 ``withdrawn``        must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
 ===================  ==============================================================================
 
-The first reason that applies counts. Withdrawing only excludes: the other reasons are found as if
-nothing were withdrawn. So a duplicate of a withdrawn document does not come back, and no other
-document changes.
+The first applicable reason is recorded. Withdrawals only exclude: the other reasons are determined
+as if nothing were withdrawn. So duplicates of a withdrawn document are not restored, and no other
+document is affected.
 
 With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a
-document is excluded when an older one is like it, and a newer snapshot changes nothing. (So two old
-documents that only a newer one joins to a cluster are both kept.) By any other preference a newer
-snapshot may hold the document that is kept: a partition then reads all of them, is decided again
-whenever one is added, and where nothing changes for its own documents, what it writes has the same
-bytes and what follows stays current.
+document is excluded when an older one is similar to it, and a newer snapshot changes nothing. (So
+two old documents that only a newer one joins into a cluster are both kept.) With any other
+preference, the kept document may be in a newer snapshot: a partition then reads all snapshots and
+is decided again whenever one is added. If nothing changes for its own documents, its bytes are the
+same and downstream partitions remain current.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -367,6 +367,6 @@ STAGE = Stage(
     write=write_removed_documents,
     show=later("lc_assets.stages.shown.documents:removed_documents"),
 )
-"""Filtered documents that do not go on: near duplicates, what is like the held out, what holds
-evaluation items, what is withdrawn.
+"""Excluded documents: near duplicates, documents similar to held-out ones, contaminated and
+withdrawn documents.
 """

@@ -66,14 +66,14 @@ from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId
 
 FILE_DOCUMENTS: Final = 1 << 16
-"""Documents from which on no further shard goes into the same file of the index.
+"""Number of documents at which a file of the index is complete.
 
-RedPajama-V2's shards keep some 40 documents each, and a search opens each file some forty times: a
-file per shard would cost 15 CPU-milliseconds each, and be mapped into memory more often than Linux
-allows a process.
+RedPajama-V2's shards keep about 40 documents each, and a search opens each file about forty times:
+one file per shard would cost 15 CPU-milliseconds each and exceed Linux's limit on memory maps per
+process.
 """
 CHECKED_SHARDS: Final = 5
-"""Shards whose bands the check cuts again from their signatures."""
+"""Number of shards whose bands the check recomputes from their signatures."""
 _LOW: Final = np.uint64((1 << ROW_BITS) - 1)
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
@@ -257,8 +257,8 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
 
 
 def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
-    """Some shards, cut again from their signatures, have the documents and keys that the files have
-    at their places.
+    """Documents and band keys of some shards, recomputed from their signatures, equal those in the
+    files.
     """
     folder, wrong = check_input.folder, list[str]()
     lines = [

@@ -35,13 +35,13 @@ from lc_assets.text.duplicates.clusters import Numbers, Sets, Similarities, simi
 from lc_assets.text.duplicates.keys import shingle_hashes
 
 TASK_KEYS = 1 << 21
-"""Keys that make a task worth its process."""
+"""Least number of keys per task."""
 VERIFIED = pa.schema([*PAIRS, ("similarity", pa.float64())])
 
 Part = tuple[Path, int, int]
 """A table of documents, the place of its first, and their number."""
 Finder = Callable[[int, Numbers], tuple[Part, ...]]
-"""The tables that hold the documents of a file at some ascending places."""
+"""The tables that hold some documents of a file, by ascending index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,8 @@ def compared_pairs(
         work: folder for scratch.
         executor: runs the tasks.
         files: number of documents by folder of the bands of a file, in the files' order.
-        find: where texts are.
-        first_new: number of the first new file: pairs of two older documents are not looked for.
+        find: locates texts.
+        first_new: number of the first new file: pairs of two older documents are skipped.
         floor: least Jaccard index.
 
     Returns:
@@ -183,7 +183,7 @@ def _texts(task: ShinglesTask, wanted: Numbers) -> Iterator[str]:
 
 
 def verify(task: VerifyTask) -> Counts:
-    """Publish the pairs of a block that are at least as similar as the floor."""
+    """Publish the pairs of a block with at least the floor's similarity."""
     with pq.ParquetFile(task.candidates) as file:
         table = file.read_row_group(task.block)
     left, right = (np.asarray(table[name], dtype=np.int64) for name in ("a", "b"))

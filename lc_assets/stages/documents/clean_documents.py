@@ -1,9 +1,9 @@
 """`clean_documents`: the documents of a partition that no stage removed, as a corpus of their own.
 
-Published per shard are the documents, as compressed JSON lines or as Parquet, a table of who they
-are, and a table of the others with the reason. The stage is built on request: tokens and rows are
-made without it. Commands that end with documents (`lc dedup`, `lc decontaminate`) end here, and a
-source of files can read what it wrote.
+Each shard has its documents as compressed JSON lines or Parquet, a table that identifies them, and
+a table of the excluded ones with reasons. The stage is optional: tokens and rows do not need it. It
+is the last stage of commands that output documents (`lc dedup`, `lc decontaminate`), and a source
+of files can read its output.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -160,8 +160,8 @@ def _lengths(check_input: CheckInput, name: str) -> Iterator[int]:
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """What each shard reads: its filtered documents, which of them are removed, its file in the
-    source, whose records are written again, and what is cut out of its texts.
+    """The inputs of each shard: its filtered documents, the exclusions, its file in the source,
+    whose records are copied, and the spans to cut out of its texts.
     """
     files = {found.shard.name: found for found in read_manifest(inputs[f"raw_snapshot/{key}"])}
     contaminated = inputs.get(f"contaminated_documents/{key}")
@@ -175,7 +175,7 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 
 
 def _cut_read(contaminated: Published, shard: str) -> Read:
-    """The evidence of one shard, and the index that says where its items are."""
+    """The matches of one shard, and the index that locates its items."""
     facts = contaminated.receipt.files
     ours = [
         [fact.path, fact.sha256]

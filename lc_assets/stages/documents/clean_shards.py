@@ -44,7 +44,7 @@ from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 
 CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
-"""Who the published documents are, in the order of their file."""
+"""The published documents, in the order of their file."""
 TEXT: Final = "raw_content"
 
 
@@ -54,14 +54,14 @@ class CleanTask(DocumentsTask):
 
     Attributes:
         file_format: see `CleanDocumentsSettings`.
-        removed: reason of each removed document, by id.
-        source: where the records are; None where the filtered documents have all of their fields.
+        removed: reason of each excluded document, by id.
+        source: the files of the records; None if the filtered documents have all of their fields.
         files: the shard, and its file in the source.
         contamination: folder of `contaminated_documents` whose items are cut out of the texts;
-            None where contaminated documents are removed.
-        settings: that these were found by.
+            None if contaminated documents are dropped.
+        settings: the decontamination settings.
         number: of the shard.
-        paragraphs: table of the paragraphs that are removed; None where texts stay whole.
+        paragraphs: table of removed paragraphs; None if texts are unchanged.
     """
 
     file_format: str
@@ -127,7 +127,7 @@ def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
 def _edited(
     line: dict[str, Any], edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
 ) -> bool:
-    """Change a document's text and count; return whether anything is left of it."""
+    """Edit a document's text and count the changes; return whether any text remains."""
     before = line[TEXT]
     for what, edit in edits.items():
         text = edit(line["id"], line[TEXT])

@@ -1,9 +1,9 @@
 """`document_keys`: an index of one snapshot's filtered documents by id, address, domain and digest,
-and what was judged of each.
+with their tested values.
 
-Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is
-a binary search in a mapped array, and one row group of ``documents.parquet`` to compare what was
-asked for. The stage reads every text once, for its digest.
+It answers whether a snapshot contains a document without reading texts: a look-up is a binary
+search in a memory-mapped array, and one row group of ``documents.parquet`` to compare the value.
+The stage reads every text once, for its digest.
 
 =====================  =============================================================================
 file                   what
@@ -75,7 +75,7 @@ INDEX: Final = "document"
 TEXTS_AT_ONCE: Final = 32
 LINES_AT_ONCE: Final = 1 << 14
 DIGESTS_AGAIN: Final = 20
-"""Documents whose text the audit reads once more."""
+"""Number of documents whose text the check reads again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class KeyTask(DocumentsTask):
 
     @property
     def listed(self) -> Path:
-        """Where its lines go until all are put together."""
+        """Path of its lines in scratch, before they are merged."""
         return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
 
 
@@ -200,7 +200,7 @@ def documents_of(keys: Published) -> KeyedTable:
 
 
 def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
-    """The index of a snapshot's filtered documents, when it stands published."""
+    """The published index of a snapshot's filtered documents, if any."""
     published = lake.partition("document_keys", snapshot).current_summary()
     return None if published is None else documents_of(published)
 
@@ -215,8 +215,8 @@ def most_common_domains(keys: Published, n: int) -> dict[str, int]:
 
 
 def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
-    """The index lists every filtered document once and as it stands filtered; some texts are read
-    again for their digests.
+    """The index lists every filtered document once with unchanged values; some texts are read again
+    to compare digests.
     """
     filtered = check_input.only_input("filtered_documents").folder
     names = [name for name, _ in IDENTITY]

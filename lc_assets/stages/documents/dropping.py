@@ -1,8 +1,7 @@
 """The documents of a shard that rules drop, and every reason, in arrays.
 
-Nothing is built for one dropped document alone: reasons and values of all lie in arrays, and tables
-are cut out of them. (One dictionary per document took as long as decompressing and splitting the
-file.)
+No object is built per dropped document: reasons and values are arrays, from which tables are
+sliced. (A dictionary per document took as long as decompressing and splitting the file.)
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,11 +26,11 @@ Reasons = Sequence[tuple[str, float]]
 
 
 class Part:
-    """Documents of a shard that are sorted together, with the values that are tested first.
+    """Documents of a shard that are tested together, with the values that are tested first.
 
     Attributes:
         table: the values of the documents that have any.
-        id_of: tells a line's document id.
+        id_of: maps a line to its document id.
         read: lines, counted while documents are read.
         row_of: row of the document on a line.
         names: of the reasons, in the order in which a document's first is chosen: being a duplicate
@@ -67,12 +66,11 @@ class Part:
         return self.table.urls[self.row_of[line]] if line in self.row_of else ""
 
     def dropped(self, late: dict[int, Reasons]) -> "Dropped":
-        """The documents that fail: by their values, or for what was found when they were read.
-        Signals of lines beyond those read are signals of nothing.
+        """The documents that fail: by their values, or for errors when they were read. Signals of
+        lines beyond those read are ignored.
 
         Args:
-            late: reasons against documents that were read, by line; they replace what their values
-                say.
+            late: reasons found while reading documents, by line; they replace reasons from values.
         """
         rows = np.flatnonzero(self.failing)
         lines = self.table.lines[rows]
@@ -132,9 +130,7 @@ class Dropped:
     values: NDArray[np.float64]
 
     def counted(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many documents have each reason first, and how many have it at all; reasons that none
-        has are left out.
-        """
+        """Numbers of documents by first reason, and by any reason; unused reasons are omitted."""
         return self._by_name(self.reasons[self.starts]), self._by_name(self.reasons)
 
     def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:

@@ -48,18 +48,18 @@ MAX_LINE_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Everything that is known of one document.
+    """All published information on one document.
 
     Attributes:
         id: of the document.
         url: its address, or empty.
-        where: what was read: a file, or a stage's version.
-        rules: that it is explained by.
-        values: what is known, by column; None where there is no value.
-        others: reasons against it that are no rules, with what was tested.
-        text: what was filtered; None when no text is at hand.
-        removed: lines and pieces that were edited out before: ``(text, reason)``.
-        digests: of the lists and models that values were computed by.
+        where: the file or the stage's version that was read.
+        rules: the rules that explain it.
+        values: known values by column; None where there is no value.
+        others: reasons other than rules, with the tested values.
+        text: the filtered text; None if unavailable.
+        removed: lines and pieces that were removed before: ``(text, reason)``.
+        digests: of the lists and models used to compute values.
     """
 
     id: str
@@ -163,12 +163,11 @@ def explain_in_lake(
     *,
     upstream: Upstream | None = None,
 ) -> Explained:
-    """Explain a document of a published partition, by the rules that it was filtered by or by
-    others.
+    """Explain a document of a published partition, by the rules it was filtered with or by others.
 
     Raises:
-        BadInput: when it is no document id.
-        NotPublished: when the partition is not, or nothing in it says anything of the document.
+        BadInput: if the id is malformed.
+        NotPublished: if the partition is not published, or has no information on the document.
     """
     shard, _ = parse_document_id(identity)
     filtered = lake.partition(FILTERED_DOCUMENTS.name, shard.snapshot).require()

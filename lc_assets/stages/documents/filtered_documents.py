@@ -75,11 +75,10 @@ def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
     """Publish the documents of one partition that pass the rules, and the reasons of the others.
 
     Raises:
-        NotPublished: when the partition's manifest is not there.
+        NotPublished: when the partition's manifest is not published.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
-        Mismatch: when a file is no longer what the manifest says.
-        Unreachable: when the source does not deliver, also after retries; whatever the policies
-            are.
+        Mismatch: when a file differs from the manifest.
+        Unreachable: when the source fails after retries, under any policy.
         BadInput: when none of the files' records has a text.
     """
     return build(context, STAGE, snapshot, lambda staging: _write(context, staging))
@@ -121,7 +120,7 @@ def fields_for_packing(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Counts) -> None:
-    """Raise what to do when no document of a partition has a text, with the fields that are there.
+    """Raise an error if no document of a partition has a text, naming the fields that exist.
 
     Raises:
         BadInput: always, unless files are left out by a policy.
@@ -151,8 +150,8 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 
 
 def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
-    """No shard was left out, and none went without its list of duplicates, because a file upstream
-    is missing or broken.
+    """No shard was skipped or filtered without its list of duplicates because an upstream file is
+    missing or broken.
     """
     shards = [files.shard for files in read_manifest(check_input.only_input(RAW_SNAPSHOT.name))]
     done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(check_input.folder)}
@@ -242,4 +241,4 @@ STAGE = Stage(
     write=write_filtered_documents,
     show=later("lc_assets.stages.shown.documents:filtered_documents"),
 )
-"""Documents worth keeping, and why the others are not."""
+"""Documents that pass the rules, and the reasons why others were dropped."""

@@ -156,12 +156,12 @@ def _written(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
 
 
 def record_offers(record: Document, rules: RuleSet = NO_RULES, *, copies: bool = False) -> Offered:
-    """What a document offers to be computed from.
+    """The inputs for computing a document's values.
 
     Args:
         record: of RedPajama-V2, or of a file.
-        rules: which say how the lines of a file's document are edited, and what is tested.
-        copies: whether values that came with a file's record are wanted whatever is tested.
+        rules: determine how the lines of a file's document are edited, and which values are tested.
+        copies: whether to include values from a file's record even if they are not tested.
     """
     if isinstance(record, DocumentRecord):
         return Offered(
@@ -227,8 +227,8 @@ _REST: Final = msgspec.json.Decoder(_Rest)
 
 
 def described(record: Document, language: str, bucket: str, rules: RuleSet) -> dict[str, str]:
-    """What `FILTERED` says of a document besides its id and address; ``language`` and ``bucket``
-    are those of RedPajama-V2's shard.
+    """The columns of `FILTERED` besides id and address; ``language`` and ``bucket`` are those of
+    RedPajama-V2's shard.
     """
     if isinstance(record, DocumentRecord):
         return {

@@ -48,7 +48,7 @@ class ShardFiles(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
-    """Look at one shard's files, whose paths are given by part."""
+    """Read the identities of one shard's files, whose paths are given by part."""
 
     upstream: Upstream
     shard: Shard
@@ -173,7 +173,7 @@ def _write(staging: StagingFolder, table: pa.Table) -> Counts:
 
 
 def counts_of(table: pa.Table) -> Counts:
-    """Count a manifest's shards: kept are those whose documents are there."""
+    """Count a manifest's shards: those with a file of documents are kept."""
     lines = table.to_pylist()
     missing = Counter(line["part"] for line in lines if line["identity"] is None)
     n_shards = sum(line["part"] == "documents" for line in lines)
@@ -191,9 +191,7 @@ def counts_of(table: pa.Table) -> Counts:
 
 
 def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
-    """Shards are listed, and each has the files that its source promises; what is missing is
-    counted here.
-    """
+    """Shards are listed, and each has the expected files; missing ones are counted."""
     counts = check_input.counts
     missing = {
         "documents": counts.dropped.get("documents missing", 0),

@@ -56,17 +56,16 @@ from lc_assets.text.rules.rules import RuleSet, judge
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
 NO_TEXT: Final = "documents without a text"
-"""Counted of files, so that a stage that reads no text at all can say so."""
+"""Counted per file, so that a stage that finds no text at all can report it."""
 
 NO_SIGNALS: Final = "no signals"
 OTHER_URL: Final = "signals of another url"
-"""The id says that signals and document belong together, the addresses in them say that they do
-not.
-"""
+"""Signals and document have the same id but different addresses."""
 
 CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15
-"""Documents of a file whose values are computed together; the first of both ends a chunk."""
+"""Limits of a chunk of documents whose values are computed together; the first one reached ends it.
+"""
 
 PERPLEXITY: Final = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
@@ -181,12 +180,12 @@ def _sort(
     models: Models,
     writers: _Writers,
 ) -> tuple[Counts, pa.Table]:
-    """Write the documents that are kept and the reasons of the others; count, and sweep.
+    """Write the kept documents and the reasons for dropping the others; update counts and sweeps.
 
     Args:
-        task: whose rules are applied.
+        task: provides the rules.
         part: the documents' values.
-        documents: those that do not fail by their values, or why they do, by line.
+        documents: documents that do not fail by their values, or the reasons, by line.
         models: to measure with.
         writers: of the shard's tables.
     """

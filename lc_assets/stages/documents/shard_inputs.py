@@ -53,7 +53,7 @@ a float64 column per value, NaN where there is none.
 
 
 class Skip(Exception):
-    """A shard is left out; the message is the reason that is counted."""
+    """A shard is skipped; the message is the reason that is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +148,12 @@ def _read(part: str, file: UpstreamFile | None) -> Read:
 
 
 def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Document | Unread]]:
-    """A shard's documents with their lines and ids; in place of one that cannot be read, why.
+    """A shard's documents with their lines and ids; a document that cannot be read is replaced by
+    the reason.
 
     Raises:
-        Skip: when the file is missing or broken and the policy is to leave the shard out.
-        CorruptFile: when it is, and the policy is to fail.
+        Skip: when the file is missing or broken and the policy is to skip the shard.
+        CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
     shard = task.files.shard
     if task.source is not None:
@@ -199,8 +200,8 @@ def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:
     has none.
 
     Raises:
-        Skip: when the file is missing or broken and the policy is to leave the shard out.
-        CorruptFile: when it is, and the policy is to fail.
+        Skip: when the file is missing or broken and the policy is to skip the shard.
+        CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
     if task.stored is not None:
         return stored_values(task.stored, task.published.columns), True
@@ -259,8 +260,8 @@ def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
     """Lines that are duplicates; None when there is no sound list and the policy is to do without.
 
     Raises:
-        Skip: when the list is missing or broken and the policy is to leave the shard out.
-        CorruptFile: when it is, and the policy is to fail.
+        Skip: when the list is missing or broken and the policy is to skip the shard.
+        CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
     policy = task.settings.missing_duplicates
     if policy != "treat_as_unique":
@@ -281,7 +282,7 @@ def skip_by_policy(part: str, policy: str) -> Iterator[None]:
     """Apply a policy to a file that is missing or broken.
 
     Raises:
-        Skip: when the shard is to be left out.
+        Skip: when the shard is to be skipped.
         CorruptFile: when the policy is ``fail``.
     """
     try:
@@ -313,10 +314,10 @@ def _opened(task: ShardTask, part: str) -> Iterator[BinaryIO]:
 
 
 def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
-    """Refuse a file that is no longer what the manifest says.
+    """Reject a file that differs from the manifest.
 
     Raises:
-        Mismatch: names it.
+        Mismatch: names the file.
     """
     now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
     if now != file:

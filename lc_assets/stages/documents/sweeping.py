@@ -117,14 +117,14 @@ def sweep_of_part(
     *,
     allowed: NDArray[np.bool_],
 ) -> pa.Table:
-    """What each threshold would keep of some documents, as a table of `SWEEP`.
+    """The documents that each threshold would keep, as a table of `SWEEP`.
 
     Args:
         first: rules that are applied to every document.
         measured: rules that are applied to those that pass the first.
         values: float64 of every document, by column of the first rules.
         measures: float64 of those that pass the first rules, by column of the others.
-        allowed: bool, of every document: whether nothing but the first rules drops it.
+        allowed: bool per document: whether only the first rules can drop it.
     """
     found = _table(sweep(values, first, allowed=allowed), unread=bool(measured.rules))
     if not measured.rules:
@@ -218,11 +218,11 @@ def sweep(
     """Count what each threshold would keep among documents whose values are known.
 
     Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing: no threshold
-            keeps that.
-        rules: in force.
-        allowed: bool, shape ``(doc,)``: documents that nothing but the rules could speak against;
-            by default all. The others are kept by no threshold while everything else is in force.
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing, which no
+            threshold keeps.
+        rules: the current rules.
+        allowed: bool, shape ``(doc,)``: documents that only the rules can drop; by default all. The
+            others are dropped for other reasons under any threshold.
 
     >>> from lc_assets.text.rules.rules import long_enough
     >>> words = {"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}
@@ -276,8 +276,8 @@ def _grid(rule: Rule, bound: str) -> list[Swept]:
 
 
 def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) -> NDArray[np.int64]:
-    """How many values each threshold lets pass; int64, one per threshold. One look-up per value,
-    whatever the grid.
+    """Number of values that pass each threshold; int64, one per threshold. One look-up per value,
+    for any grid.
     """
     if bound == "at_least":  # a value passes the thresholds up to itself
         reached = np.bincount(np.searchsorted(grid, values, "right"), minlength=len(grid) + 1)

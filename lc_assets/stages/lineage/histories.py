@@ -32,7 +32,7 @@ class Dropped:
         stage: the stage that dropped it.
         id: of the document.
         url: its URL.
-        reasons: each with the value that was compared; None if there is none.
+        reasons: each with the compared value; None if there is none.
         instead: for a removed document, the document or item it was removed for, their similarity,
             and why the other was kept.
     """

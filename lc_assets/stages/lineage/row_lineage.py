@@ -237,4 +237,4 @@ STAGE = Stage(
     write=write_row_lineage,
     show=later("lc_assets.stages.shown.rows:row_lineage"),
 )
-"""Rows by id, address, domain and digest; removals by who went and who stayed."""
+"""Rows by id, address, domain and digest; exclusions by excluded and by kept document."""

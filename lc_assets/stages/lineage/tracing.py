@@ -43,7 +43,7 @@ READ_THROUGH = {
     packed_rows.STAGE.name: packing_tokens.STAGE.name,
     length_buckets.STAGE.name: clean_documents.STAGE.name,
 }
-"""Stage → the input that says where its rows or documents are from."""
+"""Stage → the input that records the origin of its rows or documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ version of a grid than the published one are ignored.
 
 Rows of grids and pages within LongPack documents are found by their own indices. Packed rows are
 found by scanning the ids of their span tables, about 50 ms for each snapshot that contains one; the
-indices of filtered documents say which snapshots these are.
+indices of filtered documents determine these snapshots.
 """
 
 import contextlib

@@ -135,7 +135,7 @@ def places_of(snapshot: str) -> tuple[str, str]:
 
 
 def links_are_wanted(recipe: Recipe) -> bool:
-    """Whether a recipe asks for the links of pages."""
+    """Whether a recipe needs the links of pages."""
     return recipe.longpack_documents.wanted or bool(recipe.page_links.lists)
 
 

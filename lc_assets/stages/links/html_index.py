@@ -245,8 +245,8 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
 
 
 def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
-    """The tables fit their schema; every document is a filtered one, once; every archive is the
-    crawl's; places and page keys can be.
+    """The tables fit their schema; every document is a filtered one and occurs once; every archive
+    belongs to the crawl; positions and page keys are valid.
     """
     paths, filtered = (
         index_files(check_input.folder),

@@ -95,7 +95,7 @@ class DocumentsTask:
 
 
 def tables_in(folder: Path, what: str) -> list[Path]:
-    """The tables in a version's workings: ``documents`` or ``captures``."""
+    """The tables in a version's scratch folder: ``documents`` or ``captures``."""
     return finished((folder / SCRATCH / what).glob("*.parquet"))
 
 
@@ -111,8 +111,8 @@ def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
 
 @once
 def note_documents(task: DocumentsTask) -> Counts:
-    """Publish the keys of one shard's documents; those without an address of the web are counted
-    and left out.
+    """Publish the keys of one shard's documents; documents without a web address are counted and
+    skipped.
     """
     n_seen = n_kept = 0
     with working_table(task.folder, "documents", task.number, PAGE_DOCUMENTS) as table:
@@ -176,7 +176,7 @@ def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> Iterator[TableWriter]:
-    """A table to write into a version's workings; see `tables_in`."""
+    """A table to write into a version's scratch folder; see `tables_in`."""
     path = folder / SCRATCH / what / f"{number:06d}.parquet"
     with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
         yield table
@@ -283,7 +283,7 @@ def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
 
 
 def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
-    """Publish, into a version's workings, what is looked for in files of a kind."""
+    """Publish, into a version's scratch folder, the keys to search for in files of a kind."""
     tables = tables_in(folder, "documents")
     column = "page_key" if kind in {"warc", "wat"} else "surt"
     keys = f"SELECT DISTINCT {column} FROM {parquet(tables)} WHERE {column} <> ''"

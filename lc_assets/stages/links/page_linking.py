@@ -1,9 +1,8 @@
-"""Links of pages, shard by shard: records are fetched, links read out of them, and what they lead
-to is written down.
+"""Links of pages, shard by shard: fetch records, extract links, and write their targets.
 
-The work of `lc_assets.stages.links.page_links`. Records are asked for a batch of documents at a
-time, sorted by where they lie, so that neighbours are one request; a batch of pages is in memory,
-and nothing that grows with the shard.
+Used by `lc_assets.stages.links.page_links`. Records are fetched for a batch of documents at a time,
+sorted by position, so that neighbours share a request. Memory is bounded by a batch of pages and
+does not grow with the shard.
 """
 
 import contextlib
@@ -43,8 +42,7 @@ TARGETS: Final = "targets"
 LEFT_OUT: Final = "links left out: "
 
 PAGES_AT_ONCE: Final = 256
-"""Documents whose records are fetched together, and whose texts are held: of a crawl's lengths some
-2 MB.
+"""Documents whose records are fetched together and held in memory: about 2 MB at a crawl's lengths.
 """
 
 
@@ -150,8 +148,8 @@ def _batches(task: LinksTask, dropped: Counter[str]) -> Iterator[list[dict[str, 
 
 
 def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str]:
-    """Links of each page, or why there are none; records are asked for in the order in which they
-    lie.
+    """Links of each page, or the reason why there are none; records are fetched in the order of
+    their positions.
     """
     spots = [Spot(page["filename"], page["offset"], page["length"]) for page in pages]
     order = sorted(range(len(spots)), key=spots.__getitem__)

@@ -1,4 +1,4 @@
-"""LongPack over tables: pages, links between them, who holds what, and texts put together last.
+"""LongPack over tables: pages, links between them, claims, and finally assembled texts.
 
 ============  ======================================================================================
 `pages`       a line per document: its key, rank, side; then, of those needed, content and tokens

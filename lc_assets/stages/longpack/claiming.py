@@ -1,10 +1,10 @@
-"""From documents and links to the table of claims: which root holds which page's text, where, and
-by which words.
+"""From documents and links to the table of claims: which root contains which page's text, at which
+place, under which anchor words.
 
-Everything that was looked at is counted: every link of a document, and of every further round every
-link of a page that was held in the round before. Links and pages are numbers; ids, addresses and
-words come back when the table is written, some roots at a time: strings of all claims at once would
-be the most that memory has to hold.
+Every examined link is counted: in the first round each link of a document, in further rounds each
+link of a page claimed in the round before. Links and pages are numbers; ids, addresses and words
+are joined when the table is written, a block of roots at a time, because the strings of all claims
+would dominate memory.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -53,26 +53,27 @@ IN_DOCUMENT: Final = "its text is in the document"
 
 
 BYTES_PER_CLAIM: Final = 4096
-"""Memory set aside for a claim while its block is joined and sorted; some 300 are its own."""
+"""Bytes of memory reserved per claim while its block is joined and sorted; about 300 are its own.
+"""
 LAST: Final = 2**63 - 1
-"""Behind every place of appearance: a page stands behind what it points at."""
+"""Greater than every place of appearance: a page comes after the pages it links to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Claims to be made.
+    """A computation of claims.
 
     Attributes:
         documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
-        removed: tables with a column ``id`` of documents that take no part.
-        folder: whose ``.scratch`` hold what is needed on the way.
+        removed: tables with a column ``id`` of excluded documents.
+        folder: intermediate files go to its ``.scratch``.
         out: the table of `LINK_CLAIMS` to publish.
         settings: how pages are packed.
-        draws: roots and splits.
-        tokenizer: what counts tokens.
-        text_encoding: how a text is written before.
-        run: runs what is done per file.
+        draws: parameters of roots and splits.
+        tokenizer: counts tokens.
+        text_encoding: encoding of a text before tokenizing.
+        run: runs the tasks per file.
         memory: bytes that tables may take; more goes to disk.
         at_once: see `lc_assets.stages.longpack.dealing.Deal`.
     """
@@ -102,7 +103,7 @@ class Claims:
 
 
 def claim_links(claims: Claims) -> Counts:
-    """Publish who holds what; a link is kept when the page that it leads to is held for it."""
+    """Publish the claims; a link is kept if its target is claimed through it."""
     pages = [
         PagesTask(documents=path, folder=claims.folder, file=n, draws=claims.draws)
         for n, path in enumerate(claims.documents)
@@ -177,8 +178,8 @@ def _know(claims: Claims, asked: Queries) -> Counts:
 
 
 def _candidates(asked: Queries, number: int, n_roots: int) -> int:
-    """Table ``candidates``: the links of this round, whose page ``parent`` is the root itself or
-    was held in the round before.
+    """Table ``candidates``: the links of this round, whose page ``parent`` is the root or was
+    claimed in the round before.
     """
     if number == 1:
         asked.do(f"""CREATE OR REPLACE TABLE candidates AS
@@ -230,7 +231,7 @@ def _offers(claims: Claims, asked: Queries, number: int) -> dict[str, int]:
 
 
 def _grow(asked: Queries, number: int) -> None:
-    """Table ``tree``: where every page that is held stands, as the places on the way to it."""
+    """Table ``tree``: the position of every claimed page, as the places on the path to it."""
     path = "[held.place]" if number == 1 else "list_append(above.path, held.place)"
     above = (
         ""
@@ -264,14 +265,14 @@ def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
 def publish_claims(
     asked: Queries, links: Sequence[Path], out: Path, *, paper_exact: bool, memory: int
 ) -> int:
-    """Publish the table of claims, by the turns of roots and by place; returns how many there are.
+    """Publish the table of claims, sorted by the roots' turns and by place; returns their number.
 
     Args:
-        asked: holds ``tree``, ``pages``, ``facts`` and ``known``, see
+        asked: database with ``tree``, ``pages``, ``facts`` and ``known``, see
             `lc_assets.stages.longpack.claiming`.
-        links: the tables of links that the tree's ``row_of_all`` counts.
+        links: the tables of links that the tree's ``row_of_all`` indexes.
         out: the table.
-        paper_exact: whether words are the links' own even where they say nothing.
+        paper_exact: whether to keep the links' own words even if they are uninformative.
         memory: bytes that a block may take.
     """
     asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,

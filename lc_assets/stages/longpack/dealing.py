@@ -1,16 +1,16 @@
-"""Links become pages, and roots take them in their turns, over tables larger than memory.
+"""Resolve links to pages, and assign pages to roots in turns, over tables larger than memory.
 
-*Resolving*: which document every target is, or why none, by rules that look at link and target
-alone. What depends on the root (its side, its language, its content, its room) is asked in its turn
-(`lc_assets.stages.longpack.claiming`). A page's number counts the documents that go on: roots
-first, by rank and id, then the others by rank and id. So numbers depend on which documents there
-are, and not on how they are spread over files. Of several documents of one address the first by id
-is meant.
+*Resolving*: find the document of every target, or the reason why there is none, by rules on link
+and target alone. Rules that depend on the root (its split side, language, content and remaining
+length) are applied in its turn (`lc_assets.stages.longpack.claiming`). Pages are numbered over the
+documents that are not excluded: roots first, by rank and id, then the others by rank and id. So
+numbers do not depend on the distribution of documents over files. If several documents share an
+address, the first by id is used.
 
-*Dealing*: `lc_assets.packing.longpack.take_turns`, some roots at a time. Table ``offers`` holds one
-round's offers, ``held`` what has been taken in all rounds. Roots come in blocks, in their order.
-Joins leave out of a block what earlier ones took, which of a crawl is most: the contents that many
-roots link to are taken by the first few. The rest is dealt in memory.
+*Dealing*: `lc_assets.packing.longpack.take_turns`, one block of roots at a time, in order. Table
+``offers`` holds one round's offers, ``held`` the pages taken in all rounds. Joins drop offers whose
+content earlier blocks have taken, in a crawl most of them: contents that many roots link to are
+taken by the first few. The rest is dealt in memory.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
@@ -53,13 +53,13 @@ LEAST_HUB: Final = 10
 
 
 def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
-    """Table ``pages``: a line per document that goes on, with its number; returns how many are
-    roots.
+    """Table ``pages``: a line per document that is not excluded, with its number; returns the
+    number of roots.
 
     Args:
-        asked: where tables are.
+        asked: the database.
         pages: tables of `pages.PAGES`.
-        removed: tables with a column ``id`` of documents that do not go on.
+        removed: tables with a column ``id`` of excluded documents.
     """
     columns = ", ".join(name for name in PAGES.names if name not in ("rank",))
     asked.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
@@ -81,16 +81,16 @@ def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path])
 def resolve(
     asked: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int
 ) -> dict[str, int]:
-    """Table ``resolved``: the links that lead to a page, as numbers; returns how many others there
-    are, by why.
+    """Table ``resolved``: the links that lead to a page, as numbers; returns the counts of other
+    links by reason.
 
-    Links of pages that are no roots are kept only where several rounds need them; they count as
-    `NO_ROOT` all the same.
+    Links of pages that are not roots are kept only if further rounds need them; they still count as
+    `NO_ROOT`.
 
     Args:
-        asked: holds what `number_pages` made.
+        asked: the database, after `number_pages`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
-        settings: which links are passed over.
+        settings: which links are skipped.
         n_roots: pages of smaller number are roots.
     """
     reasons = _reasons(settings)
@@ -137,7 +137,7 @@ def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
 
 
 def _key_bytes(settings: LongPackSettings) -> str:
-    """Length of the words that stand above a page, in UTF-8; white space may still be collapsed."""
+    """Upper bound of the length of a page's anchor words in UTF-8, before white space is collapsed."""
     return (
         "strlen(keys)"
         if settings.paper_exact
@@ -146,8 +146,8 @@ def _key_bytes(settings: LongPackSettings) -> str:
 
 
 def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
-    """Table ``hubs``: pages that more than a share of the pages of their host point at, of those
-    whose links are known.
+    """Table ``hubs``: pages that more than a share of their host's pages link to, among pages with
+    known links.
     """
     if settings.portals == "keep":
         asked.do("CREATE OR REPLACE TABLE hubs AS SELECT 0::INTEGER AS page WHERE false")
@@ -165,13 +165,13 @@ def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
 
 
 def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
-    """Write which texts must be known, those that links are from or lead to: for every file an
-    array of their lines and numbers. Returns the paths.
+    """Write which texts are needed, those of the links' sources and targets: per file an array of
+    lines and page numbers. Returns the paths.
 
     Args:
-        asked: holds what `resolve` made.
+        asked: the database, after `resolve`.
         folder: of the arrays.
-        n_files: how many files of documents there are.
+        n_files: number of files of documents.
     """
     paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
     query = """SELECT file, line, number FROM pages SEMI JOIN (
@@ -198,9 +198,9 @@ class Deal:
     """One round to be dealt.
 
     Attributes:
-        asked: holds ``offers``, of which a root has at most one of each content, and ``held``.
-        rules: how pages are taken.
-        round: counted from 1; in the first, roots may stop being roots.
+        asked: database with ``offers``, at most one per root and content, and ``held``.
+        rules: how pages are assigned.
+        round: counted from 1; in the first, children may lose their own root status.
         at_once: offers of a block.
     """
 
@@ -241,8 +241,8 @@ def deal(made: Deal) -> dict[str, int]:
 
 
 def _deal_block(made: Deal, low: int, high: int) -> int:
-    """Let the roots from ``low`` to before ``high`` take their turns; returns how many offers had
-    no room.
+    """Run the turns of roots ``low`` up to ``high`` (exclusive); returns the number of offers that
+    did not fit.
     """
     asked, rules = made.asked, made.rules
     free = f"SELECT * FROM offers WHERE root >= {low} AND root < {high}"

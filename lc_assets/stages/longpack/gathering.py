@@ -1,5 +1,5 @@
-"""From a plan to packed documents: every text is read once where it lies, sent to where it is
-wanted, and put in its place.
+"""From a plan to packed documents: every text is read once, sent to the groups that need it, and
+placed.
 
 ::
 
@@ -44,7 +44,7 @@ TEXTS: Final = pa.schema(
         "text": "string",
     }
 )
-"""Texts on their way, by group of the roots that want them."""
+"""Texts in transit, by group of the roots that need them."""
 SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
 SENT_CHARS: Final = 1 << 20
 LINES_AT_ONCE: Final = 256
@@ -75,14 +75,14 @@ class GatherTask:
     Attributes:
         documents: the files of roots.
         files: their numbers.
-        folder: where documents and spans go.
+        folder: output folder of documents and spans.
         group: number of the group.
         parts: its parts.
-        texts: what was sent, of every file.
+        texts: the sent texts of every file.
         paper_exact: how documents are written.
         wanted: of each file, `Packing.wanted`.
-        removed: of each file, ids of documents that take no part; none when those that are in no
-            packed document are not wanted.
+        removed: of each file, ids of excluded documents; empty if documents outside packed ones are
+            not written.
     """
 
     documents: tuple[Path, ...]
@@ -105,11 +105,11 @@ class GatherTask:
 
 
 def pack_documents(packing: Packing) -> Counts:
-    """Write packed documents, in the columns of `FILTERED`, and their spans; each is a document
-    that was seen and kept.
+    """Write packed documents, in the columns of `FILTERED`, and their spans; each counts as a
+    document seen and kept.
 
     Raises:
-        Mismatch: when a document that is claimed is not there.
+        Mismatch: when a claimed document is missing.
     """
     if not packing.documents:
         return Counts()
@@ -149,7 +149,7 @@ def pack_documents(packing: Packing) -> Counts:
 
 @once
 def send_texts(task: SendTask) -> Counts:
-    """Send the texts of one file's documents to the groups that want them."""
+    """Send the texts of one file's documents to the groups that need them."""
     wanted: dict[int, list[tuple[int, int]]] = {}
     for line, group, part in read_npy(task.wanted).T.tolist():
         wanted.setdefault(line, []).append((group, part))
@@ -210,8 +210,8 @@ def gather_documents(task: GatherTask) -> Counts:
 
 
 def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Every packed document of a file with its spans, which lie beside it; a document without spans
-    has none here.
+    """Every packed document of a file with its spans, read from the file beside it; an empty list
+    if there are none.
     """
     spans = path.with_name(path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
     found = itertools.groupby(

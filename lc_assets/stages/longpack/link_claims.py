@@ -1,11 +1,10 @@
-"""`link_claims`: which page's text goes before which root, along the links of one snapshot, and by
-which words.
+"""`link_claims`: which page's text precedes which root, along the links of one snapshot, and under
+which anchor words.
 
-Roots are drawn by a keyed hash of their page keys; the first by that hash keeps a page that several
-point at (docs/longpack.md). What is removed (`removed_documents`) takes no part, and nothing
-crosses from what is trained on to what is held out, of the grid's split or of packed rows': a root
-and its children are on one side of both. Tokens are counted of the pages that are needed, by the
-recipe's tokenizer.
+Roots are drawn by a keyed hash of their page keys; a page that several roots link to is claimed by
+the first in hash order (docs/longpack.md). Excluded documents (`removed_documents`) are ignored,
+and no claim crosses the train/held-out split of the grid or of packed rows: a root and its children
+are on one side of both. Only the tokens of needed pages are counted, with the recipe's tokenizer.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
@@ -55,10 +54,10 @@ TABLE: Final = "claims.parquet"
 
 
 def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish who holds what among one snapshot's documents.
+    """Publish the claims among one snapshot's documents.
 
     Raises:
-        NotPublished: when documents, removals or links are not there.
+        NotPublished: when documents, exclusions or links are not published.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -93,7 +92,7 @@ def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:
-    """The first claims of a version, for people."""
+    """The first claims of a version, for display."""
     return list(itertools.islice(read_lines(folder / TABLE), most))
 
 
@@ -112,7 +111,7 @@ def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
 def asking(
     claims: Path, documents: Sequence[Path] = (), removed: Sequence[Path] = ()
 ) -> Iterator[Queries]:
-    """Open views ``claims``, ``documents`` and ``removed`` over tables that there are."""
+    """Open views ``claims``, ``documents`` and ``removed`` over the tables that exist."""
     with (
         tempfile.TemporaryDirectory(prefix="lc-audit-") as folder,
         queries(Path(folder) / "duckdb") as asked,
@@ -133,8 +132,7 @@ def how_many(asked: Queries, query: str) -> int:
 
 
 def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:
-    """How many pairs of a root and a child there are, and how many of them lie on two sides of a
-    split.
+    """The number of pairs of root and child, and of those across a split.
 
     Args:
         asked: has views ``claims`` and ``documents``.
@@ -160,8 +158,8 @@ def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[i
 def _judged(
     check_input: CheckInput, name: str, wrong: Mapping[str, str], said: str, value: str = ""
 ) -> CheckResult:
-    """A check that passes when no query of what is wrong finds lines; ``said`` is formatted with
-    the number of claims, or with what the query ``value`` gives.
+    """A check that passes if no query for errors returns rows; ``said`` is formatted with the
+    number of claims, or with the result of the query ``value``.
     """
     filtered = documents_files(check_input.only_input("filtered_documents").folder)
     removals = check_input.only_input("removed_documents").folder / REMOVALS_TABLE
@@ -175,8 +173,8 @@ def _judged(
 
 
 def the_claims_add_up(check_input: CheckInput) -> CheckResult:
-    """The table holds as many lines as were counted; every link of `page_links` was looked at; a
-    root's places are 0, 1, 2, …
+    """The table has as many lines as counted; every link of `page_links` was examined; a root's
+    places are 0, 1, 2, ……
     """
     files = page_links_files(check_input.only_input("page_links").folder)
     n_missed = sum(map(count_lines, files)) - check_input.counts.seen
@@ -208,8 +206,8 @@ def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
 
 
 def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
-    """A content is held by as many roots as allowed, once each; where pages are consumed, a page
-    once, and never one that is a root.
+    """A content is claimed by at most the allowed number of roots, once each; in mode ``consume``,
+    each page is claimed once, and roots never.
     """
     settings = check_input.fingerprint.params["longpack"]
     most = settings["repetitions"]
@@ -245,8 +243,8 @@ def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
 
 
 def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckResult:
-    """A child is linked to by its root, or by a page of the round before that stands behind it;
-    rounds are as many as asked for.
+    """A child is linked to by its root, or by a page of the round before that comes after it; there
+    are at most as many rounds as the settings allow.
     """
     depth = check_input.fingerprint.params["longpack"]["depth"]
     wrong = {
@@ -283,7 +281,7 @@ def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings that shape the table; of the tokenizer what it is, wherever its file lies."""
+    """The settings that affect the table; the tokenizer is identified by content, not by path."""
     vocabulary = vocabulary_of(recipe.token_documents.tokenizer)
     longpack = {
         name: value
@@ -328,4 +326,4 @@ STAGE = Stage(
     write=write_link_claims,
     show=later("lc_assets.stages.shown.reports:link_claims"),
 )
-"""Which page's text goes before which root."""
+"""Which page's text precedes which root."""

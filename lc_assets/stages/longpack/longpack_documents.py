@@ -1,8 +1,8 @@
-"""`longpack_documents`: one snapshot's packed documents, each a root behind what it points at, with
-a span per part.
+"""`longpack_documents`: one snapshot's packed documents, each a root after the pages it links to,
+with a span per part.
 
-A packed document bears its root's id, address and digest, and lies in a file called like its root's
-shard. Roots that hold nothing remain natural documents.
+A packed document has its root's id, address and digest, and its file is named like its root's
+shard. Roots without children remain natural documents.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own
 
@@ -59,8 +59,8 @@ from lc_assets.stages.longpack.placing import Packing
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 READ_AGAIN: Final = 12
-"""Packed documents whose texts the audit holds against the filtered ones; of each the root and
-`PARTS_READ_AGAIN` children.
+"""Packed documents whose texts the check compares with the filtered ones: the root and
+`PARTS_READ_AGAIN` children of each.
 """
 PARTS_READ_AGAIN: Final = 4
 
@@ -69,8 +69,8 @@ def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
     """Publish one snapshot's packed documents.
 
     Raises:
-        NotPublished: when claims or documents are not there.
-        Mismatch: when a document that is claimed is not among those that stand filtered.
+        NotPublished: when claims or documents are not published.
+        Mismatch: when a claimed document is not among the filtered ones.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -139,8 +139,8 @@ def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:
 
 
 def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
-    """The spans are the claims, in their places, with their tokens, and a root for each; nothing
-    more: tokens are conserved.
+    """The spans are exactly the claims, with their places and tokens, and one root per document:
+    tokens are conserved.
     """
     claims, spans = (
         check_input.only_input("link_claims").folder / CLAIMS_TABLE,

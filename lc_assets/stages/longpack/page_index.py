@@ -1,5 +1,5 @@
-"""What is made of tables of spans: the index of the pages within LongPack's documents, and how
-these grew.
+"""Products of span tables: the index of the pages within LongPack documents, and statistics of
+their growth.
 
 ===================  ===============================================================================
 file                 content
@@ -9,9 +9,9 @@ file                 content
 ``page_place.npy``   which line of ``pages.parquet`` each key is of
 ===================  ===============================================================================
 
-A column ``id`` of this table is the page's, as in all tables that are searched by keys;
-``packed_id`` is of the document that holds it. Tables of spans are read one at a time, so memory is
-the keys': twelve bytes each. Lengths are those of the texts, without anchor lines and line ends.
+Column ``id`` is the page's, as in all tables that are searched by keys; ``packed_id`` is the id of
+the document that contains it. Span tables are read one at a time, so memory is twelve bytes per
+key. Lengths are those of the texts, without anchor lines and line ends.
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class Lengths:
 
 
 def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
-    """The lengths that tables of spans tell."""
+    """The lengths recorded in span tables."""
     table = read_all(spans, SPANS, ["id", "role", "child_id", "n_tokens"])
     roots = table.filter(pc.equal(table["role"], "root")).select(["id", "n_tokens"])
     packed = table.group_by("id").aggregate([("n_tokens", "sum")])
@@ -79,8 +79,8 @@ def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
 
 
 def roots_tried(counts: Counts) -> int:
-    """Roots that had a turn, of what `lc_assets.stages.longpack.claiming.claim_links` counted:
-    those that no other one holds.
+    """Number of roots that had a turn, from the counts of
+    `lc_assets.stages.longpack.claiming.claim_links`: those that no other root claims.
     """
     return counts.extra.get("roots", 0) - counts.extra.get("roots that another one holds", 0)
 

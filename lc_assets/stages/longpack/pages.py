@@ -1,8 +1,8 @@
-"""The pages that take part: who each is, without its text; and of those that are needed, content
-and tokens.
+"""Tables of pages: the identity of each, without its text; and the content key and tokens of those
+that are needed.
 
-One table per shard of documents each, in a working folder. A page's number comes later
-(`resolving`), from all shards.
+One table of each kind per shard of documents, in a scratch folder. Page numbers are assigned later,
+over all shards (`lc_assets.stages.longpack.dealing`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -49,8 +49,9 @@ PAGES: Final = pa.schema(
         "title": "string",
     }
 )
-"""Who a document is as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then
-that of the id. ``side``: one bit per split, set where the document is held out."""
+"""A document as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then that
+of the id. ``side``: one bit per split, set if the document is held out.
+"""
 
 FACTS: Final = pa.schema(
     {
@@ -64,7 +65,7 @@ tokenized, or is blank.
 """
 
 TITLE_CHARS: Final = 200
-"""A title in place of anchor texts is cut here."""
+"""Maximum length of a title that replaces anchor texts."""
 
 UNTOKENIZABLE: Final = "tokenizer gave up"
 
@@ -77,7 +78,7 @@ class Run(Protocol):
     def __call__(
         self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str
     ) -> Counts:
-        """Run it; ``what`` says what is done, for people."""
+        """Run it; ``what`` describes the task for the progress bar."""
         ...
 
 
@@ -100,7 +101,9 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesTask:
-    """One shard of documents, number ``file``, to be listed as pages into ``folder``'s workings."""
+    """One shard of documents, number ``file``, to be listed as pages in ``folder``'s scratch
+    folder.
+    """
 
     documents: Path
     folder: Path
@@ -155,7 +158,7 @@ def stem_of(documents: Path) -> str:
 
 @once
 def list_pages(task: PagesTask) -> Counts:
-    """Write who the documents of one shard are."""
+    """Write the page table of one shard."""
     found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
     columns = {
         name: [value or "" for value in found[name].to_pylist()] for name in found.column_names
@@ -257,7 +260,7 @@ def content_of(text: str, document_id: str) -> str:
 
 
 def n_tokens_of(text: str, tokenizer: str, text_encoding: TextEncoding) -> int | None:
-    """Tokens of a text; None where the tokenizer gives up."""
+    """Tokens of a text; None if the tokenizer fails."""
     try:
         return len(_fastest(tokenizer).encode(escape(text, text_encoding)))
     except BadInput:
@@ -294,8 +297,8 @@ def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
 def publish_by_file(
     asked: Queries, query: str, columns: Sequence[str], paths: Sequence[Path]
 ) -> None:
-    """Publish what a query says of each file, ``(columns, n)`` int64, to the path of its number;
-    its lines come by their column ``file``.
+    """Publish a query's result per file as ``(columns, n)`` int64 at the path of the file's number;
+    rows are grouped by column ``file``.
     """
     for number, found in _by_file(asked, query, columns, len(paths)):
         publish_bytes(paths[number], npy_bytes(found))
@@ -304,10 +307,9 @@ def publish_by_file(
 def _by_file(
     asked: Queries, query: str, columns: Sequence[str], n_files: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """What a query says of each file, ``(columns, n)`` int64, a file at a time; also of those that
-    it does not mention.
+    """A query's result per file as ``(columns, n)`` int64; files without rows yield empty arrays.
 
-    The query's lines come by their column ``file``.
+    The query's rows are ordered by column ``file``.
     """
     waiting: list[NDArray[Any]] = []
     done = 0

@@ -1,4 +1,4 @@
-"""From claims to a plan: which text goes where, before any text is read.
+"""From claims to a plan: the position of every text, before any text is read.
 
 Parts are numbered in the order in which they are written: by the file and line of their root, then
 by place. A *group* is some files of roots, about `GROUP_TOKENS` of packed text; a *slice* is some
@@ -48,13 +48,13 @@ class Packing:
 
     Attributes:
         claims: table of `lc_assets.stages.links.link_tables.LINK_CLAIMS`.
-        documents: the tables of documents that the claims were made of.
-        folder: where packed documents and spans go, a file each per file of roots; its scratch
-            folder holds the rest.
+        documents: the tables of documents that the claims were made from.
+        folder: output folder of packed documents and spans, a file of each per file of roots; its
+            scratch folder holds intermediate files.
         paper_exact: see `lc_assets.packing.longpack.written`.
-        run: runs what is done per file.
-        removed: ids of documents that take no part, by shard; when given, the documents that are in
-            no packed one are written too.
+        run: runs the tasks per file.
+        removed: ids of excluded documents, by shard; if given, the documents that are in no packed
+            one are written too.
         group_tokens: of a group, about.
         slice_tokens: of a slice, about.
         memory: bytes that tables may take; more goes to disk.
@@ -87,11 +87,11 @@ class Packing:
 
 
 def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
-    """Write down every group's parts and what every file is asked for; returns the numbers of the
-    files of each group.
+    """Write every group's parts and the texts needed from every file; returns the file numbers of
+    each group.
 
     Raises:
-        Mismatch: when a document that is claimed is not there.
+        Mismatch: when a claimed document is missing.
     """
     _place(packing, asked)
     found = asked.connection.execute("SELECT file, tokens FROM roots ORDER BY root").fetchnumpy()
@@ -131,8 +131,8 @@ def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
 
 
 def _place(packing: Packing, asked: Queries) -> None:
-    """Table ``placed``: claims with the places of root and child; ``roots``: a line per root,
-    numbered in their order.
+    """Table ``placed``: claims with the positions of root and child; ``roots``: a line per root,
+    numbered in order.
     """
     claims = parquet([packing.claims])
     named = f"SELECT root_id AS id FROM {claims} UNION SELECT child_id FROM {claims}"

@@ -55,10 +55,10 @@ class Entry:
 
     Attributes:
         request: the index.
-        version: whose name it is: a version of megatron-core, or the name of the identity.
-        stem: beginning of its files' names.
+        version: the version of megatron-core that uses this name, or the name of the identity.
+        stem: prefix of its files' names.
         status: ``stale`` if a data set has changed since the index was built.
-        problem: what is wrong.
+        problem: the error, if any.
     """
 
     request: Request
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _DataSets:
-    """What the cache needs to know of every prefix: facts, and tokens of each split."""
+    """The cache's inputs for every prefix: facts, and tokens of each split."""
 
     launch: Launch
     facts: Mapping[str, PrefixFacts]

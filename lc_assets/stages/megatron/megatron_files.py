@@ -57,12 +57,11 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
     Args:
         prefix: of the data set.
         path: of the file.
-        over_last: an id that takes the place of the last one of every document; None leaves all as
-            they are.
+        over_last: an id that replaces the last one of every document; None changes nothing.
 
     Raises:
-        BadInput: if ``over_last`` is no uint16.
-        Mismatch: if an id is: nanoGPT reads uint16 alone.
+        BadInput: if ``over_last`` is not a uint16.
+        Mismatch: if an id is not a uint16, the only dtype that nanoGPT reads.
         CorruptFile: if the data set is damaged.
         NotWritable, StorageFull: if the place cannot be written to.
     """
@@ -88,7 +87,7 @@ def export_datasets(
     how many.
 
     Raises:
-        BadInput: if the folder is not empty, or the split's name is none.
+        BadInput: if the folder is not empty, or the split's name is invalid.
         CorruptFile: if the data set is damaged.
         NotWritable, StorageFull: if the place cannot be written to.
     """

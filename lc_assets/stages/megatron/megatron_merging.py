@@ -60,16 +60,16 @@ class Ids(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a data set is.
+    """The receipt of a data set.
 
     Attributes:
         made_by: ``merge`` or ``decompose``.
-        ids: what they mean; None when the parts of a merged data set did not say.
-        documents: how many there are.
-        tokens: ids together.
+        ids: their vocabulary; None if the parts of a merged data set do not state it.
+        documents: number of documents.
+        tokens: number of ids.
         bin_sha256: of the ``.bin``.
         idx_sha256: of the ``.idx``; together they are the content's version.
-        dropped: documents that were seen and not written, by reason.
+        dropped: number of documents that were not written, by reason.
         checksum: digest of everything else in the receipt.
     """
 
@@ -274,16 +274,16 @@ def decompose(
     Args:
         prefix: of the data set.
         folder: of the results.
-        shortest: tokens of the shortest pieces, a power of two; what is left of a document is
-            shorter, and is counted.
+        shortest: tokens of the shortest pieces, a power of two; shorter remainders of documents are
+            counted.
         longest: tokens of the longest.
-        seed: draws the order of a document's pieces by its number; None: longest first.
+        seed: for the order of a document's pieces, drawn by its number; None: longest first.
 
     Returns:
         Tokens seen, kept and left over; ``extra`` has the pieces of each length.
 
     Raises:
-        BadInput: if a length is no power of two, or the folder holds such a data set.
+        BadInput: if a length is not a power of two, or the folder already holds such a data set.
         CorruptFile: if the data set is damaged.
         NotWritable, StorageFull: if the results cannot be written.
     """

@@ -1,5 +1,5 @@
-"""Verifying a Megatron data set: its reader checks header, sizes, offsets and boundaries; here ids,
-document ends and digests are checked.
+"""Verifying a Megatron data set: the reader checks header, sizes, offsets and boundaries; this
+module checks ids, document ends and digests.
 
 Ids are read in blocks, so memory does not grow with the file.
 """

@@ -31,9 +31,7 @@ NO_SAMPLES = (
     "than megatron_rows.sequence_length)"
 )
 PLAIN: Part = "megatron_rows"
-"""The kind of rows whose sources are named by their snapshot alone; others are
-``packed_rows/2023-06``.
-"""
+"""The kind of rows whose sources are named by snapshot only; others are ``packed_rows/2023-06``."""
 TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
 
@@ -83,7 +81,7 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
     """A mix, the mix it continues, the one that continues, and so on.
 
     Raises:
-        BadInput: if one is not there, does not name its sources, or they go round in a circle.
+        BadInput: if one does not exist, does not name its sources, or they form a cycle.
     """
     found = [mix]
     while (before := settings_of(recipe, found[-1]).continues) is not None:

@@ -214,8 +214,8 @@ def rows_are_filled_from_the_left(rows: _Rows) -> str:
 
 @_check
 def spans_are_megatrons_documents(rows: _Rows) -> str:
-    """Each split's ``.idx`` has a document per piece, in the table's order, exactly as long; or per
-    row, where the settings say so.
+    """Each split's ``.idx`` has a document per piece (or per row, depending on the settings), in
+    the table's order and of the same length.
     """
     n_documents, kind = 0, rows.settings.megatron
     for split in SPLITS:

@@ -190,7 +190,7 @@ _SUMS: Final = {
 
 
 def counted(plans: dict[str, Packing], lengths: NDArray[np.int64]) -> Counts:
-    """What went where: documents kept and not taken, tokens, rows, padding, cuts."""
+    """Counts: documents packed and skipped, tokens, rows, padding, cuts."""
     taken = lengths == 0
     for plan in plans.values():
         taken[plan.pieces.document] = True

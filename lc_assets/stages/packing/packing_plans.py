@@ -41,7 +41,7 @@ TURN: Final = "packing"
 ROW_TURN: Final = "packed rows"
 GROUP_TURN: Final = "packing groups"
 LINES_AT_ONCE: Final = 1 << 16
-"""Documents whose names and digests are Python strings at once."""
+"""Documents whose ids and digests are held as Python strings at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -281,13 +281,13 @@ def gather_pieces(
     Args:
         plan: lines with `COLUMNS`, one per piece.
         tokens: folder of the token store.
-        out: one-dimensional, of the grid's dtype; what no piece covers stays as it is.
+        out: one-dimensional, of the grid's dtype; positions that no piece covers are unchanged.
         places: int64, where in ``out`` each piece begins.
         eot: the token after a document's last one, where a piece reaches beyond it.
 
     Raises:
         CorruptFile: when a token file is missing or cut short.
-        BadInput: when a document has no such tokens.
+        BadInput: when a document lacks the planned tokens.
     """
     document, start, stop, n_tokens = (np.asarray(plan[name], np.int64) for name in COLUMNS[1:])
     ends = places + np.minimum(stop, n_tokens) - start

@@ -31,7 +31,7 @@ from lc_assets.stages.releases.releasing import described, pinned_now
 from lc_assets.stages.rows import token_grid
 
 NOW = "now"
-"""Names what is published now, in place of a release."""
+"""Names the current published state, instead of a release."""
 COLUMNS = ("id", "stretch", "split", "shift", "priority")
 
 

@@ -1,7 +1,7 @@
 """What a published data set contains and how it was made, read from receipts and tables.
 
-Only the lengths of the rows' documents are counted here. A number that no receipt has, because its
-version is gone from the lake, is None and reported as unknown.
+Only the lengths of the rows' documents are computed. Numbers from receipts of versions that are no
+longer in the lake are None and reported as unknown.
 """
 
 from collections import Counter

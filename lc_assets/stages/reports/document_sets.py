@@ -245,7 +245,7 @@ def numbered(starts: Iterable[tuple[int, object]]) -> tuple[Part, ...]:
 
 
 def texts_of_file(shard: SetShard) -> Iterator[SetDocument | Unread]:
-    """The documents of a file, or what replaces one that cannot be read.
+    """The documents of a file; one that cannot be read is replaced by the reason.
 
     Raises:
         BadInput: when the file's kind is not known.

@@ -91,7 +91,7 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the lengths of one snapshot's document sets.
 
     Raises:
-        NotPublished: when a set that the recipe wants is missing.
+        NotPublished: when a set that the recipe enables is missing.
     """
 
     def fill(staging: StagingFolder) -> Counts:

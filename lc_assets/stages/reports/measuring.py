@@ -97,8 +97,8 @@ class ReferralTask:
     """Documents of one shard to be measured, or counted as background.
 
     Attributes:
-        shard: where they are.
-        folder: where the table goes.
+        shard: the shard that contains them.
+        folder: output folder of the table.
         settings: what is measured.
         chosen: ids of the documents, with their tokens; None for those of a file.
         share: of the documents of a file, by the keyed hash of their ids.
@@ -121,7 +121,7 @@ class ReferralTask:
         return self.name
 
     def documents(self) -> Iterator[SetDocument | Unread]:
-        """The documents in their order, or what replaces one that cannot be read."""
+        """The documents in order; one that cannot be read is replaced by the reason."""
         if self.chosen is None:
             return texts_of_file(self.shard)
         return iter(texts_of(self.shard, self.chosen))

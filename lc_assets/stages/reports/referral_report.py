@@ -75,7 +75,7 @@ def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the referrals of a sample of one snapshot's document sets.
 
     Raises:
-        NotPublished: when a set that the recipe wants, or its lengths, are missing.
+        NotPublished: when a set that the recipe enables, or its lengths, are missing.
         BadInput: when the words that the recipe names cannot be read.
     """
     reports = context.recipe.referral_report
@@ -223,7 +223,7 @@ def every_sample_has_the_requested_size(check_input: CheckInput) -> CheckResult:
 
 def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
     """In every row, neighbours equal mentions minus concepts, no bucket has more neighbours than
-    pairs, and none lies beyond the last sentence.
+    pairs, and none is beyond the last sentence.
     """
     lower = [0, 1, *check_input.fingerprint.params["buckets"]]
     n_lines, wrong = 0, list[str]()

@@ -1,8 +1,8 @@
 """`longcrawl_flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published
 layout.
 
-A full copy, on request, for readers that know only that layout. The global order serves the same
-rows for the size of an index (`lc_assets.stages.rows.longcrawl`).
+An optional full copy for readers that support only that layout. The global order serves the same
+rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ def raw_bytes(flat: Published) -> int:
 
 
 def bring_grids(lake: Lake, order: Path) -> None:
-    """See to it that the grids of an order lie on this machine: all of their rows are going to be
+    """Download the grids of an order to this machine if needed, because all of their rows will be
     read.
     """
     for source in GlobalOrder.open(order, "train").sources:

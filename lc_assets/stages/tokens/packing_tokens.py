@@ -74,7 +74,7 @@ LABEL: Final = "longpack-"
 """Begins the names of LongPack's shards."""
 
 IN_LONGPACK: Final = "in a document of LongPack"
-"""Why a natural document is left out."""
+"""The reason why a natural document is skipped."""
 
 
 def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -103,7 +103,7 @@ def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def settings_of(recipe: Recipe) -> TokenizingSettings:
-    """How text becomes ids here: as in `token_documents`, but whole documents of any length."""
+    """Tokenization settings: those of `token_documents`, but for whole documents of any length."""
     return msgspec.structs.replace(
         recipe.token_documents,
         min_tokens=recipe.packed_rows.min_tokens,
@@ -114,8 +114,8 @@ def settings_of(recipe: Recipe) -> TokenizingSettings:
 
 
 def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
-    """Reasons of the natural documents that are left out, by shard and id; that of a removed one is
-    the reason of its removal.
+    """Reasons of the skipped natural documents, by shard and id; an excluded document keeps the
+    reason of its exclusion.
     """
     found = removed_in(inputs, key)
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
@@ -140,7 +140,7 @@ def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """A shard's documents; of natural ones also which of them are left out."""
+    """A shard's documents; for natural ones also the skipped ids."""
     found: dict[str, Reads] = {}
     if f"{FILTERED}/{key}" in inputs:
         found |= remaining_read(inputs, key, _left_out(inputs, key))

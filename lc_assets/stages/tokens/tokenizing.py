@@ -1,10 +1,10 @@
 """Tokenizing a shard of documents: one Megatron ``.bin`` and ``.idx``, one sequence per document,
 and a table of the documents.
 
-The fast tokenizer does the work; the reference tokenizer (tiktoken, tokenizers or sentencepiece)
-encodes the beginnings of some documents of every shard. If any ids differ, the whole shard is
-tokenized by the reference, so the ids are the reference's in any case. Personal data are replaced
-before that when ``[token_documents.privacy]`` names kinds, and counted by kind.
+Texts are encoded by the fast tokenizer; the reference tokenizer (tiktoken, tokenizers or
+sentencepiece) also encodes the beginnings of some documents of every shard. If any ids differ, the
+whole shard is tokenized by the reference, so the ids are the reference's in any case. Personal data
+are replaced before that when ``[token_documents.privacy]`` names kinds, and counted by kind.
 """
 
 import contextlib
@@ -81,11 +81,11 @@ class TokenizeTask:
         documents: table of the documents.
         folder: of the version.
         settings: how text becomes ids.
-        removed: reason of each document that is left out, by id.
-        label: begins the names of the files, where shards of several stages, which have equal
-            names, go into one folder.
-        fields: further columns of the documents that the table keeps.
-        terms: whether the table holds each document's words, see `TERMS`.
+        removed: reason of each skipped document, by id.
+        label: prefix of the file names, if shards of several stages with equal names go into one
+            folder.
+        fields: additional columns of the documents to keep in the table.
+        terms: whether to include each document's words, see `TERMS`.
     """
 
     documents: Path
@@ -246,7 +246,7 @@ def _table(task: TokenizeTask, suffix: str, schema: pa.Schema) -> Iterator[Table
 
 
 def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
-    """Replace personal data in a document's text; returns how often each kind was."""
+    """Replace personal data in a document's text; returns the number of replacements by kind."""
     privacy = settings.privacy
     found = replace_personal(
         line["raw_content"],
@@ -263,7 +263,7 @@ def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, in
 def _ids(
     text: str, tokenizer: Tokenizer, settings: TokenizingSettings
 ) -> tuple[NDArray[Any], str, int]:
-    """Ids of a text, and why it is left out with the number that is too small, if it is."""
+    """Ids of a text; and, if it is skipped, the reason and the number that is too small."""
     none, least = np.empty(0, np.uint16), settings.min_tokens
     if len(text) < least and (n_bytes := most_tokens(text)) < least:
         return none, TOO_FEW_BYTES, n_bytes
@@ -290,8 +290,7 @@ def _dropped(line: dict[str, Any], reason: str, value: int | None) -> dict[str, 
 
 
 def params_of(settings: TokenizingSettings) -> dict[str, Any]:
-    """The settings: of the tokenizer what it is, wherever its file lies; of the others none on
-    which no byte depends.
+    """The settings that affect the bytes; the tokenizer is identified by content, not by path.
 
     Raises:
         BadInput: when there is no such tokenizer, or its ids do not fit the dtype.

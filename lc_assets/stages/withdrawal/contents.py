@@ -15,9 +15,9 @@ others                             if a version that they are read through conta
                                    (`lc_assets.stages.lineage.tracing.sources_of`)
 =================================  ==============================================================
 
-If such a version is gone, nobody knows. A stage's checks are about a version and its inputs;
-`nothing_withdrawn_is_served` is about the present: an artefact that was right when it was made
-fails once a list names one of its documents, until it is rebuilt.
+If such a version is gone, the answer is unknown. A stage's checks depend only on a version and its
+inputs; `nothing_withdrawn_is_served` uses the current lists: an artefact that passed when it was
+built fails once a list names one of its documents, until it is rebuilt.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
