@@ -1,7 +1,7 @@
 """The Dagster code location: assets, checks, jobs, sensors and resources of all stages.
 
-`defs` is what ``workspace.yaml`` names; its settings come from the environment, and it loads on an
-empty machine. `build_defs` makes another one, for tests and for the command line.
+``workspace.yaml`` names `defs`; its settings come from the environment, and it loads without a lake
+or data. `build_defs` makes other code locations, for tests and the command line.
 
 ===================  ====================================================  =========================
 variable             meaning                                               default
@@ -79,9 +79,9 @@ def build_defs(
         snapshots: path of a file with further snapshots.
         look_every: seconds between two ticks of the upstream sensor.
         automation: whether sensors and schedules run from the start.
-        stages: from which assets, checks and jobs are made.
-        settings: fields of `BuildContextResource`; without a recipe, the one that a lake in a
-            folder has recorded.
+        stages: the stages to make assets, checks and jobs from.
+        settings: fields of `BuildContextResource`; without a recipe, the recipe recorded in a local
+            lake is used.
 
     Raises:
         BadInput: when recipe or snapshots cannot be read.
@@ -145,7 +145,7 @@ def _resources(resource: BuildContextResource, *, recipe: str) -> dict[str, Any]
 
 
 def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
-    """The code location that the environment describes."""
+    """The code location configured by the environment."""
     automation = environment.get("LC_AUTOMATION", "off")
     if automation not in {"on", "off"}:
         raise BadInput(f"LC_AUTOMATION is {automation!r}; wanted on or off")

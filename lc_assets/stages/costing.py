@@ -1,9 +1,9 @@
-"""What a build would read and how long it would take.
+"""Estimates of the input size and duration of a build.
 
 Shards to compute are counted exactly, by their fingerprints (`lc_assets.build.sharding`). Seconds
 are an estimate from earlier builds of the stage in this lake: wall-clock seconds per byte read, and
-the last duration of the checks. Where nothing was measured, or the inputs are not yet known, they
-are None.
+the last duration of the checks. They are None if nothing was measured or the inputs are not yet
+known.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         files: number of files to read, in the lake or upstream.
         bytes_read: their size.
         seconds: an estimate, checks included.
-        at_most: whether ``seconds`` is what the last build took, because what has to be done is not
+        at_most: whether ``seconds`` is the duration of the last build, because the work is not
             known yet.
     """
 

@@ -76,8 +76,8 @@ def plan(
 
     Args:
         lake: what is published.
-        recipe: the settings that should hold.
-        snapshots: the snapshots that should be there.
+        recipe: the settings to build with.
+        snapshots: the snapshots that should exist.
         upstream_digests: digest of each snapshot's files upstream, by
             `lc_assets.stages.documents.raw_snapshot.look_at_snapshot`; without it, published
             manifests count as current.

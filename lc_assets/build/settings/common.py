@@ -91,8 +91,8 @@ class QualityModelSettings(Settings, frozen=True, kw_only=True):
 
 
 class ModelSettings(Settings, frozen=True, kw_only=True):
-    """What rules on languages, addresses, perplexity and quality need, by path; opened only where a
-    rule needs it.
+    """Paths of the models and lists for rules on languages, addresses, perplexity and quality;
+    opened only if a rule needs them.
 
     Attributes:
         language: a fastText model of languages; nothing means the packaged ``lid.176.ftz``.
@@ -119,8 +119,8 @@ class SourceTerms(Settings, frozen=True, kw_only=True):
 
     Attributes:
         source: what it covers.
-        terms: under what it may be used.
-        link: where that is written.
+        terms: the terms of use.
+        link: URL of the terms.
     """
 
     source: Words

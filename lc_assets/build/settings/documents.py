@@ -72,12 +72,12 @@ NO_LIST_SETTINGS = ListSettings()
 
 
 class DocumentSignalSettings(Settings, frozen=True, kw_only=True):
-    """What is computed of every document, also of those that are dropped.
+    """Which values are computed for every document, including dropped ones.
 
     Attributes:
         values: whether all values that the rules test are computed and stored. Documents are then
-            filtered by the stored values, and every rule is applied to every document: another
-            threshold reads no text but of the documents that it keeps.
+            filtered by the stored values, and every rule is applied to every document: with another
+            threshold, only the texts of kept documents are read.
         columns: further values to store, as `filtered_documents.bounds` names them.
         lines: whether RedPajama-V2's signals are written, in its own lines.
     """
@@ -186,14 +186,14 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
 
 
 class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):
-    """The documents that no stage removed, as a corpus of their own.
+    """The documents that no stage excluded, as a corpus.
 
     Attributes:
-        wanted: whether they are written; they are as large as the filtered documents.
+        wanted: whether to write them; they are as large as the filtered documents.
         file_format: ``jsonl``, compressed by gzip, or ``parquet``.
-        paragraphs: lines of at least so many characters that another document of the partition
-            has are removed from all but the one that `removed_documents.prefer` prefers; none
-            means that texts stay whole.
+        paragraphs: lines of at least this many characters that several documents of the partition
+            share are removed from all but the one that `removed_documents.prefer` prefers; unset
+            keeps texts unchanged.
     """
 
     wanted: bool = False

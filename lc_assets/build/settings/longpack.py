@@ -119,16 +119,16 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
 
 
 class UpsamplingSettings(Settings, frozen=True, kw_only=True):
-    """How long documents are taken more often; see `lc_assets.packing.upsampling`.
+    """How long documents are upsampled; see `lc_assets.packing.upsampling`.
 
     Attributes:
-        threshold: tokens from which a document is long; LongPack's paper took 8,192, Fu et al.
-            4,096.
+        threshold: least length of a long document, in tokens; LongPack's paper took 8,192, Fu et
+            al. 4,096.
         keep_short: share of the shorter documents that are kept, by a keyed hash.
         by: column or field of a record that names a document's source, such as ``language`` or
             ``source_domain``: each source keeps its share of the tokens. ``nothing``: all documents
             are of one.
-        budget: tokens that are taken, in multiples of those that came in.
+        budget: number of tokens to take, as a multiple of the input's.
     """
 
     threshold: Tokens = 8 * KIBI
@@ -138,7 +138,7 @@ class UpsamplingSettings(Settings, frozen=True, kw_only=True):
 
 
 class SimilarSettings(Settings, frozen=True, kw_only=True):
-    """How similar documents are put together; see `lc_assets.packing.similarity`.
+    """How similar documents are grouped; see `lc_assets.packing.similarity`.
 
     Attributes:
         neighbours: documents to find for each document.
@@ -252,29 +252,27 @@ class LengthBucketSettings(Settings, frozen=True, kw_only=True):
 
 
 class LengthReportSettings(Settings, frozen=True, kw_only=True):
-    """Whether lengths of documents are reported.
+    """The report of document lengths.
 
     Attributes:
-        wanted: whether there is a report of lengths; a report of referrals needs one and brings it
-            along.
+        wanted: whether to report lengths; implied by a report of referrals.
     """
 
     wanted: bool = False
 
 
 class ReferralReportSettings(Settings, frozen=True, kw_only=True):
-    """What is reported of referrals.
+    """The report of referrals.
 
     Attributes:
-        wanted: whether there is a report of referrals.
+        wanted: whether to report referrals.
         buckets: lower ends of the distances, in sentences, after the first, which begins at 1.
         scope: what a concept is the same in: a whole ``text``, or one ``document`` within it, where
             its spans are known.
-        sample: documents that referrals are measured in, per set and length group; chosen by a
-            keyed hash.
-        max_df: share of the pieces of natural documents that makes a word common, so that it is no
-            concept; 1 makes none common.
-        words: file of words that concepts are not made of; empty: the English ones of the package.
+        sample: number of documents to measure per set and length group, chosen by a keyed hash.
+        max_df: words in more than this share of the pieces of natural documents are common and no
+            concepts; with 1, no word is common.
+        words: file of words that are never part of concepts; by default the package's English list.
     """
 
     wanted: bool = False

@@ -70,8 +70,8 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         row_tokens: length of a row, in tokens.
-        rows_per_document: the most rows cut from a document, one after the other; tokens after the
-            last are counted. LongCrawl64 took one.
+        rows_per_document: maximum number of consecutive rows cut from a document; tokens after the
+            last are counted. LongCrawl64 used one.
         heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard
             of 128.
         seed: of order, shifts and split.
@@ -125,7 +125,7 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
     Attributes:
         sequence_length: tokens of a sample, without the one that is the last target.
         seed: Megatron's ``--seed``.
-        samples: how many samples the index serves, over as many epochs as needed; none means one
+        samples: number of samples in the index, over as many epochs as needed; by default one
             epoch.
     """
 

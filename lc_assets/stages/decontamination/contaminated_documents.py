@@ -101,7 +101,7 @@ def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) ->
 
     Raises:
         NotPublished: when the filtered documents are not published.
-        BadInput: when an evaluation set cannot be read, or holds nothing to search for.
+        BadInput: when an evaluation set cannot be read or has no items.
     """
     settings = context.recipe.contaminated_documents
 
@@ -193,7 +193,7 @@ class _Weighing:
 
 
 class Cutter:
-    """Cuts what evaluation items a document contains out of its text."""
+    """Cuts evaluation items out of a document's text."""
 
     def __init__(self, folder: Path, shard: str, settings: DecontaminationSettings) -> None:
         """Open a published version.
@@ -201,7 +201,8 @@ class Cutter:
         Args:
             folder: of the version.
             shard: name of the shard that the documents are of.
-            settings: that it was made by; ``margin`` characters on either side are cut too.
+            settings: the settings it was built with; ``margin`` characters on either side are cut
+                too.
         """
         self._weighing = _Weighing(folder, settings.mode, settings.threshold)
         self._margin, self._items = settings.margin, dict[str, list[int]]()
@@ -210,7 +211,7 @@ class Cutter:
                 self._items.setdefault(line["id"], []).append(line["item"])
 
     def cut(self, name: str, text: str) -> str:
-        """The text of a document without the items that condemn it."""
+        """The text of a document without the items that contaminate it."""
         if name not in self._items:
             return text
         finds = find_grams(text, self._weighing.index)
@@ -219,7 +220,9 @@ class Cutter:
 
 
 def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
-    """Id of each condemned document to the item it holds most of, and that item's coverage."""
+    """Maps the id of each contaminated document to the item with the highest coverage, and that
+    coverage.
+    """
     found: dict[str, tuple[str, float]] = {}
     for line in evidence_lines(folder):
         if line["condemned"] and line["coverage"] > found.get(line["id"], ("", -1.0))[1]:
@@ -234,7 +237,9 @@ def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
-    """As many documents are condemned as counted, all of them filtered, with possible shares."""
+    """As many documents are contaminated as counted, all of them filtered documents, with valid
+    shares.
+    """
     lines = list(evidence_lines(check_input.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
     n_counted = check_input.counts.dropped.get(CONTAMINATED, 0)

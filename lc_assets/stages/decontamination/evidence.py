@@ -56,8 +56,7 @@ EVIDENCE = pa.schema(
         "condemned": "bool",
     }
 )
-"""A document and an item that share n-grams; ``condemned`` when this item alone satisfies the
-rule.
+"""A document and an item that share n-grams; ``condemned`` if this item alone satisfies the rule.
 """
 
 ITEMS = pa.schema(
@@ -133,7 +132,7 @@ def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
 def ignored_grams(
     index: GramIndex, settings: DecontaminationSettings, documents: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
-    """N-grams that count for nothing, ascending: of too many items, or of too many documents.
+    """Ignored n-grams, ascending: those of too many items or documents.
 
     Args:
         index: of the items.

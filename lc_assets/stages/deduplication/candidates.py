@@ -6,17 +6,17 @@ others, so a bucket of up to 17 gives all its pairs, and a larger one 16 per mem
 then divided by the first row of the next band (two documents of similarity J agree there with
 probability J, others seldom), and its parts are paired in the same way, up to `LEVELS` times.
 
-Which pairs are made depends on bands and on the documents' order alone, on no threshold and on no
-comparison, and only on what came *before* a document. So a new corpus adds pairs and changes none,
-and the pairs serve every threshold. A pair whose only shared buckets are larger than 17 may be
-missed: when neither is among the first, with probability at most 1 - J at one level, and it takes
-more than 16 of one part to need a second. No document is removed for a pair that was missed. The
-cost is at most 16 × (1 + `LEVELS`) comparisons per member of a bucket.
+The pairs of a document depend only on bands and on the documents *before* it, not on thresholds or
+comparisons. So a new corpus adds pairs and changes none, and the pairs can be used with any
+threshold. A pair whose only shared buckets are larger than 17 may be missed: when neither is among
+the first, with probability at most 1 - J at one level, and it takes more than 16 of one part to
+need a second. No document is removed for a pair that was missed. The cost is at most 16 × (1 +
+`LEVELS`) comparisons per member of a bucket.
 
 `pair_bands` sends the pairs of some bands to ranges of their first document
 (`lc_assets.execution.exchange`); `merge_pairs` reads one range and joins the bands of equal pairs.
-Ranges are of as many documents each, so memory does not grow with the corpus, and pairs ascend from
-range to range.
+Ranges have equal numbers of documents, so memory does not grow with the corpus, and pairs ascend
+from range to range.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,12 +49,13 @@ LEVELS: Final = 3
 """How often a large bucket is divided."""
 PAIRS_AT_ONCE: Final = 1 << 20
 PIECE_MEMBERS: Final = 1 << 18
-"""New documents of a band that are sorted at once: some megabytes, which a processor's cache holds.
-When all were, 30 million documents took 1.6 times as long each as 3 million; so, 1.1 times.
+"""New documents of a band that are sorted at once: a few megabytes, which fit into the processor's
+cache. Sorting all at once, 30 million documents took 1.6 times as long per document as 3 million;
+with this limit, 1.1 times.
 """
 LEAST_OF_A_FILE: Final = 64
-"""Members of each file in a piece, on average: each costs ten microseconds a piece, however few
-they are.
+"""Members of each file in a piece, on average: each file costs ten microseconds per piece, even if
+it has few.
 """
 MOST_MAPPED: Final = 1 << 14
 """Files whose bands are mapped at the same time; Linux allows a process 65,530 memory maps."""

@@ -1,9 +1,9 @@
-"""Which document is kept, from facts and pairs alone, in SQL. No text is read.
+"""Decide which documents are kept, from facts and pairs, in SQL. No text is read.
 
 Kinds are applied one after the other (digest, text, url, near), each to the documents that the
-kinds before it kept. Of documents of one key, the preferred one is kept. Near duplicates are the
-connected components of the pairs that are similar enough, with one document of each text for all
-that have it; a text that is no longer kept joins nothing.
+kinds before it kept. Of the documents with one key, the preferred one is kept. Clusters of near
+duplicates are the connected components of the pairs at or above the threshold, where one document
+represents all with the same text; excluded texts connect nothing.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -176,8 +176,8 @@ def clusters_query(prefer: Sequence[str]) -> str:
 
 
 def removed_query(prefer: Sequence[str]) -> str:
-    """The documents that are removed: for which one, which one is kept of all in the end, how
-    similar they are, and why that one.
+    """The excluded documents: the document that each is a duplicate of, the one that is finally
+    kept, their similarity, and the reason for the choice.
     """
     text, near = quoted(REASONS[TEXT]), quoted(REASONS[NEAR])
     return f"""

@@ -1,9 +1,8 @@
-"""`document_signatures`: a MinHash signature of every filtered document, published ones where there
-are any.
+"""`document_signatures`: a MinHash signature of every filtered document, published or computed.
 
-RedPajama-V2's signatures are read as they are and joined by id; missing ones are computed, bit for
-bit the same. The first documents of every shard are computed as well: if upstream's signatures were
-made in another way, published and computed ones could not be compared, and a check fails.
+RedPajama-V2's signatures are joined by id; missing ones are computed bit for bit as upstream does.
+The signatures of the first documents of every shard are also recomputed: if upstream's scheme
+differs, published and computed ones are not comparable, and a check fails.
 """
 
 import contextlib
@@ -81,7 +80,7 @@ class SignTask(DocumentsTask):
     """One shard of filtered documents to be signed into ``folder``.
 
     Attributes:
-        published: RedPajama-V2's signatures of the shard, when they are wanted and there.
+        published: RedPajama-V2's signatures of the shard, if enabled and available.
         scheme: label of the scheme that computes.
     """
 
@@ -95,7 +94,7 @@ def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Bu
 
     Raises:
         NotPublished: when the filtered documents are missing.
-        Unreachable: when upstream does not answer, nor when retried.
+        Unreachable: when upstream fails after retries.
     """
     settings = context.recipe.document_signatures
     scheme = FAST if settings.signatures == "fast" else RPV2
@@ -159,8 +158,8 @@ def sign_shard(task: SignTask) -> Counts:
 
 
 def _published(task: SignTask, counts: Counter[str]) -> dict[str, Signature | None]:
-    """Published signatures of the shard's documents, half a kilobyte each; none when there is no
-    file, or it is broken, which is counted.
+    """Published signatures of the shard's documents, half a kilobyte each; none if the file is
+    missing or broken, which is counted.
     """
     found: dict[str, Signature | None] = {}
     if task.published is None:

@@ -2,8 +2,8 @@
 
 `lc_assets.stages.deduplication.signature_index` writes them per file where the recipe removes exact
 duplicates. `gather_facts` reads those of all documents; `gather_families` only those of documents
-that pairs of near duplicates join to a snapshot's own, however far. Either makes the relations
-``facts`` and ``pairs`` of a database.
+connected to a snapshot's own by any chain of near-duplicate pairs. Both create the relations
+``facts`` and ``pairs`` in a database.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 

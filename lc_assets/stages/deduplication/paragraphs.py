@@ -1,9 +1,9 @@
-"""Paragraphs that several documents have: kept in the preferred one, removed from the others.
+"""Paragraphs shared by several documents: kept in the preferred one, removed from the others.
 
-A paragraph is a line of some characters, without the whitespace around it; shorter lines such as
-menus and headings stay. Two are the same when they are equal character by character (128-bit keys,
-grouped out of core). What one document has twice stays twice. Documents of one partition are
-compared, after duplicates were removed.
+A paragraph is a line of a minimum length, stripped of white space; shorter lines such as menus and
+headings are kept. Two paragraphs are the same if they are equal character by character (128-bit
+keys, grouped out of core). Repeats within one document are kept. Documents of one partition are
+compared, after excluding duplicates.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -61,9 +61,9 @@ class ParagraphsTask:
     Attributes:
         documents: the filtered documents.
         number: of the shard.
-        removed: ids of the documents that are removed anyway.
-        least_chars: a shorter paragraph stays.
-        work: a folder for what is found.
+        removed: ids of excluded documents.
+        least_chars: shorter paragraphs are kept.
+        work: scratch folder of the tables.
     """
 
     documents: Path
@@ -79,7 +79,7 @@ class ParagraphsTask:
 
     @property
     def facts(self) -> Path:
-        """Table of what the shard's documents are preferred by."""
+        """Table of the values that the preference compares."""
         return self.work / f"facts-{self.number:05d}.parquet"
 
     def __str__(self) -> str:

@@ -92,8 +92,8 @@ REMOVALS: Final = pa.schema(
         "why": "string",
     }
 )
-"""A document that is excluded; the document or item because of which; which document is kept of all
-in the end; how similar they are; why that one.
+"""An excluded document; the document or item that it is a duplicate of or contains; the document
+that is finally kept; their similarity; the reason for the choice.
 """
 CLUSTERS: Final = pa.schema(
     {
@@ -162,9 +162,8 @@ def remaining_read(
     key: str,
     removed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Reads]:
-    """What each shard of a stage reads that passes over excluded documents: the shard's filtered
-    documents, and which of them are excluded (by default those of `removed_in`); for
-    `Sharding.reads`.
+    """Inputs per shard of a stage that skips excluded documents: the shard's filtered documents,
+    and the exclusions (by default those of `removed_in`); for `Sharding.reads`.
     """
     left_out = removed_in(inputs, key) if removed is None else removed
     documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
@@ -225,7 +224,7 @@ def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> d
 
 
 def _contaminated(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's documents that hold too much of an evaluation item."""
+    """The snapshot's contaminated documents."""
     published = staging.inputs.get(f"contaminated_documents/{snapshot}")
     found = contaminated_ids(published.folder) if published else {}
     return [
@@ -235,7 +234,7 @@ def _contaminated(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]
 
 
 def _withdrawn(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's documents that must not be served."""
+    """The snapshot's withdrawn documents."""
     published = staging.inputs.get(f"snapshot_withdrawals/{snapshot}")
     if published is None:
         raise NotPublished(
@@ -249,8 +248,8 @@ def _withdrawn(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
 
 
 def removals_add_up(check_input: CheckInput) -> CheckResult:
-    """The table names each excluded document once, as often by reason as was counted; all of them
-    are filtered documents.
+    """The table lists each excluded document once, with the counted number per reason; all are
+    filtered documents.
     """
     table = read_table(check_input.folder / TABLE, ["id", "reason"])
     ids = table["id"].to_pylist()
@@ -273,8 +272,8 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
 
 
 def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckResult:
-    """No document is removed for one that is itself removed as a near duplicate, nor without a
-    reason.
+    """No document is excluded as a duplicate of one that is itself excluded as a near duplicate, or
+    without a reason.
     """
     lines = read_table(check_input.folder / TABLE, REMOVALS.names).to_pylist()
     near = {line["id"] for line in lines if line["reason"] == REASONS[NEAR]}
@@ -325,8 +324,8 @@ def _are_duplicates_removed(recipe: Recipe) -> bool:
 
 
 def removes_documents(recipe: Recipe) -> bool:
-    """Whether tokens and rows depend on which documents are excluded: not where sources are files
-    and the recipe excludes nothing.
+    """Whether tokens and rows depend on exclusions: not if sources are files and the recipe
+    excludes nothing.
     """
     return (
         not recipe.sources
@@ -343,7 +342,7 @@ _OLDER_OR_ALL = ALL_SNAPSHOTS.where(
         or bool(recipe.removed_documents.exact)
     )
 )
-"""Only with the oldest preferred does a decision not depend on newer snapshots."""
+"""Decisions are independent of newer snapshots only if the oldest document is preferred."""
 
 STAGE = Stage(
     name="removed_documents",

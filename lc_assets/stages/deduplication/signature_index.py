@@ -1,9 +1,9 @@
 """`signature_index`: the LSH bands of a snapshot's signatures, sorted once, for itself and for
 every newer snapshot.
 
-A search for near duplicates of a newer snapshot reads them in one pass, and opens neither the
-signatures nor the texts of what shares no band with something new. A version depends on its own
-snapshot's filtered documents and signatures alone. The files:
+A search for near duplicates of a newer snapshot reads them in one pass, and opens no signatures or
+texts of documents that share no band with a new one. A version depends only on its own snapshot's
+filtered documents and signatures. The files are described in
 `lc_assets.stages.deduplication.index`.
 """
 
@@ -109,7 +109,7 @@ class ShardBands(NamedTuple):
 
 
 def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the bands of one snapshot's signatures; none where duplicates are not looked for.
+    """Publish the bands of one snapshot's signatures; none if near duplicates are not searched for.
 
     Raises:
         NotPublished: when filtered documents or signatures of the snapshot are missing.
@@ -160,7 +160,7 @@ def _grouped(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path, 
 
 @once
 def index_file(task: FileTask) -> Counts:
-    """Publish one file: bands, documents and shards, and facts where they are wanted."""
+    """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:
         write_facts(facts_path(task.folder, task.number), [path for path, _ in task.shards])
     parts = [_bands_of(*shard) for shard in task.shards]
@@ -225,8 +225,8 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
 
 
 def bands_ascend(check_input: CheckInput) -> CheckResult:
-    """The keys of each band ascend, and lead to each signed document once; what divides large
-    buckets is the keys' own lowest bits.
+    """The keys of each band ascend and refer to each signed document once; the rows that divide
+    large buckets equal the keys' lowest bits.
     """
     wrong, n_signed = list[str](), 0
     for number in range(len(read_bands_manifest(check_input.folder).documents)):
@@ -315,4 +315,4 @@ STAGE = Stage(
     write=write_signature_index,
     show=later("lc_assets.stages.shown.documents:signature_index"),
 )
-"""Signatures of a snapshot, cut into bands and sorted."""
+"""Signatures of a snapshot, divided into bands and sorted."""

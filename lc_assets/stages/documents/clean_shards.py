@@ -1,8 +1,8 @@
 """Writing the documents of one shard that no stage removed; see
 `lc_assets.stages.documents.clean_documents`.
 
-A file's records are read again, so that each is written with the fields that it came with; its text
-is the filtered one, less what is cut out of it.
+A file's records are read again, so that each is written with its original fields; its text is the
+filtered one without the removed spans.
 """
 
 import contextlib
@@ -114,7 +114,7 @@ def clean_shard(task: CleanTask) -> Counts:
 
 
 def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
-    """What changes a document's text, from its id and text, by what is changed."""
+    """The edits of a document's text, functions of id and text, by kind."""
     edits: dict[str, Callable[[str, str], str]] = {}
     if task.paragraphs is not None:
         spans = spans_by_id(task.paragraphs, task.number)
@@ -168,7 +168,7 @@ def _record_of(
     """The record of a filtered document, with its text as it was filtered.
 
     Raises:
-        Mismatch: when the file no longer holds it.
+        Mismatch: when the file no longer contains it.
     """
     for _, name, record in records:
         if name == line["id"] and isinstance(record, CorpusDocument):

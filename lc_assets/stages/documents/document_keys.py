@@ -92,7 +92,7 @@ def write_document_keys(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the index of one snapshot's filtered documents.
 
     Raises:
-        NotPublished: when these are not there.
+        NotPublished: when these are not published.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -109,9 +109,7 @@ def write_document_keys(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
-    """Write the files of an index of documents that come in parts; return how many keys these
-    have.
-    """
+    """Write the files of an index of documents, given in parts; return the number of keys."""
     path = folder / DOCUMENTS_FILE
     write_parts_in_groups(path, parts, schema)
     keys, places = keys_of_parts(_keyed_columns(path))
@@ -193,7 +191,7 @@ def _keyed_columns(path: Path) -> Iterator[dict[str, Sequence[str]]]:
 
 
 def documents_of(keys: Published) -> KeyedTable:
-    """One snapshot's index, for asking."""
+    """One snapshot's index, for look-ups."""
     return KeyedTable(
         keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX)
     )
@@ -206,7 +204,7 @@ def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
 
 
 def most_common_domains(keys: Published, n: int) -> dict[str, int]:
-    """The hosts with most documents, and how many these are; of equal ones the first by name."""
+    """The hosts with most documents, with counts; ties are sorted by name."""
     found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])[
         "source_domain"
     ]
@@ -256,9 +254,7 @@ def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
 
 
 def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
-    """The keys are those of the listed documents, all of them and no other, and each leads to its
-    document.
-    """
+    """The keys are exactly those of the listed documents, and each refers to its document."""
     wanted = keys_of_parts(_keyed_columns(check_input.folder / DOCUMENTS_FILE))
     index = KeyIndex(check_input.folder / INDEX)
     right = index.holds(*wanted)

@@ -1,6 +1,6 @@
-"""`document_signals`: what is computed of every document of a partition, on request.
+"""`document_signals`: values and signals of every document of a partition; optional.
 
-Values that rules test, stored so that other thresholds read no text (``NAME.values.parquet``, see
+Values that rules test, stored so that other thresholds need no text (``NAME.values.parquet``, see
 `VALUES_SUFFIX`); and RedPajama-V2's signals in its own lines (``NAME.signals.json.gz``).
 """
 
@@ -67,7 +67,7 @@ WITHOUT_BAD_WORDS: Final = "documents without bad words of their language"
 
 
 def write_document_signals(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish what is computed of the documents of one partition.
+    """Publish the computed values and signals of one partition.
 
     Raises:
         NotPublished: when the partition's manifest is not there.
@@ -102,7 +102,7 @@ def columns_of_key(recipe: Recipe, key: str) -> tuple[str, ...]:
 @once
 @with_retries
 def compute_shard(task: ShardTask) -> Counts:
-    """Compute and write what is wanted of one shard's documents."""
+    """Compute and write the enabled values and signals of one shard."""
     n_kept, dropped, extra = 0, Counter[str](), Counter[str](shards=1)
     lists = lists_of(task.settings.lists)
     models = task.models() if task.columns else NO_MODELS
@@ -230,4 +230,4 @@ STAGE = Stage(
     kinds=("parquet", "json"),
     write=write_document_signals,
 )
-"""What is computed of every document, also of those that are dropped."""
+"""Values and signals of every document, including dropped ones."""

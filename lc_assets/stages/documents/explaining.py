@@ -1,5 +1,4 @@
-"""Why one document is kept or dropped: every value that is known of it, every rule, and the verdict
-of filtering.
+"""Why one document is kept or dropped: its known values, every rule, and the result of filtering.
 
 ===========  =====================================================================================
 in           is known
@@ -74,7 +73,7 @@ class Explained:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is dropped, the first first; empty when it is kept."""
+        """Reasons for dropping it, the first one first; empty if it is kept."""
         known = (rule for rule in self.rules.rules if rule.column in self.values)
         found = (rule.complaint(self.values[rule.column]) for rule in known)
         return (*self.others, *(words for words in found if words is not None))
@@ -113,15 +112,16 @@ def explain_in_files(
 
     Args:
         sources: files and folders.
-        identity: the document's id, as its record has it, or ``file name/number``.
+        identity: the document's id in its record, or ``file name/number``.
         rules: to explain it by.
-        text_field: where a record's text is.
-        language: of a document that does not name its own.
+        text_field: record field with the text.
+        language: of documents without a language of their own.
         lists: for the signals that need one.
-        models: for the columns that need one; all that they give is computed.
+        models: for the columns that need one; all of their values are computed.
 
     Raises:
-        BadInput: when no file holds it, it cannot be read, or a rule's column not be computed.
+        BadInput: when no file contains it, it cannot be read, or a rule's column cannot be
+            computed.
     """
     require_computable(rules.columns, lists, models)
     files = corpus_files(sources)

@@ -1,14 +1,13 @@
 """How many documents each threshold would keep: a small table per shard of `filtered_documents`,
 and their sum.
 
-Counted over the documents that have signals and were met in the shard's file. Where rules need
-measures, the text of most documents was never read; what cannot be known without it is null: alone,
-a bound on a measure; and with the others in force, a bound on a published signal that is laxer than
-its own.
+Counted over the documents that have signals and occur in the shard's file. If rules need measures,
+most texts are never read, and counts that need them are null: for a bound on a measure alone, and,
+with all other rules applied, for a bound on a published signal that is laxer than the current one.
 
-A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that
-before anyone pays for tokens. The grid follows from the bound alone, never from the documents: so
-counts of shards add up, and the same documents give the same table for any number of workers.
+A sweep helps to choose a threshold before documents are tokenized. The grid depends only on the
+bound, not on the documents, so counts of shards add up, and the same documents give the same table
+for any number of workers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,10 +97,10 @@ class Sweep(NamedTuple):
     """What each threshold would keep.
 
     Attributes:
-        thresholds: what was tried, rule by rule, each from the lowest value to the highest.
+        thresholds: the tested values, rule by rule, ascending.
         kept_alone: int64, one per threshold: documents that this bound alone would keep.
-        kept_with_the_others: int64: documents that it would keep while everything else stays in
-            force, the rule's other bound included.
+        kept_with_the_others: int64: documents that it would keep with everything else applied,
+            including the rule's other bound.
     """
 
     thresholds: tuple[Swept, ...]

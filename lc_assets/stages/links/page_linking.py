@@ -72,7 +72,7 @@ class LinksTask:
 @once
 @with_retries
 def find_links(task: LinksTask) -> Counts:
-    """Publish what the pages of one shard point at."""
+    """Publish the link targets of one shard's pages."""
     warm_up(task.settings.extractor)
     lists, n_kept, dropped, extra = task.settings.lists, 0, Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:

@@ -100,7 +100,7 @@ def links_by_fate(counts: Counts) -> dict[str, int]:
 
 
 def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[dict[str, Any]]:
-    """The pages that most pages of their own host point at, with their share of the host's pages in
+    """The pages that most pages of their own host link to, with their share of the host's pages in
     the index; out of core.
     """
     files, pages = page_links_files(links.folder), index_files(index.folder)
@@ -230,4 +230,4 @@ STAGE = Stage(
     write=write_page_links,
     show=later("lc_assets.stages.shown.reports:page_links"),
 )
-"""What the pages of a snapshot point at."""
+"""The link targets of a snapshot's pages."""

@@ -174,7 +174,7 @@ def _judged(
 
 def the_claims_add_up(check_input: CheckInput) -> CheckResult:
     """The table has as many lines as counted; every link of `page_links` was examined; a root's
-    places are 0, 1, 2, ……
+    places are 0, 1, 2, …
     """
     files = page_links_files(check_input.only_input("page_links").folder)
     n_missed = sum(map(count_lines, files)) - check_input.counts.seen

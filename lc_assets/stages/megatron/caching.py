@@ -1,5 +1,4 @@
-"""Pre-building Megatron's cache, so that a launch finds every index that it looks for, and checking
-whether it would.
+"""Pre-building Megatron's cache, so that a launch finds every index that it needs, and checking it.
 
 Names: `lc_assets.mixing.cache_names`; files: `lc_assets.formats.megatron.gpt_index`; launch
 arguments: `lc_assets.formats.megatron.launch_arguments`.
@@ -102,7 +101,7 @@ class _Work:
 
 
 def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path) -> list[Entry]:
-    """Check every index that a launch looks for; nothing is written.
+    """Check every index that a launch needs; nothing is written.
 
     Args:
         launch: the launch.

@@ -28,8 +28,8 @@ class Verified:
 
     Attributes:
         facts: names with values.
-        damage: one sentence for each contradiction; empty if there is none.
-        warnings: what is not damage but may surprise.
+        damage: one sentence per contradiction; empty if there is none.
+        warnings: unusual properties that are not damage.
     """
 
     facts: Sequence[tuple[str, Any]]
@@ -51,7 +51,7 @@ class _Ids:
 def verify_data_set(
     prefix: Path, *, n_ids: int | None = None, eod: int | None = None, appended: bool = False
 ) -> Verified:
-    """Read every byte of a data set and compare it with its header, its receipt and what is known.
+    """Read every byte of a data set and compare it with its header, its receipt and the arguments.
 
     Args:
         prefix: of the data set.

@@ -273,8 +273,8 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
 
 @_check
 def the_method_kept_its_word(rows: _Rows) -> str:
-    """Best fit cuts no document, or group of documents, that a row holds; joined ones pad only
-    their last row; segments are short, dealt ones in different rows.
+    """Best fit cuts no document or group that fits into a row; concatenation pads only the last
+    row; segments have at most their maximum length, and interleaved ones are in different rows.
     """
     settings, pieces, lengths = rows.settings, rows.pieces, rows.lengths
     method, row_tokens, longest = settings.method, settings.row_tokens, settings.segment_tokens

@@ -69,7 +69,7 @@ def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
 
     Raises:
         NotPublished: when the token ids of its documents are not published.
-        BadInput: when documents are to be ended and the tokenizer has no end of text.
+        BadInput: when documents must end with end of text and the tokenizer has none.
     """
     settings = context.recipe.packed_rows
 
@@ -102,7 +102,7 @@ def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabulary:
-    """What the ids of a published token store mean.
+    """The vocabulary of a published token store.
 
     Raises:
         BadInput: when documents are to be ended and its tokenizer has no end of text.

@@ -1,4 +1,4 @@
-"""Writing packed rows: one folder that training reads, and Megatron too (docs/formats/packed.md).
+"""Writing packed rows: one folder for training, including with Megatron (docs/formats/packed.md).
 
 ``spans.parquet`` is written first, in groups of whole rows that no block of rows shares with
 another; blocks of rows, Megatron's files and texts are then written from it by tasks of their own,
@@ -48,8 +48,8 @@ TORN: Final = "pieces torn within a character"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What ids mean: the tokenizer's name; every id is below ``n_ids``; ``eot`` is end of text, or
-    None where there is none.
+    """The vocabulary of ids: the tokenizer's name; every id is below ``n_ids``; ``eot`` is end of
+    text, or None where there is none.
     """
 
     tokenizer: str
@@ -58,7 +58,7 @@ class Vocabulary:
 
     @property
     def pad(self) -> int:
-        """What rows are filled up with: an id of the vocabulary, because readers refuse others."""
+        """The padding id: an id of the vocabulary, because readers reject others."""
         return 0 if self.eot is None else self.eot
 
 
@@ -116,10 +116,10 @@ def write_plan(
 
     Args:
         plans: by split, in the order of the splits.
-        documents: that they are of.
+        documents: the planned documents.
         about: further attributes of the arrays.
-        task: what all tasks have in common.
-        texts: whether the rows' texts are written too.
+        task: the common attributes of all tasks.
+        texts: whether to write the rows' texts too.
     """
     tasks: list[PackedTask] = []
     n_groups, ids = 0, task.vocabulary

@@ -25,7 +25,7 @@ MOST_CHARS: Final = 40
 
 OUTSIDE: Final = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
 ABOVE: Final = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
-"""Places of a legend."""
+"""Positions of a legend."""
 
 
 def bars(
