@@ -1,8 +1,10 @@
 """Boundaries are tests, not wishes."""
 
+import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,29 @@ def test_a_module_has_a_sign_and_no_trapdoor(source):
     )
     found = re.findall(trapdoors, text, re.MULTILINE)
     assert len(found) <= ALLOWED.get(source.name, 0), found
+
+
+MOST_LINES, MOST_MODULES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 350, 20, 60, 10
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_and_functions_are_small(source):
+    """At most 350 lines a file; 60 lines and 10 parameters a function, except compiled kernels."""
+    text = source.read_text("utf-8")
+    assert text.count("\n") <= MOST_LINES
+    for found in ast.walk(ast.parse(text)):
+        if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any("compiled" in ast.unparse(one) for one in found.decorator_list):
+            continue
+        given = found.args
+        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        n_lines = (found.end_lineno or 0) - found.lineno + 1
+        assert n_lines <= MOST_FUNCTION_LINES, f"{found.name}: {n_lines} lines"
+        assert len(parameters) <= MOST_PARAMETERS, f"{found.name}: {len(parameters)} parameters"
+
+
+def test_folders_are_small():
+    """At most 20 modules in a folder."""
+    modules = Counter(source.parent for source in SOURCES if source.name != "__init__.py")
+    assert max(modules.values()) <= MOST_MODULES, modules.most_common(1)

@@ -112,22 +112,16 @@ class CheckInput:
 
 
 Check = Callable[[CheckInput], CheckResult]
-
-
 """A test of what a stage wrote. The Dagster UI shows its name and docstring."""
 
 Pool = Literal["workers", "upstream"]
 
 
 WORKERS: Final[Pool] = "workers"
-
-
 """Stages that use all worker processes."""
 
 
 UPSTREAM: Final[Pool] = "upstream"
-
-
 """Stages that query a server about many files and compute next to nothing."""
 
 

@@ -344,8 +344,6 @@ def built_over_files(
     from lc_assets.stages.file_lakes import build_for, context_over_files
 
     inputs, out = inputs_and_out(sources, command)
-    executor = executor_of(workers)
-    context = context_over_files(
-        inputs, out, executor=executor, settings=settings, text_field=text_field
-    )
+    how: dict[str, Any] = {"settings": settings, "text_field": text_field}
+    context = context_over_files(inputs, out, executor=executor_of(workers), **how)
     return build_for(context, target), out

@@ -7,20 +7,27 @@ represents all with the same text; excluded texts connect nothing.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lc_assets.build.settings.documents import SOURCE
 from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.errors import NotPublished
+from lc_assets.lake.versions import Published
+from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
+from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL
 from lc_assets.stages.deduplication.queries import Queries, quoted
+from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
+from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
 from lc_assets.text.duplicates.clusters import Clusters
 from lc_assets.tokens.orders import heldout
 
 NEAR: Final = "near"
 NEAR_HELDOUT: Final = "near heldout"
+WITHDRAWN: Final = "withdrawn"
 REASONS: Final = {
     DIGEST: "same digest",
     TEXT: "same text",
@@ -228,3 +235,39 @@ def across_the_split(
                    ELSE split_part(r.id, '/', 1) < {quoted(snapshot)} END
         QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY similarity DESC, r.id) = 1"""
     return database.lines(query)
+
+
+def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
+    """A line of `REMOVALS` without a kept document."""
+    return {
+        "id": name,
+        "reason": reason,
+        "for_id": for_id,
+        "kept_id": "",
+        "similarity": similarity,
+        "why": why,
+    }
+
+
+def contaminated(inputs: Mapping[str, Published], snapshot: str) -> list[dict[str, Any]]:
+    """The snapshot's documents that hold too much of an evaluation item."""
+    published = inputs.get(f"contaminated_documents/{snapshot}")
+    found = contaminated_ids(published.folder) if published else {}
+    return [
+        _line(name, CONTAMINATED, item, share, f"holds {share:.0%} of {item}")
+        for name, (item, share) in found.items()
+    ]
+
+
+def withdrawn(inputs: Mapping[str, Published], snapshot: str) -> list[dict[str, Any]]:
+    """The snapshot's documents that must not be served."""
+    published = inputs.get(f"snapshot_withdrawals/{snapshot}")
+    if published is None:
+        raise NotPublished(
+            f"snapshot_withdrawals/{snapshot} has not been published: materialize "
+            "`snapshot_withdrawals` first"
+        )
+    return [
+        _line(line["id"], WITHDRAWN, line["for_id"], line["similarity"], line["how"])
+        for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
+    ]

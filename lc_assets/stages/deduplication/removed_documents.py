@@ -56,20 +56,20 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import NotPublished
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
-from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
-from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
     REASONS,
+    WITHDRAWN,
     across_the_split,
     clusters_query,
+    contaminated,
     decide,
     removed_query,
+    withdrawn,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
 from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
@@ -112,7 +112,6 @@ CLUSTERS: Final = pa.schema(
 
 TABLE: Final = "removals.parquet"
 CLUSTERS_FILE: Final = "clusters.parquet"
-WITHDRAWN: Final = "withdrawn"
 
 
 def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -124,9 +123,9 @@ def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Buil
 
     def fill(staging: StagingFolder) -> Counts:
         lines = {line["id"]: line for line in _duplicates(staging, context.recipe, snapshot)}
-        removed = [_withdrawn(staging, snapshot)]
+        removed = [withdrawn(staging.inputs, snapshot)]
         if context.recipe.contaminated_documents.action != "cut":
-            removed.insert(0, _contaminated(staging, snapshot))
+            removed.insert(0, contaminated(staging.inputs, snapshot))
         for found in removed:
             lines = {line["id"]: line for line in found} | lines
         table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
@@ -211,42 +210,6 @@ def _duplicates(staging: StagingFolder, recipe: Recipe, snapshot: str) -> list[d
         return [*removed, *across]
 
 
-def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
-    """A line of `REMOVALS` without a kept document."""
-    return {
-        "id": name,
-        "reason": reason,
-        "for_id": for_id,
-        "kept_id": "",
-        "similarity": similarity,
-        "why": why,
-    }
-
-
-def _contaminated(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's contaminated documents."""
-    published = staging.inputs.get(f"contaminated_documents/{snapshot}")
-    found = contaminated_ids(published.folder) if published else {}
-    return [
-        _line(name, CONTAMINATED, item, share, f"holds {share:.0%} of {item}")
-        for name, (item, share) in found.items()
-    ]
-
-
-def _withdrawn(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's withdrawn documents."""
-    published = staging.inputs.get(f"snapshot_withdrawals/{snapshot}")
-    if published is None:
-        raise NotPublished(
-            f"snapshot_withdrawals/{snapshot} has not been published: materialize "
-            "`snapshot_withdrawals` first"
-        )
-    return [
-        _line(line["id"], WITHDRAWN, line["for_id"], line["similarity"], line["how"])
-        for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
-    ]
-
-
 def removals_add_up(check_input: CheckInput) -> CheckResult:
     """The table lists each excluded document once, with the counted number per reason; all are
     filtered documents.
@@ -293,15 +256,15 @@ def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckRes
 def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
     """Every withdrawn document of the snapshot is excluded, and no other as withdrawn."""
     withdrawals = check_input.only_input("snapshot_withdrawals").only(WITHDRAWALS_TABLE)
-    withdrawn = {line["id"] for line in withdrawals_in(withdrawals)}
+    listed = {line["id"] for line in withdrawals_in(withdrawals)}
     reasons = removed_ids(check_input.folder)
     marked = {name for name, reason in reasons.items() if reason == WITHDRAWN}
-    wrong = sorted((withdrawn - reasons.keys()) | (marked - withdrawn))
+    wrong = sorted((listed - reasons.keys()) | (marked - listed))
     return CheckResult(
         passed=not wrong,
-        message=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
+        message=f"{len(listed):,} withdrawn, {len(wrong):,} wrong"
         + (f", such as {wrong[0]}" if wrong else ""),
-        values={"withdrawn": len(withdrawn), "wrong": len(wrong)},
+        values={"withdrawn": len(listed), "wrong": len(wrong)},
     )
 
 
