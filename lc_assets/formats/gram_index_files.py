@@ -1,5 +1,5 @@
-"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and in memory once.
-``index.json`` holds the rest and is written last; without it there is no index. See
+"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker, so it is in memory
+once. ``index.json`` holds the rest and is written last; without it there is no index. See
 docs/contamination.md.
 """
 
@@ -31,7 +31,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "gram_lengths": np.dtype("u1"),
     "vocabulary": np.dtype("<u4"),
 }
-"""By array; each is one file."""
+"""File of each array."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def open_index(folder: Path) -> GramIndex:
 
     Raises:
         NotPublished: when there is none.
-        CorruptFile: when a file is missing or not as long as the index says.
+        CorruptFile: when a file is missing or its length is not the stated one.
     """
     if not (folder / INDEX).is_file():
         raise NotPublished(f"{folder}: holds no {INDEX}; build the index again")

@@ -7,7 +7,7 @@ file                 array
 ``{name}_place.npy`` uint32, one per key: a line of the table, from 0; ascending within one key
 ===================  ===============================================================================
 
-What the keys are made of: `lc_assets.text.links.addresses`.
+Construction of keys: `lc_assets.text.links.addresses`.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class KeyIndex:
         """All keys, mapped, uint64.
 
         Raises:
-            CorruptFile: when the file is missing, or holds something else.
+            CorruptFile: when the file is missing, or has other content.
         """
         return np.asarray(read_npy(_path(self.prefix, "key"), row_of=np.dtype("<u8")))
 

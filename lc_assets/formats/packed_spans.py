@@ -52,7 +52,7 @@ class PackedSpans:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.first) - 1
 
     @classmethod
@@ -70,7 +70,7 @@ class PackedSpans:
             row: of each span, ascending.
             stop: where in its row it ends.
             document: number of its document.
-            n_rows: how many rows there are.
+            n_rows: number of rows.
 
         Raises:
             BadInput: when there are more documents than an int32 numbers.
@@ -94,8 +94,8 @@ class PackedSpans:
         """Map the spans of a split into memory, and check them in one pass.
 
         Raises:
-            NotPublished: when a file is missing: the rows there are not packed ones.
-            CorruptFile: when the files are not of this format, do not fit each other, or name
+            NotPublished: when a file is missing, so the rows are not packed rows.
+            CorruptFile: when the files are not of this format, do not match each other, or name
                 tokens that a row does not have.
         """
         found = cls.map(folder, split)
@@ -126,7 +126,7 @@ class PackedSpans:
         return np.asarray(self.stop - begins, np.int64)
 
     def complaint(self, row_tokens: int) -> str:
-        """What is invalid about these spans; empty when nothing is."""
+        """A description of what is invalid in these spans; empty when nothing is."""
         edges = self.first
         if (
             not len(edges)

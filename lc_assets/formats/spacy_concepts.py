@@ -122,7 +122,7 @@ class _Reading:
         self._names: set[str] = set()
 
     def read(self, document: Any) -> None:
-        """Add what a pipeline found in a stretch."""
+        """Add the phrases that a pipeline found in a stretch."""
         sentence_of: dict[int, int] = {}
         for number, sentence in enumerate(document.sents, self.n_sentences):
             sentence_of |= dict.fromkeys(range(sentence.start, sentence.end), number)

@@ -24,8 +24,8 @@ METADATA_FILES: Final = (GridReader.METADATA, FlatReader.METADATA)
 
 
 class RowSource(Protocol):
-    """What a loader needs of a data set: rows of one length, numbered from 0, and a name by which a
-    saved position finds them.
+    """Interface of a data set for loaders: rows of one length, numbered from 0, and an identity by
+    which a saved position is matched to them.
     """
 
     @property
@@ -178,7 +178,7 @@ class ZarrRows:
     def make_room(
         self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
     ) -> None:
-        """Let the cache hold what a walk needs to decode each chunk once per column.
+        """Enlarge the cache so that a walk decodes each chunk once per column.
 
         Args:
             batch_rows: rows of a batch.

@@ -65,7 +65,7 @@ class ChunkCache:
             )
 
     def fit(self, n_bytes: int) -> None:
-        """Raise the bound to what a walk needs, unless the user gave one."""
+        """Raise the bound to the bytes that a walk needs, unless the user set one."""
         if self._given is None:
             self._fitted = self.max_bytes = max(self._fitted, n_bytes)
 

@@ -68,7 +68,8 @@ def assert_step_is_enough(loader: Loader, *, steps: Sequence[int]) -> None:
 
 
 def assert_resume_gives_the_rest(make_loader: Callable[[], Loader], *, stop_after: int) -> None:
-    """A new loader with a saved position gives the rest of the stream, repeats and skips nothing.
+    """A new loader with a saved position gives the rest of the stream, without repeating or
+    skipping anything.
 
     Args:
         make_loader: makes equal loaders.

@@ -170,7 +170,7 @@ class WalkOptions(ShareOptions, total=False):
 
 
 class WalkingLoader(SteppedLoader[Step]):
-    """What loaders that walk over rows share.
+    """Base class of loaders that walk over rows.
 
     Attributes:
         walk: the order of the rectangles.

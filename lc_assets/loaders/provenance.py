@@ -30,7 +30,7 @@ class RowDocument:
         version: version of that grid.
         row: number of the row in that grid's split.
         id: of the document: snapshot, shard, file and line upstream.
-        url: where it was crawled.
+        url: address of its page.
         stretch: the part of the document in the row, from 0: tokens ``stretch`` × row length on.
         shift: column c of the row is the stretch's token (c − shift) mod row length.
         n_tokens: tokens of the whole document.
@@ -55,7 +55,7 @@ class PackedPiece:
         row: number of the row in its split.
         piece: number of the piece in its row.
         id: of the document.
-        url: where it was crawled.
+        url: address of its page.
         document_start: first token of the piece in its document.
         document_stop: one after its last token.
         row_start: first token of the piece in its row.

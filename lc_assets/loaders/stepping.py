@@ -1,4 +1,4 @@
-"""What every loader shares: a position that is one number, iteration from it, saving and loading
+"""Common parts of all loaders: a position that is one number, iteration from it, saving and loading
 it, reading ahead on threads.
 
 Decompression and file reads release the GIL, so threads of one process are as fast as worker

@@ -255,8 +255,9 @@ def _arrived(
 
 
 def _stored(batch: Batch | PackedBatch) -> list[Any]:
-    """What is copied: ids as a signed type, since PyTorch supports few operations on unsigned ones;
-    of packed rows the targets and the spans, otherwise the inputs' first column and the targets.
+    """The arrays to copy: ids as a signed type, since PyTorch supports few operations on unsigned
+    ones; of packed rows the targets and the spans, otherwise the inputs' first column and the
+    targets.
     """
     if isinstance(batch, PackedBatch):
         return [_signed(batch.targets), batch.lengths, batch.owners]
@@ -268,7 +269,7 @@ def _signed(ids: Any) -> Any:
 
 
 def _computed(copies: list[Any], batch: Batch | PackedBatch) -> dict[str, Any]:
-    """What a batch consists of, computed on the device without waiting for it."""
+    """The parts of a batch, computed asynchronously on the device."""
     stored, *spans = copies
     ids = stored.to(torch.int64)
     if stored.element_size() < ids.element_size():

@@ -318,7 +318,7 @@ def hugging_face_identities(tokenizer_path: str) -> Mapping[str, dict[str, Any]]
     """Identity of Megatron's Hugging Face tokenizer with default arguments, by megatron-core
     version.
 
-    For any other tokenizer, use what the program itself prints:
+    For any other tokenizer, use the output of Megatron:
     ``json.dumps(tokenizer.unique_identifiers)``.
 
     Args:

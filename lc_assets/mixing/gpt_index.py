@@ -19,8 +19,8 @@ completely first. All shuffles use one ``RandomState(seed)``, whose stream NumPy
 An index is *lengthened*, not built again, if a mix is changed in the middle of a run: an index over
 more epochs is another shuffle from its first sample on. The documents continue with whole epochs,
 shuffled among themselves by a separate stream, the cuts continue where they ended, and the new
-samples are served after all old ones. Megatron cannot do that; it reads the result nevertheless,
-because it never checks what a cached index contains.
+samples are served after all old ones. Megatron cannot do that, but it reads the result, because it
+never checks the contents of a cached index.
 
 Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``), equal in core
     0.16.1 to 0.19.2.
@@ -135,8 +135,8 @@ def build_gpt_index(
         keep_partial: the opposite of ``drop_last_partial_validation_sequence``.
 
     Raises:
-        BadInput: if the documents have no tokens (where Megatron loops for ever), or an argument is
-            out of range.
+        BadInput: if the documents have no tokens (where Megatron loops endlessly), or an argument
+            is out of range.
     """
     if not 0 <= seed < 2**32:
         raise BadInput(f"the seed must be 0 to 2**32 - 1, got {seed:,}")
@@ -145,7 +145,7 @@ def build_gpt_index(
     own = slice(documents.start, documents.stop) if isinstance(documents, range) else chosen
     epoch_tokens = int((lengths if documents is None else lengths[own]).sum(dtype=np.int64))
     epochs = plan_epochs(epoch_tokens, cut, n_samples)
-    # Megatron uses the legacy stream, which NumPy promises never to change.
+    # Megatron uses the legacy stream, which NumPy guarantees never to change.
     state = np.random.RandomState(seed)
     order = np.tile(chosen, epochs.n_epochs)
     separate = epochs.n_before_last is not None

@@ -20,7 +20,7 @@ from lc_assets.errors import BadInput
 from lc_assets.vocabulary import KIBI
 
 EDGES: Final = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
-"""Those of LongPack, figure 5."""
+"""Edges of LongPack, figure 5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,7 +254,7 @@ class TurnState:
 
     Attributes:
         taken: number of roots that hold a content, by cluster.
-        gone: pages that no root may take: pages that are held, and roots that hold something. Used
+        gone: pages that are no longer available: pages in a document, and roots with children. Used
             only with ``consume``.
     """
 

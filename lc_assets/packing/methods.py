@@ -160,7 +160,7 @@ def _least_room(tree: np.ndarray, size: int, length: int) -> int:
     """The smallest room of any row that holds ``length`` tokens; -1 if there is none."""
     node = size + length
     while not tree[node]:
-        # From a right child, or the root, the next larger room hangs from further up.
+        # From a right child, or the root, the next larger room is below an ancestor.
         while node & 1:
             node >>= 1
         if not node:

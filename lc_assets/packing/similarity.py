@@ -47,7 +47,7 @@ MOST_NEIGHBOURS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """What a neighbour is.
+    """Criteria for neighbours.
 
     Attributes:
         neighbours: neighbours to find for each page.
@@ -120,7 +120,7 @@ def similar_packs(
         lengths: tokens of each page, including what separates it from the next.
         keys: a unique name of each page.
         max_tokens: maximum length of a pack.
-        similarity: what a neighbour is.
+        similarity: criteria for neighbours.
         seed: seed of the hash that orders pages.
 
     >>> terms = np.array([1, 5, 1, 5], np.int32)

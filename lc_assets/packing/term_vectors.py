@@ -27,9 +27,9 @@ UNIT: Final = 1 << 14
 """Length of every vector."""
 MOST_TERMS: Final = 64
 AT_ONCE: Final = 4096
-"""Pages that are weighed at once."""
+"""Pages whose weights are computed at a time."""
 _SCALE: Final = 1 << 10
-"""Logarithms are integers in this unit, so that no library's last bit matters."""
+"""Logarithms are integers in this unit, so that results do not depend on a library's rounding."""
 _MOST_COUNTED: Final = 1 << 12
 """Further occurrences of a term in a page add no weight."""
 

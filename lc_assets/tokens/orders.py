@@ -37,7 +37,7 @@ MOST_SOURCES = 2**16
 MOST_ROWS = 2**32
 """Rows of one source that a uint32 can number."""
 _STRETCH: Final = 4096
-"""Rows that are read at once: 24 µs for two mapped arrays; they contain about 48 rows of each of 84
+"""Rows per read: 24 µs for two mapped arrays; they contain about 48 rows of each of 84
 sources.
 """
 

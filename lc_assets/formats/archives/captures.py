@@ -44,12 +44,12 @@ class Capture(msgspec.Struct, frozen=True):
 
     Attributes:
         url: its address, as the crawler fetched it.
-        timestamp: when, in UTC: 14 digits, year to second.
+        timestamp: when it was fetched, in UTC: 14 digits, year to second.
         is_page: whether the server answered with status 200 and HTML.
         digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when unknown.
         filename: path of the archive, as its source names it.
         offset: where in the archive its record begins.
-        length: how many bytes of the archive the record takes.
+        length: bytes of the record in the archive.
     """
 
     url: str
@@ -99,7 +99,8 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
         filename: its name in captures and messages; it is gzipped when that ends in ``.gz``.
 
     Raises:
-        CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
+        CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
+            one.
     """
     for where, block in heads_in(source, filename=filename, kinds=RESPONSES):
         if block.record.record_type != WarcRecordType.response:
@@ -113,7 +114,7 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
 def heads_in(
     source: Path | BinaryIO, *, filename: str, kinds: Kinds
 ) -> Iterator[tuple[str, Block]]:
-    """The records of an archive with the beginning of their content, each with its place in
+    """The records of an archive with the beginning of their content, each with its location in
     words.
     """
     with opened(source, where=filename) as stream:
@@ -137,10 +138,10 @@ def _capture(block: Block, filename: str) -> Capture:
 
 
 MAX_LINE_BYTES: Final = 1 << 20
-"""A longer line belongs to no index."""
+"""Maximum bytes of a line of an index."""
 
 BLOCK_BYTES: Final = 1 << 20
-"""Bytes of lines that are compared together."""
+"""Bytes of lines that are compared at a time."""
 
 _UNKNOWN: Final = ("-", "unk")
 
@@ -196,8 +197,8 @@ def capture_of(line: bytes) -> Capture | str:
 
 
 def refusal(filename: str, offset: int, length: int) -> str:
-    """Why the place that an index names is impossible: a path outside, a negative offset, no
-    length; empty when it is not.
+    """Why the location in an index is invalid: a path outside, a negative offset, no length; empty
+    when it is not.
 
     >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
     ('path outside', 'impossible place', '')
@@ -214,12 +215,12 @@ def refusal(filename: str, offset: int, length: int) -> str:
 def matches(
     source: Path | BinaryIO, keys: Iterable[bytes], *, where: str
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each line whose key is wanted, with that key, in the order of the index.
+    """Yield each line with one of the keys, and the key, in the order of the index.
 
     Args:
         source: the index's path, or the index, open at its beginning.
-        keys: sorted, each once.
-        where: its name, for messages; its end, ``.gz``, says whether it is gzipped.
+        keys: sorted, unique.
+        where: its name, for messages; it is gzipped if this ends in ``.gz``.
 
     Raises:
         CorruptFile: when the index is damaged or cut short, has a line longer than any, or is not
@@ -249,7 +250,7 @@ def matches(
 
 
 def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[bytes]]:
-    """Yield the lines of an index without their ends, many at a time; empty ones are left out.
+    """Yield the lines of an index without their ends, in batches; empty ones are left out.
 
     Raises:
         CorruptFile: when the index is damaged or cut short, or has a line longer than any.
@@ -274,7 +275,7 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
 
 
 def _number(said: int | str) -> int:
-    """A number that may be written as text; -1 for what is none."""
+    """A number that may be written as text; -1 for other values."""
     if isinstance(said, int):
         return said
     return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else -1

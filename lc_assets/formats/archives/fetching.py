@@ -13,11 +13,11 @@ reason                   when
 ``not HTML``             by its type
 ``cut short``            the crawler marked it (``WARC-Truncated``)
 ``record too long``      as sent or as decoded
-``undecodable HTTP``     chunked or compressed otherwise than it states
+``undecodable HTTP``     not chunked or compressed as its headers state
 ``place refused``        a path that leads out of the crawl, a negative offset, an impossible length
-``archive missing``      the archive is not there
-``no record there``      the bytes are no record
-``record damaged``       the record is cut short or damaged
+``archive missing``      the archive does not exist
+``no record there``      the bytes are not a record
+``record damaged``       the record is truncated or damaged
 =======================  ===========================================================================
 
 HTTP's Content-Length is ignored: crawlers decode bodies and leave that header as it was. A single
@@ -42,7 +42,7 @@ from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
 from lc_assets.formats.corpora.containers import Unread
 
 MAX_PAGE_BYTES: Final = 16 << 20
-"""A longer page is not read by default. Common Crawl cuts pages at 1 MiB, since 2025 at 5 MiB.
+"""Default limit for pages. Common Crawl truncates pages at 1 MiB, since 2025 at 5 MiB.
 """
 
 RESPONSES: Final = (WarcRecordType.response,)
@@ -75,12 +75,12 @@ class HtmlPage(msgspec.Struct, frozen=True):
 
 
 def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> HtmlPage | Unread:
-    """The page in a record, or why there is none.
+    """The page in a record, or the reason for none.
 
     Args:
         block: the record, read to ``max_page_bytes``.
         filename: of its archive.
-        where: which record it is, in words.
+        where: name of the record, for messages.
         max_page_bytes: longest page that is read.
     """
     try:
@@ -95,7 +95,7 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
 
 
 def kind_of_record(block: Block) -> str:
-    """The kind of a record that is no page, as a reason: ``request record``."""
+    """The kind of a record that is not a page, as a reason: ``request record``."""
     kind = block.header("WARC-Type").lower()
     return f"{kind if kind in _OTHER_KINDS else 'unknown'} record"
 
@@ -112,7 +112,7 @@ Found = TypeVar("Found")
 
 RECORDS_AT_ONCE: Final = 64
 BYTES_AT_ONCE: Final = 32 << 20
-"""Most bytes that are requested together, unless one record has more."""
+"""Maximum bytes of one request, unless one record has more."""
 
 HEAD_BYTES: Final = 1 << 20
 """How much larger than its page a record may be."""
@@ -125,12 +125,12 @@ _PLAIN: Final = b"WARC/"
 
 
 class Spot(NamedTuple):
-    """Where a record lies.
+    """Location of a record.
 
     Attributes:
-        filename: the archive's path, relative to the root of what is read from.
+        filename: the archive's path, relative to the upstream's root.
         offset: where its gzip member begins, in bytes.
-        length: of that member.
+        length: bytes of that member.
     """
 
     filename: str
@@ -160,12 +160,12 @@ def pages_at(
     be read.
 
     Args:
-        upstream: where the archives lie.
-        spots: which records.
+        upstream: source of the archives.
+        spots: locations of the records.
         max_page_bytes: longest page that is read.
 
     Raises:
-        Unreachable: when the server does not deliver; says nothing about the records.
+        Unreachable: when the server does not answer, whether or not the records exist.
     """
 
     def read(block: Block, spot: Spot, where: str) -> HtmlPage | Unread:
@@ -191,11 +191,11 @@ def fetched(
     one that is missing.
 
     Args:
-        upstream: where the archives lie.
-        spots: which records.
-        read: called with a record, its spot, and its place in words.
-        kinds: of records whose content is wanted.
-        most_bytes: bytes of a block that are held, or decompressed, at most.
+        upstream: source of the archives.
+        spots: locations of the records.
+        read: called with a record, its location, and its name for messages.
+        kinds: kinds of records whose content is read.
+        most_bytes: maximum bytes of a block that are kept or decompressed.
     """
     most_packed = most_bytes + HEAD_BYTES
     for batch in _batches(spots, most_packed):
@@ -209,7 +209,7 @@ def fetched(
 
 
 class _NoRecord(Exception):
-    """There is no record to be read; the message is the reason."""
+    """The record cannot be read; the message is the reason."""
 
 
 def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
@@ -280,9 +280,7 @@ def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:
 
 
 def _check_the_end(stream: Members | Plain) -> None:
-    """Read on to the checksum of the record's member, which is close; what follows does not
-    matter.
-    """
+    """Read to the checksum of the record's member, which is close; later bytes are not checked."""
     for _ in range(PIECES_BEHIND):
         if stream.n_packed or not stream.read():
             return

@@ -57,7 +57,7 @@ INDEX: Final = pa.schema(
         "length": "int64",
     }
 )
-"""What is read of a row; see `lc_assets.formats.archives.captures.Capture`."""
+"""Columns that are read of a row; see `lc_assets.formats.archives.captures.Capture`."""
 
 ROWS_AT_ONCE: Final = 1 << 14
 """An address of 64 KiB in a dictionary may be named by each."""
@@ -84,7 +84,7 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
         where: its name, for messages.
 
     Raises:
-        CorruptFile: when it is no Parquet, damaged, or lacks a column.
+        CorruptFile: when it is not Parquet, damaged, or lacks a column.
     """
     with (
         library_errors_as_corrupt_file(where, "not a readable index in Parquet; fetch it again"),
@@ -157,8 +157,8 @@ LISTS: Final[dict[Kind, str]] = {
 }
 MAX_PATH_CHARS: Final = 1024
 MOST_ARCHIVE_BYTES: Final = 1 << 43
-"""No archive is larger: buckets take objects of 5 TiB. Servers report an error for bytes beyond
-that.
+"""Maximum size of an archive: objects in buckets have at most 5 TiB. Servers report an error for
+bytes beyond that.
 """
 
 MAX_LIST_BYTES: Final = 256 << 20
@@ -224,12 +224,12 @@ def listed_paths(content: bytes, *, where: str) -> list[str]:
     r"""The paths of a list, in its order.
 
     Args:
-        content: of the list, gzipped or plain.
+        content: bytes of the list, gzipped or plain.
         where: its name, for messages.
 
     Raises:
-        CorruptFile: when it is no gzip or no UTF-8, is larger than any list, or names a path that
-            leads out of the crawl.
+        CorruptFile: when it is not gzip or not UTF-8, is too large, or names a path that leads out
+            of the crawl.
 
     >>> listed_paths(b"crawl-data/a.warc.gz\ncrawl-data/b.warc.gz\n", where="warc.paths.gz")
     ['crawl-data/a.warc.gz', 'crawl-data/b.warc.gz']

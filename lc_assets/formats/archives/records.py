@@ -26,7 +26,7 @@ from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 _DAMAGE: Final = cast("type[Exception]", igzip_lib.IsalError)
 
 PIECE_BYTES: Final = 1 << 17
-"""Compressed bytes that are read at once."""
+"""Compressed bytes per read."""
 
 NO_PLACE: Final = -1
 """The offset of a record that does not begin a gzip member, so that it cannot be fetched alone."""
@@ -82,7 +82,7 @@ class Members:
         """Up to ``size`` bytes of one member; none at the end of the file.
 
         Raises:
-            CorruptFile: when the file is no gzip, damaged or cut short.
+            CorruptFile: when the file is not gzip, damaged or truncated.
         """
         while True:
             if self._unpacker.eof and not self._next_member():
@@ -99,7 +99,7 @@ class Members:
         return self._n_plain
 
     def place_of(self, position: int) -> int:
-        """Where in the file the member lies that begins at ``position`` of the plain bytes;
+        """Location in the file of the member that begins at ``position`` of the plain bytes;
         `NO_PLACE` when none does.
 
         Positions must be given in ascending order: earlier ones are forgotten.
@@ -148,7 +148,7 @@ class Members:
 
 
 MAX_HEADER_BYTES: Final = 1 << 20
-"""A longer header belongs to no record."""
+"""Maximum bytes of a record's header."""
 
 Kinds = tuple[WarcRecordType, ...]
 
@@ -176,7 +176,7 @@ class Block(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether `content` is all of it."""
+        """Whether `content` is the whole block."""
         return len(self.content) == self.n_bytes
 
 
@@ -205,7 +205,7 @@ def opened(source: Path | BinaryIO, *, where: str) -> Iterator[Members | Plain]:
 def placed_blocks(
     source: Members | Plain, *, where: str, most_bytes: int, kinds: Kinds
 ) -> Iterator[Block]:
-    """Yield every record of an archive, in its order, with its place; see `blocks`."""
+    """Yield every record of an archive, in its order, with its location; see `blocks`."""
     held: Block | None = None
     for block in blocks(source, where=where, most_bytes=most_bytes, kinds=kinds):
         offset = source.place_of(block.record.stream_pos)
@@ -220,21 +220,21 @@ def blocks(
     source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_end: bool = True
 ) -> Iterator[Block]:
     """Yield every record of an archive, in its order; those of other kinds than ``kinds`` come
-    without content, but must be whole.
+    without content, but must be complete.
 
-    Otherwise a file cut between two gzip members, or with wrong lengths, would look sound.
+    Otherwise a file truncated between two gzip members, or with wrong lengths, would look intact.
 
     Args:
         source: the archive's bytes, from its beginning.
         where: its name, for messages.
-        most_bytes: no more of a block is held.
-        kinds: records whose content is wanted.
+        most_bytes: maximum bytes of a block that are kept.
+        kinds: kinds of records whose content is read.
         to_the_end: whether to read records longer than ``most_bytes`` to their end; if not, the
             records after them are not found.
 
     Raises:
-        CorruptFile: when the archive is damaged or cut short, or a record is not as long as it
-            says.
+        CorruptFile: when the archive is damaged or truncated, or a record's length is not the
+            stated one.
     """
     with library_errors_as_corrupt_file(where, DAMAGED):
         for record in ArchiveIterator(

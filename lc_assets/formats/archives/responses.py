@@ -1,9 +1,9 @@
 """Pages as servers sent them: HTML out of the block of a ``response`` record.
 
 Transfer and content codings are removed, never returning more than the requested size. FastWARC
-does that itself, but all at once: a gigabyte out of a megabyte takes a gigabyte of memory. A body
-that ends early gives what there is, as in browsers; one that is no such coding is an `Undecodable`.
-A body labelled as coded that begins with ``<`` is taken as it is: Common Crawl's archives before
+does that itself, but all at once: a megabyte that decodes to a gigabyte takes a gigabyte of memory.
+A truncated body is decoded as far as possible, as in browsers; an invalid one is `Undecodable`. A
+body labelled as coded that begins with ``<`` is used unchanged: Common Crawl's archives before
 2018-34 hold bodies decoded under the labels that the servers sent.
 
 The text is decoded by its byte order mark, or else the encoding that the server names, or else the
@@ -32,10 +32,10 @@ from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block, Members
 
 HTML_TYPES: Final = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
 MAX_HEAD_BYTES: Final = 1 << 16
-"""What is read of a response to see what it is."""
+"""Bytes of a response that are read to parse its head."""
 
 PRESCAN_BYTES: Final = 1024
-"""Where HTML5 looks for the encoding that a page names."""
+"""Bytes in which HTML5 searches for the encoding that a page names."""
 
 _BLANKS: Final = codecs.BOM_UTF8 + b" \t\r\n\f"
 _MARKS: Final = (
@@ -46,11 +46,11 @@ _MARKS: Final = (
 
 
 class NoPage(Exception):
-    """A record holds no page that can be read; the message is the reason that is counted."""
+    """A record has no readable page; the message is the reason that is counted."""
 
 
 class Head(NamedTuple):
-    """What a response says of itself.
+    """The head of a response.
 
     Attributes:
         status: as the server sent it; 0 when it sent none.
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
 
 def is_html(mime: str, identified: str = "") -> bool:
-    """Whether content is HTML: by the server's word, or, where it gave none, by what the crawler
+    """Whether content is HTML: by the server's type, or, without one, by the type that the crawler
     identified.
 
     >>> (
@@ -93,12 +93,12 @@ def html_of(block: Block, max_bytes: int, *, status: int | None = None) -> str:
     """The page in the block of a response.
 
     Args:
-        block: of a ``response`` record; when it is not whole, it is too long.
+        block: block of a ``response`` record; when incomplete, it is too long.
         max_bytes: longest page that is read, in bytes, as sent and as decoded.
-        status: what the server must have answered; None when that does not matter.
+        status: the required status; None for any.
 
     Raises:
-        NoPage: when the answer is another one, no HTML, too long, or cannot be decoded.
+        NoPage: when the status differs, or the content is not HTML, too long, or cannot be decoded.
     """
     try:
         record = _parsed(block.content)
@@ -118,7 +118,7 @@ def html_of(block: Block, max_bytes: int, *, status: int | None = None) -> str:
 
 
 def decoded(content: bytes, charset: str | None) -> str:
-    r"""A page as text; bytes that its encoding does not have are replaced, never refused.
+    r"""A page as text; bytes that are invalid in its encoding are replaced.
 
     Args:
         content: the page's bytes.
@@ -142,8 +142,8 @@ def decoded(content: bytes, charset: str | None) -> str:
 
 
 def _detected(content: bytes) -> str:
-    """The encoding that a page names, or that its letters are in; the library alone takes short
-    pages in UTF-8 for Hungarian.
+    """The encoding that a page names, or that its letters are in; the library alone detects short
+    pages in UTF-8 as Hungarian.
     """
     if b"charset" not in content[:PRESCAN_BYTES].lower():
         try:
@@ -190,7 +190,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 class Undecodable(Exception):
-    """A body is not coded as it says; the message says how it should be."""
+    """A body is not coded as its headers state; the message names the stated coding."""
 
 
 def undone(body: bytes, *, transfer: str, content: str, most_bytes: int) -> bytes:
@@ -201,10 +201,10 @@ def undone(body: bytes, *, transfer: str, content: str, most_bytes: int) -> byte
         body: as it was sent.
         transfer: the header ``Transfer-Encoding``; empty when there is none.
         content: the header ``Content-Encoding``.
-        most_bytes: no more is unpacked.
+        most_bytes: maximum bytes that are decoded.
 
     Raises:
-        Undecodable: when the body is not coded so, or the coding is not known.
+        Undecodable: when the body is not coded as stated, or the coding is unknown.
 
     >>> undone(
     ...     b"3;x=y\r\n<p>\r\n5 \r\nhello\r\n0\r\n\r\n",
@@ -218,7 +218,7 @@ def undone(body: bytes, *, transfer: str, content: str, most_bytes: int) -> byte
         if coding not in UNDOING:
             raise Undecodable(f"the coding {coding} is not known")
         body = UNDOING[coding](body, most_bytes)
-        if len(body) >= most_bytes:  # what lies below another coding would be cut off, too
+        if len(body) >= most_bytes:  # the result of another decoder would be truncated, too
             break
     return body[:most_bytes]
 
@@ -247,7 +247,7 @@ def _ungzipped(body: bytes, most_bytes: int) -> bytes:
 
 
 def _inflated(body: bytes, most_bytes: int) -> bytes:
-    """With the head of zlib, as it should be, or without, as some servers send it."""
+    """With a zlib header, as specified, or without, as some servers send it."""
     for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
         unpacker = zlib.decompressobj(bits)
         with contextlib.suppress(zlib.error):

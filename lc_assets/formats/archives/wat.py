@@ -16,7 +16,7 @@ Every other record is an `Unread`:
 =====================  ===========================================================================
 reason                 when
 =====================  ===========================================================================
-``warcinfo record``…   it is no ``metadata`` record
+``warcinfo record``…   it is not a ``metadata`` record
 ``not of a response``  it is about a request, or the crawler's notes
 ``status not 200``     any other status
 ``not HTML``           by its type
@@ -48,7 +48,7 @@ from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Link
 
 MAX_LINKS_BYTES: Final = 64 << 20
-"""A longer list of links is not read by default."""
+"""Default limit for a list of links."""
 
 A_HREF: Final = "A@/href"
 _METADATA: Final = (WarcRecordType.metadata,)
@@ -62,9 +62,9 @@ class WatPage(msgspec.Struct, frozen=True):
         links: of ``<a href>``, in their order.
         base: the page's ``<base>``, which links are relative to; empty without.
         date: when it was fetched, ISO 8601 text.
-        filename: of the WAT file, as it was given.
+        filename: name of the WAT file, as given.
         offset: where in the WAT file the record begins; -1 when it cannot be fetched alone.
-        length: how many bytes of the WAT file the record takes.
+        length: bytes of the record in the WAT file.
         digest: SHA-1 of what the server sent; empty when unknown.
         n_others: links of other elements, which are left out.
     """
@@ -144,7 +144,8 @@ def wat_pages(
         max_links_bytes: longest record that is read.
 
     Raises:
-        CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
+        CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
+            one.
     """
     where = filename or str(source)
     name = filename or (source.name if isinstance(source, Path) else where)
@@ -162,7 +163,7 @@ def wat_pages_at(
     `lc_assets.formats.archives.fetching.pages_at`.
 
     Raises:
-        Unreachable: when the server does not deliver; says nothing about the records.
+        Unreachable: when the server does not answer, whether or not the records exist.
     """
 
     def read(block: Block, spot: Spot, where: str) -> WatPage | Unread:

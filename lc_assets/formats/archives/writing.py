@@ -35,7 +35,7 @@ def write_pages(path: Path, pages: Iterable[FetchedPage], *, filename: str) -> l
     Args:
         path: of the file.
         pages: in the order of their records.
-        filename: what the archive will be called; it is written into the archive and its index.
+        filename: name of the archive, which is written into the archive and its index.
 
     Returns:
         A capture per page, in their order.

@@ -25,10 +25,10 @@ ALL: Final = slice(None)
 """All rows, or all tokens of the rows."""
 
 MOST_METADATA_BYTES: Final = 2**24
-"""More than any array's metadata has."""
+"""Maximum bytes of an array's metadata."""
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 MOST_NAMED: Final = 1000
-"""Missing files that are named; others are counted."""
+"""Maximum number of missing files that are named; others are counted."""
 
 
 class ChunkedArray(ABC):

@@ -1,4 +1,4 @@
-"""The files of an array: the interface to read them by, and a local folder that implements it.
+"""The files of an array: the interface for reading them, and its implementation for local folders.
 
 Servers and buckets: `lc_assets.loaders.rows`.
 """

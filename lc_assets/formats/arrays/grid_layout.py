@@ -115,7 +115,7 @@ class GridLayout:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the ids."""
+        """Dtype of the ids."""
         return grid_dtype(self.vocab_size)
 
     @property

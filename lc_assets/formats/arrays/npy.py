@@ -25,7 +25,7 @@ _DAMAGE = (
     tokenize.TokenError,
     Warning,
 )
-"""What NumPy raises, or warns of, for a file that is cut short, is no array, or has a header that
+"""Errors and warnings of NumPy for a file that is truncated, not an array, or has a header that
 Python cannot parse.
 """
 

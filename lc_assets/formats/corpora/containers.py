@@ -29,18 +29,18 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: the record's own ``id`` or ``doc_id``, or ``WARC-Record-ID``; else
-            `lc_assets.vocabulary.Shard.document_id` where the file lies in RedPajama-V2's layout;
+            `lc_assets.vocabulary.Shard.document_id` if the file is in RedPajama-V2's layout;
             else ``file name/number`` from 0.
-        text: of the document.
-        url: of the page, or empty.
-        language: as the record has it (two letters, or ``eng,deu`` in a crawl), or empty.
+        text: the document's text.
+        url: address of the page, or empty.
+        language: as stated by the record (two letters, or ``eng,deu`` in a crawl), or empty.
         source_domain: host of the page, or empty.
         date: when it was crawled, ISO 8601 text, or empty.
-        perplexity: as published with it; None when it was not.
-        rest: every field of the record but its text, undecoded JSON of an object: written back as
-            it came.
-        text_field: where the text was.
-        own_id: the id that the record itself has; empty when it has none.
+        perplexity: the published one; None without one.
+        rest: every field of the record but its text, undecoded JSON of an object: written back
+            unchanged.
+        text_field: name of the text's field.
+        own_id: the record's own id; empty when it has none.
     """
 
     id: str
@@ -87,10 +87,10 @@ WET: Final = (".wet.gz", ".wet")
 WARC: Final = (".warc.gz", ".warc")
 SUFFIXES: Final = (*JSON_LINES, *PARQUET, *WET, *WARC)
 TEXT: Final = (".txt",)
-"""Read where a file is named; those in a folder are skipped."""
+"""Kinds that are read when a file is named; those in a folder are skipped."""
 
 MAX_DOCUMENT_BYTES: Final = 256 << 20
-"""A longer document is not read by default."""
+"""Default limit for documents."""
 
 _READ_BYTES: Final = 1 << 18
 
@@ -111,7 +111,7 @@ def without_suffix(name: str) -> str:
 
 def name_of_places(path: Path) -> str:
     """Prefix of the ids, ``{prefix}/{number}``, of documents that have none of their own:
-    RedPajama-V2's, where the file lies in its layout.
+    RedPajama-V2's, if the file is in its layout.
 
     >>> (
     ...     name_of_places(Path("documents/2023-06/0000/en_head.json.gz")),
@@ -131,8 +131,8 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressed when its name ends in ``.gz`` or ``.zst``.
 
     Raises:
-        CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while
-            they are read.
+        CorruptFile: when compressed bytes are damaged, truncated or missing, also while they are
+            read.
     """
     with (
         library_errors_as_corrupt_file(path, DAMAGED),

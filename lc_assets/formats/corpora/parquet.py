@@ -32,7 +32,7 @@ from lc_assets.formats.parquet.opening import Bounded, weighed
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
 VALUE_BYTES: Final = 32
-"""Least memory of a number or an item of a list as a Python object."""
+"""Minimum memory of a number or an item of a list as a Python object."""
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -71,7 +71,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
     """Yield each row of a file, or the reason why it cannot be read.
 
     Raises:
-        CorruptFile: when it is no Parquet, or damaged.
+        CorruptFile: when it is not Parquet, or damaged.
     """
     with (
         library_errors_as_corrupt_file(path, DAMAGED),
@@ -81,7 +81,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] | str]:
-    """Each row, or why it cannot be read."""
+    """Each row, or the reason why it cannot be read."""
     file = bounded.file
     for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
@@ -119,7 +119,7 @@ def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str,
 
 
 def _sizes(column: pa.Array) -> NDArray[np.int64]:
-    """About how many bytes each value takes as Python's: ``(values,)``; strings count their bytes,
+    """Approximate bytes of each value as a Python object: ``(values,)``; strings count their bytes,
     all else `VALUE_BYTES`.
     """
     kind = column.type
@@ -200,7 +200,7 @@ def _document(
     max_document_bytes: int,
     id_field: str | None,
 ) -> CorpusDocument | str:
-    """The document of a row, or why there is none."""
+    """The document of a row, or the reason for none."""
     if isinstance(record, str):
         return record
     text = record.pop(field)

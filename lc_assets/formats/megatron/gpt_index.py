@@ -32,7 +32,7 @@ ARRAYS = ("document_index", "sample_index", "shuffle_index")
 
 
 def write_gpt_index(prefix: Path, index: GptIndex) -> None:
-    """Write an index as ``{prefix}_….npy``, each file whole."""
+    """Write an index as ``{prefix}_….npy``, each file atomically."""
     for name in ARRAYS:
         write_npy(index_path(prefix, name), getattr(index, name))
 
@@ -41,7 +41,7 @@ def read_gpt_index(prefix: Path) -> GptIndex:
     """Map an index into memory.
 
     Raises:
-        CorruptFile: if an array is missing, cut short, or the three do not belong together.
+        CorruptFile: if an array is missing or truncated, or the three do not match.
     """
     index = GptIndex(*(read_npy(index_path(prefix, name)) for name in ARRAYS))
     if index.sample_index.shape != (index.n_samples + 1, 2):
@@ -117,7 +117,9 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
 
 
 def write_manifest(cache: Path, facts: Mapping[str, PrefixFacts]) -> None:
-    """Write the facts of the data sets, for us and for ``--per-dataset-sequences-path``."""
+    """Write the facts of the data sets, for this package and for
+    ``--per-dataset-sequences-path``.
+    """
     sequences = {prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}
     for name, value in ((SEQUENCES, sequences), (MANIFEST, facts)):
         content = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

@@ -124,7 +124,7 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
         where: names the file in errors.
 
     Raises:
-        CorruptFile: if it is not a sound index; states what was found and what was expected.
+        CorruptFile: if it is not a valid index; states what was found and what was expected.
     """
     begin = bytes(content[: len(MAGIC)])
     if len(content) < HEADER.size or begin != MAGIC:
@@ -168,7 +168,7 @@ def is_plain(boundaries: Array) -> bool:
 
 
 def _problem(lengths: Array, boundaries: Array | None) -> str:
-    """What is invalid; empty if nothing is."""
+    """A description of what is invalid; empty if nothing is."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
         return (
             f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
@@ -189,7 +189,7 @@ def _problem(lengths: Array, boundaries: Array | None) -> str:
 
 
 def _wrong_offset(lengths: Array, offsets: Array, dtype: np.dtype[Any]) -> str:
-    """Which byte offset is not the sum of the lengths before it; empty if none."""
+    """Description of a byte offset that is not the sum of the lengths before it; empty if none."""
     for start, right in _offset_blocks(lengths, dtype):
         wrong = np.flatnonzero(offsets[start : start + len(right)] != right)
         if len(wrong):

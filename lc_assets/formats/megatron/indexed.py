@@ -42,15 +42,15 @@ from lc_assets.publishing import flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
-"""How much of a ``.bin`` is copied at once."""
+"""Bytes of a ``.bin`` that are copied at a time."""
 
 
 class MegatronWriter:
-    """Writes a data set, one sequence per document, without holding its ids in memory.
+    """Writes a data set, one sequence per document, without keeping its ids in memory.
 
     Args:
-        path: of the ``.bin``, which is created or overwritten.
-        dtype: of the ids, as `lc_assets.tokens.dtypes.megatron_dtype` says.
+        path: path of the ``.bin``, which is created or overwritten.
+        dtype: dtype of the ids, such as `lc_assets.tokens.dtypes.megatron_dtype` returns.
     """
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
@@ -72,7 +72,7 @@ class MegatronWriter:
 
         Raises:
             StorageFull: if the disk is full.
-            NotWritable: if nothing may be written there.
+            NotWritable: if the folder is not writable.
         """
         draft = staging_path(prefix)
         with os_errors_as_lc_errors(prefix):
@@ -116,7 +116,7 @@ class MegatronWriter:
         """Append several documents whose ids are ``parts``, one after the other.
 
         Args:
-            parts: rows of integers; their boundaries have no meaning.
+            parts: rows of integers; their boundaries are ignored.
             lengths: ids of each document, at least 1; their sum is that of the parts.
 
         Raises:
@@ -213,8 +213,8 @@ class MegatronReader:
         ids: ids of all documents, one after another: a read-only view of the mapped file.
 
     Raises:
-        CorruptFile: if a file is missing or the two do not fit; says what was found and what was
-            expected.
+        CorruptFile: if a file is missing or the two do not match; states what was found and what
+            was expected.
     """
 
     def __init__(self, prefix: Path) -> None:

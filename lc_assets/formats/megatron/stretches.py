@@ -32,7 +32,7 @@ def read_stretches(
 
     Raises:
         BadInput: if there is no such document, or it has no such ids.
-        CorruptFile: if the file is too short: it was cut off after it was opened.
+        CorruptFile: if the file is too short: it was truncated after it was opened.
     """
     path = bin_path(reader.prefix)
     with path.open("rb", buffering=0) as stream:
@@ -88,7 +88,7 @@ def gather(
         itemsize: bytes of an id in these arrays.
 
     Raises:
-        CorruptFile: when a token file is missing or cut short.
+        CorruptFile: when a token file is missing or truncated.
         BadInput: when a document has no such tokens.
     """
     shard = shards.combine_chunks().dictionary_encode()

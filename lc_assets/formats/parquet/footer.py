@@ -18,19 +18,19 @@ from lc_assets.formats.parquet.thrift import Shape, read_struct
 
 MAGIC: Final = b"PAR1"
 TAIL_BYTES: Final = 64 << 10
-"""Read at once from a file's end. It covers most footers, and all of a small file, which a server
-may send only as a whole.
+"""Bytes of the first read from a file's end. They cover most footers, and all of a small file,
+which a server may send only as a whole.
 """
 
 MOST_FOOTER_BYTES: Final = 16 << 20
 MOST_NESTED: Final = 32
-"""Groups within groups; a list of structs has three."""
+"""Maximum nesting of groups; a list of structs has three."""
 
 MOST_ITEMS: Final = 1 << 24
-"""Items that a row of a small chunk may hold, and rows that a small file may have."""
+"""Maximum items in a row of a small chunk, and maximum rows of a small file."""
 
 VALUES_OF_A_BYTE: Final = 8
-"""Rows that a large file may have per byte: a flag takes a bit."""
+"""Maximum rows per byte of a large file: a flag takes a bit."""
 
 BYTE_ARRAY: Final = 6
 FIXED_BYTE_ARRAY: Final = 7
@@ -210,7 +210,7 @@ def _bound(chunks: list[Chunk], n_rows: int, n_bytes: int, end: int) -> None:
         )
     spans = sorted(
         (chunk.start, chunk.start + chunk.n_bytes) for chunk in chunks if chunk.n_values
-    )  # others lie at 0
+    )  # others are at 0
     if (spans and spans[0][0] < len(MAGIC)) or any(
         chunk.start + chunk.n_bytes > end for chunk in chunks
     ):

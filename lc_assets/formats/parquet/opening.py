@@ -22,17 +22,17 @@ from lc_assets.formats.parquet.footer import Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
-"""Largest ratio of a decoded file to its size; deflate does not go much beyond that. A decoded file
+"""Maximum ratio of a decoded file to its size; that of deflate is not much larger. A decoded file
 may always have `FREELY` bytes.
 """
 
 FREELY: Final = 4 << 30
 
 MOST_BATCH_BYTES: Final = 1 << 30
-"""Most bytes that the rows of one batch may take in one column, decoded."""
+"""Maximum decoded bytes of one column in one batch."""
 
 SOME_BYTES: Final = 256 << 20
-"""Bytes that rows may take in all columns together where their number can be chosen."""
+"""Maximum bytes of a batch in all columns together, if its number of rows can be chosen."""
 
 
 class Bounded:
@@ -170,7 +170,7 @@ def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> l
 
 
 def _most_longest(chunk: Chunk, n_rows: int) -> int:
-    """Longest string that each value of some rows may name."""
+    """Length of the longest string that each value of some rows may refer to."""
     return MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + min(n_rows, chunk.n_rows), 1)
 
 
@@ -204,7 +204,7 @@ def _too_much(chunk: Chunk, where: str) -> CorruptFile:
 
 
 class _Watched:
-    """A file object for Arrow that walks the pages of each column chunk when it is read."""
+    """A file object for Arrow that checks the pages of each column chunk when it is read."""
 
     def __init__(self, file: BinaryIO, footer: Footer, where: str, rows_at_once: int) -> None:
         self._file = file
@@ -264,7 +264,7 @@ class _Watched:
         """Nothing is written."""
 
     def close(self) -> None:
-        """Leave the file open: its opener closes it."""
+        """Leave the file open: the caller closes it."""
         self.closed = True
 
 

@@ -104,16 +104,16 @@ _PAGE: Final[Shape] = {
 }
 
 ReadAt = Callable[[int, int], bytes]
-"""Bytes of a file: from where, and how many at most."""
+"""Reads bytes of a file, given an offset and a maximum size."""
 
 
 class Pages(NamedTuple):
-    """What the headers of a chunk state.
+    """The contents of a chunk's page headers.
 
     Attributes:
-        chunk: whose they are.
+        chunk: the column chunk.
         sizes: ``(values, bytes)`` of each page whose values are stored one by one.
-        longest: most bytes of a value that shares them with another: by naming a dictionary entry,
+        longest: maximum bytes of a value that shares them with another: by a dictionary index,
             or by storing the difference from the value before; 0 where there is none.
         has_lengths: whether strings of a page are stored after their lengths, which Arrow does not
             read as a dictionary.
@@ -125,8 +125,8 @@ class Pages(NamedTuple):
     has_lengths: bool
 
     def bytes_of(self, n_rows: int) -> int:
-        """Most bytes that ``n_rows`` consecutive rows may take. A row that may hold several values
-        is assumed to hold all of them.
+        """Maximum bytes of ``n_rows`` consecutive rows. A row that may have several values is
+        assumed to have all of them.
         """
         several = self.chunk.n_values - self.chunk.n_rows if self.chunk.leaf.is_repeated else 0
         return (n_rows + several) * self.longest + _widest(self.sizes, n_rows + several)
@@ -136,7 +136,7 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
     """Read the header of each page of a chunk.
 
     Args:
-        read_at: gives bytes of the file.
+        read_at: reads bytes of the file.
         chunk: the column chunk.
         most_longest: a dictionary that could hold a longer string is decompressed to find out;
             otherwise its longest string is assumed.
@@ -253,7 +253,7 @@ def _longest(content: bytes, codec: int, unpacked: int) -> int:
 
 
 def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
-    """Most bytes of the pages that ``n_values`` consecutive values can touch.
+    """Maximum bytes of the pages that contain ``n_values`` consecutive values.
 
     >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 3)
     112

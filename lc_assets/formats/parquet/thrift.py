@@ -36,7 +36,7 @@ def read_struct(
     ({1: 2, 2: b'hi'}, 7)
 
     Raises:
-        CorruptFile: when the bytes are no such struct.
+        CorruptFile: when the bytes are not such a struct.
     """
     if depth > MOST_DEPTH:
         raise CorruptFile("metadata is nested too deeply")
@@ -122,8 +122,8 @@ def _map(content: bytes, at: int, depth: int) -> tuple[None, int]:
 
 
 def _count(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes or items follow. Each takes at least a byte, so there are no more than
-    bytes.
+    """Number of bytes or items that follow. Each takes at least one byte, so there are at most as
+    many as bytes.
     """
     size, at = _varint(content, at)
     if size > len(content) - at:

@@ -40,11 +40,11 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One document as CCNet left it; only the text must be there.
+    """One document as CCNet wrote it; only the text is required.
 
     Attributes:
-        url: where the page was fetched.
-        date_download: when, as ISO 8601 text.
+        url: address of the page.
+        date_download: when it was fetched, as ISO 8601 text.
         digest: ``sha1:`` and base32, of the whole WET record, so two equal texts may differ in it.
         length: characters of ``raw_content``.
         nlines: lines of ``raw_content``, a last empty one included.
@@ -89,7 +89,7 @@ def decode_document(line: bytes, *, where: str) -> DocumentRecord:
     'Hello'
 
     Raises:
-        CorruptFile: when it is no document: not JSON, no text, a field of another type; says
+        CorruptFile: when it is not a document: not JSON, no text, a field of another type; states
             ``where`` and why.
     """
     return decode_json(line, _DECODER, where=where)
@@ -145,8 +145,8 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
     """Read which 0-based lines of a shard's documents file are duplicates.
 
     Raises:
-        CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document
-            of another shard.
+        CorruptFile: when the file is not Parquet, is damaged, has other columns, or names a
+            document of another shard.
     """
     line_of = line_reader(shard)
     with (

@@ -30,7 +30,7 @@ from lc_assets.publishing import gzipped
 T = TypeVar("T")
 
 SKIPPED_BYTES: Final = 1 << 20
-"""How much of a line that is too long is held while it is skipped."""
+"""Bytes of a too long line that are kept while it is skipped."""
 
 # isal's type stubs call its exception class an exception.
 _DAMAGE: Final = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
@@ -41,7 +41,7 @@ def read_lines(
 ) -> Iterator[tuple[int, bytes | None]]:
     r"""Yield each line of a gzip stream with its 0-based number, without its newline.
 
-    A line of more than ``max_line_bytes`` comes as None and still counts. Blank lines come as
+    A line of more than ``max_line_bytes`` is yielded as None and still counted. Blank lines are
     ``b""``; the last line needs no newline. A file may have several members; zeros after the last
     one are padding.
 
@@ -51,9 +51,9 @@ def read_lines(
     [(0, b'one'), (1, None), (2, b''), (3, b'three')]
 
     Raises:
-        CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how
-            many lines came before. Up to some ten kilobytes of sound text just before the damage
-            are not yielded.
+        CorruptFile: when the stream is empty, truncated or damaged; names ``where`` and the number
+            of lines before. Up to ten kilobytes or so of intact text just before the damage are not
+            yielded.
     """
     n_lines = 0
     with gunzipped(stream, where, lambda: n_lines) as text:
@@ -115,7 +115,7 @@ def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) ->
     ['�!', '😀']
 
     Raises:
-        CorruptFile: when the line is not UTF-8, not JSON, or not of that type; says ``where`` and
+        CorruptFile: when the line is not UTF-8, not JSON, or not of that type; states ``where`` and
             why.
     """
     try:
@@ -190,13 +190,13 @@ def read_long_lines(
     one that is too long.
 
     Otherwise as `lc_assets.formats.redpajama.lines.read_lines`. A token covers at least one byte,
-    and JSON never shortens a text: a line with fewer bytes than tokens are wanted can be skipped.
+    and JSON never shortens a text: a line with fewer bytes than the required tokens can be skipped.
 
     Args:
         stream: the gzipped text.
         where: its name, for messages.
         min_bytes: length of a line, without its newline.
-        max_line_bytes: a longer line comes as None, ``min_bytes`` or not.
+        max_line_bytes: a longer line is yielded as None.
         count: updated while lines are read; complete after the last one.
 
     >>> import gzip, io
@@ -233,8 +233,8 @@ def read_other_lines(
     Args:
         stream: the gzipped text.
         where: its name, for messages.
-        passed_over: ascending, no two equal.
-        max_line_bytes: a longer line comes as None.
+        passed_over: ascending, unique.
+        max_line_bytes: a longer line is yielded as None.
         count: as for `read_long_lines`.
 
     >>> import gzip, io
@@ -261,8 +261,8 @@ class _Lines:
     Args:
         max_line_bytes: as above.
         count: as above.
-        wanted: whether a line of that number and length is wanted.
-        any_wanted: whether any line in a range of numbers may be wanted, when all of them lie
+        wanted: whether a line of that number and length is yielded.
+        any_wanted: whether any line in a range of numbers may be yielded, when all of them are
             within one block.
     """
 

@@ -41,7 +41,7 @@ from lc_assets.text.duplicates.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands
 
 SCHEME_KEY: Final = b"minhash_scheme"
 GROUP_DOCUMENTS: Final = 4096
-"""Documents of a row group written, or of a batch read: some 10 MB of memory."""
+"""Documents of a row group written, or of a batch read: about 10 MB of memory."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -100,7 +100,7 @@ class SignaturesWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left and the file's footer."""
+        """Write the remaining documents and the file's footer."""
         self._flush()
         self._writer.close()
 
@@ -129,8 +129,8 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         where: its name, for errors.
 
     Raises:
-        CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or
-            when bands are of another number or width, or contradict each other; names ``where``.
+        CorruptFile: when it is not Parquet, is damaged, lacks a column or has it in another type,
+            or when bands are of another number or width, or contradict each other; names ``where``.
     """
     with (
         library_errors_as_corrupt_file(where, system_errors_too=True),
@@ -146,7 +146,7 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     """The scheme of a file's signatures: the one it states, or else RedPajama-V2's.
 
     Raises:
-        CorruptFile: when it is no such file.
+        CorruptFile: when it is not such a file.
     """
     with (
         library_errors_as_corrupt_file(where, system_errors_too=True),

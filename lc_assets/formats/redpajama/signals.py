@@ -30,14 +30,14 @@ BUCKET_SCORES: Final = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalsTable:
-    """The wanted values of one shard, one row per signals record, sorted by the document's line.
+    """The requested values of one shard, one row per signals record, sorted by the document's line.
 
     Attributes:
         lines: int64, 0-based line of each row's document in the documents file; ascending, no two
             equal.
         urls: of each row's document, from the signals file; for checking the join.
         columns: float64 values by name; NaN where a value is missing.
-        n_undecodable: lines of the signals file that are no signals record.
+        n_undecodable: lines of the signals file that are not a signals record.
         n_oversize: lines of the signals file that were too long to read.
     """
 
@@ -53,7 +53,7 @@ class SignalsTable:
         return row if row < len(self.lines) and self.lines[row] == line else None
 
     def of_lines(self, lines: Sequence[int]) -> "SignalsTable":
-        """The rows of some lines, which must be there; ascending."""
+        """The rows of some lines, which must exist; ascending."""
         rows = np.searchsorted(self.lines, lines)
         urls = [self.urls[row] for row in rows.tolist()]
         columns = {name: column[rows] for name, column in self.columns.items()}
@@ -80,13 +80,13 @@ def read_signals(
 
     Args:
         stream: the gzipped file.
-        shard: whose signals they must be.
+        shard: the shard of the signals.
         where: the file's name, for messages.
         wanted: names of `lc_assets.text.signals.names.SCALARS`.
         max_line_bytes: longest line that is read; longer ones are counted and skipped.
 
     Raises:
-        BadInput: when a wanted name is no signal.
+        BadInput: when a name is not a signal.
         CorruptFile: when the file is damaged, holds an id of another shard, or an id twice.
     """
     names = _known(wanted)
@@ -161,8 +161,8 @@ def record_fields(document: CorpusDocument) -> dict[str, Any]:
 
 
 def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
-    """What CCNet measured, as floats in the published order, out of a record's fields; None where a
-    field is missing or is no number.
+    """CCNet's values of a record, as floats in the published order; None where a field is missing
+    or is not a number.
 
     >>> ccnet_scores({"nlines": 1, "bucket": "middle"})["ccnet_bucket"]
     1.0
@@ -255,7 +255,7 @@ def _known(wanted: Collection[str]) -> list[str]:
 
 
 def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row | None]:
-    """Make a function that reads one line: it returns a row, or None for a line that is no
+    """Make a function that reads one line: it returns a row, or None for a line that is not a
     signals record.
     """
     scores = [name for name in names if name != BULLET_LINES]

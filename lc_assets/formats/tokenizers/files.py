@@ -43,16 +43,16 @@ END_OF_TEXT: Final = (
     *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
     *("<\uff5cend\u2581of\u2581sentence\uff5c>", "[SEP]"),
 )
-"""Names of the end of text in common vocabularies, in the order in which they are looked for."""
+"""Names of the end of text in common vocabularies, in order of preference."""
 
 CONFIG: Final = "tokenizer_config.json"
 SENTENCEPIECE_SUFFIX: Final = ".model"
 
 _NO_TEXT: Final = "\ufdd0"
-"""A code point that never is a character. A random name between two of them occurs in no page."""
+"""A code point that is never a character; a random name between two of them occurs in no page."""
 
 _CONTROL: Final = 3
-"""Kind of a SentencePiece that is no text, such as ``</s>``."""
+"""Kind of a SentencePiece that is not text, such as ``</s>``."""
 
 _MODEL_SCHEMA: Final = """
 name: "model.proto" syntax: "proto2"
