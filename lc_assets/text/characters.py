@@ -1,4 +1,4 @@
-r"""What characters are, as bits in a table for kernels, and reading them out of UTF-8.
+r"""Properties of characters as bits of a table, for kernels; and decoding of UTF-8.
 
 The table is made once per process from Python's own predicates, so it agrees with `str.split`,
 `str.isupper` and ``\w`` of the running Python. Characters from `N_CODE_POINTS` on (tags, variation
@@ -51,7 +51,7 @@ NOT_PUNCTUATION: Final = 8
 SYMBOL: Final = 16
 """``#`` or ``…``."""
 BREAK: Final = 32
-"""Ends a line, as ``str.splitlines`` has it."""
+"""Ends a line for ``str.splitlines``."""
 TERMINAL: Final = 64
 """One of `TERMINAL_MARKS`."""
 ORDINARY: Final = 128
@@ -74,7 +74,7 @@ BEYOND: Final = DENSE | NOT_PUNCTUATION
 
 @lru_cache(maxsize=1)
 def character_bits() -> NDArray[np.uint16]:
-    """What each character is, as bits: uint16[N_CODE_POINTS]."""
+    """Properties of each character, as bits: uint16[N_CODE_POINTS]."""
     characters = "".join(map(chr, range(N_CODE_POINTS)))
     bits = np.full(N_CODE_POINTS, DENSE | NOT_PUNCTUATION, np.uint16)
     for pattern, set_bits, cleared in (
@@ -104,7 +104,7 @@ def character_bits() -> NDArray[np.uint16]:
 
 @inlined
 def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The character at a position of sound UTF-8 (surrogates may be there), and its bytes."""
+    """The character at a position of valid UTF-8 (surrogates allowed), and its number of bytes."""
     point, size = whole(data[at]), 1
     if point >= 0x80:
         point, size = _beyond_ascii(data, at)

@@ -1,9 +1,9 @@
 """Hash functions for kernels, and a set of words to look up in.
 
 `absorb` and `slot_of` serve hash tables. A table's hashes begin with a number that each process
-draws anew, so no text can be made whose words collide. Results never depend on it: where hashes
-are equal, the values are compared. `mix64` is SplitMix64's finalizer; hashes made with it are the
-same on every machine and may be stored.
+draws anew, so no text can be constructed whose words collide. Results never depend on it: where
+hashes are equal, the values are compared. `mix64` is SplitMix64's finalizer; hashes made with it
+are the same on every machine and may be stored.
 """
 
 from collections.abc import Collection
@@ -57,7 +57,7 @@ def mix64_kernel(value: np.uint64) -> np.uint64:
 
 @compiled
 def absorb(state: np.uint64, code: np.uint64) -> np.uint64:
-    """Take one more character into a hash."""
+    """Add a character to a hash."""
     state = (state ^ code) * _MULTIPLIER
     return state ^ (state >> _SHIFT)
 
@@ -70,7 +70,7 @@ def slot_of(state: np.uint64, n_bits: int) -> np.int64:
 
 @compiled
 def bits_of(n_slots: int) -> int:
-    """The least ``n_bits`` for which a table of ``2**n_bits`` slots has ``n_slots``."""
+    """The smallest ``n_bits`` for which a table of ``2**n_bits`` slots has ``n_slots``."""
     n_bits = 0
     while 1 << n_bits < n_slots:
         n_bits += 1
@@ -94,7 +94,7 @@ def utf8_of(text: str) -> NDArray[np.uint8]:
 
 
 class WordSet(NamedTuple):
-    """Words to look up by their hashes.
+    """A set of words, found by their hashes.
 
     Attributes:
         slots: int32[2**n_bits], number of a word from 1, in the order given; 0 in an empty slot.
@@ -152,7 +152,7 @@ def find_word(codes: NDArray[Any], start: int, stop: int, state: np.uint64, word
 
     Args:
         codes: a text's characters, or bytes, as in the set.
-        start: of the word.
+        start: first character of the word.
         stop: after its last character.
         state: its hash, see `hash_codes`.
         words: the set.

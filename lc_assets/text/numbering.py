@@ -14,12 +14,12 @@ from lc_assets.text.hashing import absorb, fill_slots, slot_in, slot_of, whole
 _FIRST_SLOTS: Final = 1 << 10
 _KEY_BYTES: Final = 16
 _MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
-"""That leave so many bytes of a number."""
+"""Masks that keep the given number of bytes of a number."""
 
 
 @compiled
 def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes as a number; LLVM makes it one load."""
+    """Eight bytes as a number; LLVM compiles it to one load."""
     return (
         np.uint64(data[at])
         | np.uint64(data[at + 1]) << np.uint64(8)
@@ -45,7 +45,7 @@ def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
 
 @compiled
 def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> np.uint64:
-    """Hash a stretch of bytes."""
+    """Hash a range of bytes."""
     state = absorb(seed, np.uint64(end - start))
     i = start
     while i + 8 <= end:
@@ -56,7 +56,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
 
 @compiled
 def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> bool:
-    """Whether two stretches hold the same bytes."""
+    """Whether two ranges contain the same bytes."""
     i = 0
     while i + 8 <= length:
         if eight_bytes(data, one + i) != eight_bytes(data, other + i):
@@ -87,7 +87,7 @@ def number_pieces(
         firsts: as long; gets the first piece of each number.
 
     Returns:
-        How many distinct pieces there are.
+        The number of distinct pieces.
     """
     n_pieces, n_slots, n_known, piece = len(numbers), _FIRST_SLOTS, 0, 0
     hashes, keys = np.empty(n_pieces, np.uint64), np.empty((n_pieces, 3), np.uint64)
@@ -117,9 +117,9 @@ def _number_some(
     piece: int,
     n_known: int,
 ) -> tuple[int, int]:
-    """Go on from ``piece`` until all have their numbers or half of the slots are taken; return the
-    next piece, and how many distinct ones are known. Of each of these, ``hashes`` gets its hash,
-    ``keys`` its first sixteen bytes and its length, and ``firsts`` its first occurrence.
+    """Continue from ``piece`` until all have their numbers or half of the slots are taken; return
+    the next piece, and how many distinct ones are known. Of each of these, ``hashes`` gets its
+    hash, ``keys`` its first sixteen bytes and its length, and ``firsts`` its first occurrence.
     """
     while piece < len(numbers) and 2 * n_known < slots.size:
         start, length = whole(starts[piece]), whole(ends[piece]) - whole(starts[piece])

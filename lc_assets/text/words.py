@@ -1,6 +1,6 @@
 r"""Words and lines of a document, as RedPajama-V2 counts them.
 
-Each signal and measure says which of two kinds of words it means:
+Each signal and measure uses one of two kinds of words:
 
 ==========  ========================================================================================
 normalized  ASCII punctuation removed, lower case, NFD, split at white space. After NFD an accented
@@ -107,20 +107,20 @@ _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
 _CAPITAL_SIGMA: Final = "\u03a3"
 
 _GROWTH: Final = 3
-"""Most bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
+"""Maximum bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
 _PIECE_BYTES: Final = 1 << 16
 """Bytes folded at a time, or a few more: one rare character sends that much through `normalize`."""
 
 
 class FoldingTables(NamedTuple):
-    """What characters become.
+    """Replacements of characters.
 
     An entry packs, from the lowest bits up: canonical combining class of the replacement's last
     character (8 bits), of its first (8), the character's kind (8), bytes of the replacement (8; 0
     for a character that stays as it is), and where in ``pool`` it begins (32).
 
     Attributes:
-        ascii_table: uint8[128], what each ASCII character becomes; `_DROPPED` for nothing.
+        ascii_table: uint8[128], the replacement of each ASCII character; `_DROPPED` for nothing.
         entries: int64[65536], by code point.
         pool: uint8, bytes of all replacements.
     """
@@ -261,7 +261,7 @@ def _put(
 def folding_tables() -> FoldingTables:
     """Make the tables, once per process: some 40 ms, 600 kB."""
     characters = list(map(chr, range(0x80, 0x10000)))
-    # All at once: a newline keeps them apart, and none of them becomes one.
+    # All at once: newlines separate them, and none of them becomes a newline.
     folded = unicodedata.normalize("NFD", "\n".join(characters).lower()).split("\n")
     pieces = [
         b"" if new == old else new.encode("utf-8", "surrogatepass")

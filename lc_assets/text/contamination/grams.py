@@ -29,7 +29,7 @@ from lc_assets.text.contamination.loose_words import same_words, word_letters
 from lc_assets.text.hashing import FNV_BASIS, GOLDEN, MASK64, mix64
 
 LONGEST = 64
-"""Most words of an n-gram."""
+"""Maximum words of an n-gram."""
 
 _LENGTH_SALT, FILTER_SALT = 0xD6E8FEB86659FD93, 0xA0761D6478BD642F
 
@@ -39,7 +39,7 @@ class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ngram: words of an n-gram, 1 to 64.
-        min_words: fewest words of an item that is shorter than an n-gram.
+        min_words: minimum words of an item that is shorter than an n-gram.
         sample: keep one n-gram in ``sample``.
         seed: of the hashes; another one is needed only after a collision.
     """
@@ -70,7 +70,7 @@ class GramIndex:
     """The n-grams of some items; n-grams are numbered by their keys' order, items by their own.
 
     Attributes:
-        settings: what was taken.
+        settings: which n-grams were taken.
         key_bits: bits of a key.
         item_ids: ``(items,)`` names.
         item_words: ``(items,)`` int64, loose words of an item; ``item_grams``: its distinct
@@ -143,12 +143,12 @@ class GramIndex:
 
 
 def basis_of(seed: int) -> int:
-    """What a word's hash begins from."""
+    """Initial value of a word's hash."""
     return FNV_BASIS ^ mix64(seed & MASK64)
 
 
 def salt_of(length: int) -> int:
-    """What distinguishes n-grams of one length from those of another."""
+    """A number per length that distinguishes n-grams of different lengths."""
     return (length * _LENGTH_SALT) & MASK64
 
 
@@ -189,8 +189,8 @@ def build_index(
     (1, ['the', 'quick', 'brown', 'fox'], 11)
 
     Args:
-        items: with unique ids; only some are held at a time.
-        settings: what is taken of them.
+        items: items with unique ids; only some are in memory at a time.
+        settings: which n-grams are taken.
         key_bits: fewer than 64 make keys collide, for tests.
 
     Raises:
@@ -292,8 +292,8 @@ class _Words:
 
 
 def _grams(owners: _Numbers, sizes: _Numbers, settings: GramSettings) -> tuple[_Numbers, _Numbers]:
-    """First words and lengths of all n-grams: of each part, every ``ngram`` words; of an item
-    without so long a part, its longest part, if it has enough words.
+    """First words and lengths of all n-grams: each run of ``ngram`` words of each part; of an item
+    without such a part, its longest part, if it has enough words.
     """
     ends = np.cumsum(sizes)
     left = np.repeat(ends, sizes) - np.arange(sizes.sum())

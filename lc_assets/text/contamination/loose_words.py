@@ -31,12 +31,11 @@ from lc_assets.text.hashing import FNV_PRIME, code_points, mix64_kernel
 
 PRIME: Final = np.uint64(FNV_PRIME)
 ALONE, MANY, REST = np.uint32(1 << 30), np.uint32(1 << 31), np.uint32((1 << 30) - 1)
-"""Marks in the table: a word of its own; several code points, of which the `REST` of the entry says
-where they are.
+"""Marks in the table: a word of its own; several code points, located by the `REST` of the entry.
 """
 
 SEPARATOR, DROPPED = 0, 1
-"""What the table says of a character that ends a word, and of one that becomes nothing."""
+"""Table entries of a character that ends a word, and of one that is dropped."""
 _PAGE: Final = 256
 _N_CODES: Final = 0x110000
 
@@ -59,7 +58,7 @@ _VANISHING = frozenset(("Mn", "Me", "Cf"))
 
 @cache
 def fold_character(char: str) -> str:
-    """What a character becomes: letters, nothing, or a space where it ends a word.
+    """The folded form of a character: letters, nothing, or a space where it ends a word.
 
     >>> [fold_character(char) for char in "Éßﬁ½'-\u0301"]
     ['e', 'ss', 'fi', '12', '', ' ', '']
@@ -89,7 +88,7 @@ def _spells(char: str) -> bool:
 
 
 class FoldingTable:
-    """What each code point becomes, for the kernels; filled page by page as texts need it.
+    """The folded form of each code point, for kernels; filled page by page on demand.
 
     Attributes:
         codes: ``(1114112,)`` uint32: `SEPARATOR`, `DROPPED`, a folded code point (perhaps marked
@@ -140,8 +139,8 @@ def word_letters(
     """The loose words of a text: their code points, where each word ends in these, and its hash.
 
     Args:
-        text: any.
-        basis: what hashes begin from.
+        text: the text.
+        basis: initial value of hashes.
     """
     codes, (table, several) = known_codes(text)
     entries = table[codes]
@@ -206,11 +205,11 @@ def _fold_words(
     Args:
         codes: ``(n,)`` code points of the text.
         table: of `lc_assets.text.contamination.loose_words.FoldingTable`, as is ``several``.
-        basis: what a hash begins from.
+        basis: initial value of a hash.
         letters: room for the words' code points; ``ends`` and ``hashes``: for as many words.
 
     Returns:
-        How many words there are.
+        The number of words.
     """
     n_letters = 0
     n_words = 0

@@ -1,4 +1,4 @@
-"""How much of which evaluation items a document holds, and whether that is too much.
+"""How much of each evaluation item a document contains, and whether it is contaminated.
 
 A document is scanned once (`lc_assets.text.contamination.scanning`). From what was found, `Weigher`
 computes per item how much of it the document holds, and a `ContaminationRule` decides. Finds can be
@@ -39,7 +39,7 @@ class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: see the module.
-        threshold: least share, above 0 and at most 1; not used by ``any``.
+        threshold: minimum share, above 0 and at most 1; not used by ``any``.
     """
 
     mode: Mode = "coverage"
@@ -50,7 +50,7 @@ class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(f"the threshold is a share: above 0 and at most 1, not {self.threshold}")
 
     def condemns(self, overlap: "Overlap") -> bool:
-        """Whether this much of an item is too much."""
+        """Whether an overlap makes a document contaminated."""
         if self.mode == "any":
             return True
         return overlap.coverage >= self.threshold or (
@@ -59,7 +59,7 @@ class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one item a document holds.
+    """How much of one item a document contains.
 
     Attributes:
         item: the item's number in the index.
@@ -83,10 +83,10 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Weigher:
-    """Computes how much of which item finds are.
+    """Computes how much of each item the finds cover.
 
     Args:
-        index: whose n-grams were looked for.
+        index: the index that was scanned for.
         ignored: n-grams that count neither as found nor as missing.
     """
 
@@ -157,7 +157,7 @@ def postings(
 
 def in_many_items(index: GramIndex, most: int) -> NDArray[np.int64]:
     """The n-grams in more than ``most`` items, which do not identify an item."""
-    # Repeats within an item count here, so these are all that can be.
+    # Repeats within an item count here, so these are a superset.
     suspects = np.flatnonzero(np.diff(index.posting_ends, prepend=0) > most)
     owners, _ = _items_of(index, suspects)
     many: NDArray[np.int64] = suspects[np.bincount(owners, minlength=len(suspects)) > most]

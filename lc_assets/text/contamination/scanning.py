@@ -38,7 +38,7 @@ class Finds:
     Attributes:
         grams: ``(n,)`` int64, numbers of the index's n-grams.
         starts: ``(n,)`` int64, first character; ``ends``: after the last one.
-        lasts: ``(n,)`` int64: words of the text up to and with its last one.
+        lasts: ``(n,)`` int64: words of the text up to and including its last one.
         n_words: loose words of the text.
     """
 
@@ -61,7 +61,7 @@ class _Lookup(NamedTuple):
         salts: uint64, of the keys of each length.
         basis: of a word's hash.
         bits: uint64, a filter of the n-grams' last ``lengths[0]`` words.
-        bits_shift: 64 less the logarithm of the filter's bits.
+        bits_shift: 64 minus the binary logarithm of the filter's bits.
         keys: uint64, ascending.
         mask: the bits of a key that are kept.
         buckets: int64, where in ``keys`` those with the same first bits begin.
@@ -144,7 +144,7 @@ def _scan(
     Args:
         codes: code points.
         table: of `lc_assets.text.contamination.loose_words.FoldingTable`, as is ``several``.
-        several: see there.
+        several: see ``table``.
         lookup: of the index.
 
     Returns:

@@ -31,7 +31,7 @@ class Clusters:
         _join(self._parents, *(np.searchsorted(self.nodes, side) for side in (left, right)))
 
     def labels(self) -> Numbers:
-        """The least member of each node's cluster; ``(n,)`` int64."""
+        """The smallest member of each node's cluster; ``(n,)`` int64."""
         roots = self._parents
         while not np.array_equal(roots, above := roots[roots]):
             roots = above

@@ -145,7 +145,7 @@ SCHEMES: Final = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAS
 
 
 _CHUNK: Final = 2048
-"""Hashes that go through all permutations before the next: 8 kB stay in the fastest cache."""
+"""Hashes that are permuted together: 8 kB fit in the L1 cache."""
 _PRIME: Final = np.uint64(_MODULUS)
 _61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
 _HIGHEST: Final = np.uint32(0xFFFFFFFF)
@@ -212,7 +212,7 @@ def _multiply_minima(
 
 
 _LANES: Final = 16
-"""n-grams hashed by SHA-1 at the same time: as many 32-bit numbers as the widest registers hold.
+"""n-grams hashed by SHA-1 in parallel: as many 32-bit numbers as the widest registers hold.
 
 On signatures of whole documents this is twice as fast as hashlib on each n-gram (measured 2026-11,
 documents of 900 words, one core of an x86-64 server). Source: FIPS 180-4, section 6.1.
@@ -229,7 +229,7 @@ def _turned(word: np.uint32, left: int) -> np.uint32:
 
 @compiled
 def _compress(w: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
-    """Take one block of each lane into its state.
+    """Process one block of each lane.
 
     Args:
         w: ``(80, _LANES)``, the blocks in the first 16 rows; the others are overwritten.
@@ -264,9 +264,9 @@ def _load(
     Args:
         text: the text from the message's first byte on.
         length: bytes of the message.
-        block: which block of the message.
+        block: number of the block of the message.
         w: see `_compress`.
-        lane: which.
+        lane: number of the lane.
     """
     for row in range(16):
         word = _u32(0)
@@ -289,7 +289,7 @@ def _digest_grams(text: NDArray[np.uint8], n: int, out: NDArray[np.uint32]) -> i
         out: room for one number per two bytes, and one more.
 
     Returns:
-        How many runs there are; 0 when there are fewer words.
+        The number of runs; 0 when there are fewer words.
     """
     starts = np.zeros(len(text) // 2 + 2, np.int64)
     n_words = 1

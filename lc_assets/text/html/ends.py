@@ -1,4 +1,4 @@
-"""What end tags do to the stack of open elements.
+"""Effects of end tags on the stack of open elements.
 
 Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for
     svg and math.
@@ -115,9 +115,9 @@ def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None
 
 @compiled
 def end_unfound(counts: Counts, stack: Stack, name: int, flags: int, is_stopped: bool) -> None:
-    """An end tag that closes nothing, or nobody knows what.
+    """An end tag that closes nothing, or an unknown element.
 
-    A form's that closes nothing still makes the form one that no later end tag closes.
+    A ``</form>`` that closes nothing still prevents later end tags from closing the form.
     """
     kind = flags & KIND
     if kind == FORM:
@@ -143,13 +143,13 @@ def end_within_svg(counts: Counts, stack: Stack, off: Names, name: int) -> None:
 
 @compiled
 def matches(open_name: int, open_flags: int, name: int, kind: int | np.int64) -> bool:
-    """Whether an end tag is this element's: any heading's end ends any heading."""
+    """Whether an end tag closes this element: any heading's end tag closes any heading."""
     return open_name == name or (kind == HEADING and open_flags & KIND == HEADING)
 
 
 @compiled
 def is_barrier(found: int, flags: int) -> bool:
-    """Whether an end tag does not look beyond an element."""
+    """Whether an element limits the search of an end tag."""
     kind = flags & KIND
     if kind in (TABLE, ROWS, ROW, CELL, CAPTION):
         return found & KIND == TABLE

@@ -66,18 +66,18 @@ _PLAINTEXT = number_of("plaintext")
 
 
 MAX_DEPTH: Final = 512
-"""Elements within elements; browsers stop at as many."""
+"""Maximum nesting of elements; browsers have the same limit."""
 
 MAX_ATTRIBUTES: Final = 1024
-"""Attributes of one tag; those of all ``html`` and ``body`` tags count together, for they become
-one element's.
+"""Maximum attributes of one tag; those of all ``html`` and of all ``body`` tags count together,
+because they are merged into one element.
 """
 
 MAX_REBUILT: Final = 1 << 19
-"""Formatting elements that may be opened again: 360 bytes each."""
+"""Maximum formatting elements that are reopened: 360 bytes each."""
 
 LEFT_OPEN: Final = 256
-"""Formatting elements that may be left open at one time."""
+"""Maximum formatting elements left open at a time."""
 
 TOO_DEEP: Final = "elements too deep in each other"
 TOO_MANY_ATTRIBUTES: Final = "too many attributes of one tag"
@@ -88,7 +88,7 @@ _HEAD_BYTES: Final = 4096
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Bounds from above: none is below what a parser would hold.
+    """Upper bounds of what a parser would keep.
 
     Attributes:
         depth: elements within elements, not counting ``html``, ``body`` and what has no content.
@@ -102,7 +102,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def complaint_about(page: bytes) -> str | None:
-    """Why a page is not to be parsed, or None.
+    """Why a page must not be parsed, or None.
 
     >>> complaint_about(b"<p>One<p>Two"), complaint_about(b"<div>" * 1000), complaint_about(b"<p " + b"a " * 2000 + b">")
     (None, 'elements too deep in each other', 'too many attributes of one tag')
@@ -118,13 +118,14 @@ def complaint_about(page: bytes) -> str | None:
 
 
 def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: int) -> Shape:
-    """What a parser would hold of a page, at most; the walk ends where a limit is passed.
+    """Upper bounds of what a parser would keep for a page; the walk stops where a limit is
+    exceeded.
 
     Args:
         page: UTF-8.
-        max_depth: room for so many open elements is made.
-        max_attributes: of one tag.
-        max_rebuilt: formatting elements opened again.
+        max_depth: maximum depth; memory for as many open elements is allocated.
+        max_attributes: maximum attributes of one tag.
+        max_rebuilt: maximum formatting elements reopened.
     """
     counts, limits = np.zeros((2, N_COUNTS), np.int64)
     counts[SVG], counts[QUIRKS] = -1, _table_after_p(page)
@@ -143,8 +144,8 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
 
 
 def _table_after_p(page: bytes) -> int:
-    """Whether a table ends a paragraph (0), as on pages that say what they are, or not (1), or
-    nobody knows (2).
+    """Whether a table ends a paragraph (0), as on pages with a known document type, or not (1), or
+    whether this is unknown (2).
 
     Which document types do is a list of 60 in the standard; the parser knows it.
     """
@@ -160,7 +161,7 @@ def _table_after_p(page: bytes) -> int:
 
 @compiled
 def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) -> None:
-    """Fill ``counts`` with what a page's tags amount to; stop where a limit is passed.
+    """Fill ``counts`` from a page's tags; stop where a limit is exceeded.
 
     Args:
         page: UTF-8.
@@ -190,7 +191,7 @@ def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts)
         flags = flags_of(name)
         n_attributes, stop, is_closed = attributes_at(page, after)
         is_doubted = at < doubted
-        # whether a quote begins or ends here is not known either: every tag counts, none swallows
+        # whether a quote begins or ends here is unknown too: every tag counts, none contains
         # another
         if is_doubted:
             n_doubted += stop - at
@@ -222,8 +223,8 @@ def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts)
 
 @compiled
 def _doubted_up_to(page: Bytes, at: int, ends: Counts) -> int:
-    """Where a comment or CDATA section ends, if it is one: what looks like tags within may begin
-    elements, and end none.
+    """Where a comment or CDATA section ends, if it is one: apparent tags within it may begin
+    elements, but end none.
 
     ``ends`` holds the last such place of each of the three kinds, so that no stretch is searched
     twice.
@@ -246,8 +247,8 @@ def _start_text(
     stack: Stack,
     off: Names,
 ) -> tuple[int, int]:
-    """An element begins that holds text alone, or would outside svg and math; returns where to go
-    on, and up to where to doubt.
+    """An element begins that contains only text, or would outside svg and math; returns where to
+    continue, and up to where the interpretation is uncertain.
     """
     if counts[SVG] >= 0 and _closes_at(page, _next_tag(page, at), name):
         return _next_tag(page, at), doubted
@@ -263,7 +264,7 @@ def _start_text(
 
 @compiled
 def _next_tag(page: Bytes, at: int) -> int:
-    """Where the next ``<`` stands; the page's length when there is none."""
+    """Position of the next ``<``; the page's length when there is none."""
     while at < len(page) and page[at] != _LESS:
         at += 1
     return at

@@ -36,7 +36,7 @@ Stack = NDArray[np.int64]
 Names = NDArray[np.int64]
 
 BEYOND: Final = 1 << 40
-"""More than any limit."""
+"""A count above any limit."""
 
 (
     N,
@@ -56,8 +56,8 @@ BEYOND: Final = 1 << 40
 followed, or -1; elements within which rules are not followed; formatting that is left open. The
 greatest depth; elements that may be built again; the greatest number of attributes of a tag, and of
 all tags of html and body together. Whether a table ends a paragraph (0), or does not (1: quirks
-mode), or nobody knows (2); whether it is no longer known which formatting ends with what; whether a
-form began that no end tag ended.
+mode), or this is unknown (2); whether it is no longer known which formatting ends with what;
+whether a form began that no end tag ended.
 """
 
 N_COUNTS: Final = 12
@@ -75,7 +75,7 @@ def is_odd(flags: int) -> bool:
 
 @compiled
 def doubt(counts: Counts) -> None:
-    """Something happened whose outcome is not followed: of all open elements, none is sure."""
+    """After a tag whose effect is not modelled: none of the open elements is sure."""
     counts[SURE] = counts[N]
     counts[SVG] = -1
 
@@ -95,7 +95,7 @@ def push(counts: Counts, stack: Stack, name: int, flags: int) -> None:
 
 @compiled
 def drop(counts: Counts, stack: Stack, off: Names, by_itself: bool) -> None:
-    """The innermost element ends: by its own end tag, or because one around it does."""
+    """The innermost element ends: by its own end tag, or with an enclosing element."""
     n = counts[N] - 1
     flags = stack[n, FLAGS]
     counts[N] = n
@@ -114,7 +114,7 @@ def drop(counts: Counts, stack: Stack, off: Names, by_itself: bool) -> None:
 
 @compiled
 def leave_open(counts: Counts, off: Names, name: int) -> None:
-    """Formatting is left open: it is opened again in what follows."""
+    """Formatting is left open: it is reopened in later elements."""
     if counts[N_OFF] >= len(off):
         counts[REBUILT] = BEYOND
         return
@@ -124,9 +124,7 @@ def leave_open(counts: Counts, off: Names, name: int) -> None:
 
 @compiled
 def rebuild(counts: Counts, stack: Stack) -> None:
-    """Something ended: all formatting that is left open, or may be, is opened again in what
-    follows.
-    """
+    """An element ended: formatting that is or may be left open is reopened in later elements."""
     counts[REBUILT] += counts[N_OFF]
     for place in range(counts[SURE]):
         counts[REBUILT] += stack[place, FLAGS] & FORMATTING != 0
@@ -152,7 +150,7 @@ def take_out(counts: Counts, stack: Stack, place: int) -> None:
 
 @compiled
 def lose(counts: Counts, stack: Stack, kind: int | np.int64) -> None:
-    """Elements of a kind may have ended, or not: no later end tag is known to close them."""
+    """Elements of a kind may have ended or not: no later end tag is sure to close them."""
     for place in range(counts[N]):
         if stack[place, FLAGS] & KIND == kind:
             stack[place, NAME] = -1
@@ -178,8 +176,8 @@ def has_name(counts: Counts, stack: Stack, name: int) -> bool:
 
 @compiled
 def level(flags: int) -> int:
-    """How far within its table a part of it stands: what begins in it must stand further in; -1 of
-    anything else.
+    """Level of a table part within its table; its content must have a higher level; -1 for other
+    elements.
     """
     kind = flags & KIND
     if kind == TABLE:
@@ -216,7 +214,7 @@ def forget(counts: Counts, stack: Stack, off: Names, name: int) -> bool:
 
 @compiled
 def end_formatting(counts: Counts, stack: Stack, off: Names, place: int, is_special: bool) -> None:
-    """A formatting element ends; where an element that holds more stands in it, that one stays."""
+    """A formatting element ends; a block element within it stays open."""
     if is_special or counts[TANGLED]:
         if counts[TANGLED]:
             doubt(counts)

@@ -1,4 +1,4 @@
-"""What start tags do to the stack of open elements.
+"""Effects of start tags on the stack of open elements.
 
 Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for
     svg and math.
@@ -70,7 +70,7 @@ _FLAGS_OF = (0, FLAGS_OF_NAMES["tbody"], FLAGS_OF_NAMES["tr"])
 
 @compiled
 def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_closed: bool) -> None:
-    """A start tag of an element whose content is not text alone."""
+    """A start tag of an element whose content is not only text."""
     kind = flags & KIND
     if counts[SVG] >= 0:
         if not flags & KNOWN:
@@ -136,8 +136,8 @@ def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 @compiled
 def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A caption, a group of rows, a row or a cell begins: what stands as far within the table
-    ends.
+    """A caption, a group of rows, a row or a cell begins: open parts of the same or a higher level
+    end.
     """
     if not has_kind(counts, stack, TABLE):
         return
@@ -163,8 +163,8 @@ def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 @compiled
 def start_table(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A table begins: within another one's cell, else in its stead; it ends a paragraph unless the
-    page is in quirks mode.
+    """A table begins: within a cell of another table, else it replaces that table; it ends a
+    paragraph unless the page is in quirks mode.
     """
     knows_p = counts[QUIRKS] == 1 or (
         end_p(counts, stack, off) if counts[QUIRKS] == 0 else not has_kind(counts, stack, P)
@@ -185,7 +185,7 @@ def start_table(counts: Counts, stack: Stack, off: Names, name: int, flags: int)
 
 @compiled
 def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A link begins: one that is open ends."""
+    """A link begins: an open link ends."""
     if counts[TANGLED]:
         push(counts, stack, name, flags)
         doubt(counts)
@@ -205,7 +205,7 @@ def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) 
 
 @compiled
 def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A button begins: one that is open ends."""
+    """A button begins: an open button ends."""
     place = counts[N] - 1
     while (
         place >= counts[SURE]
@@ -223,8 +223,8 @@ def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int
 
 @compiled
 def end_p(counts: Counts, stack: Stack, off: Names) -> bool:
-    """A block begins: the paragraph it stands in ends, with what is in that; returns whether it is
-    known which.
+    """A block begins: the paragraph around it ends, with its content; returns whether it is known
+    which.
     """
     place = counts[N] - 1
     if place >= 0 and stack[place, FLAGS] & KIND == P:

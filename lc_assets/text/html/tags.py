@@ -1,7 +1,8 @@
-"""Names of HTML elements as numbers, how a browser's tree treats each, and finding tags in a page.
+"""Names of HTML elements as numbers, their treatment by the tree builder, and finding tags in a
+page.
 
 `name_at` and `flags_of` read and look up names; the other kernels find where tags, comments and raw
-text end, and count attributes. `lc_assets.text.html.stack` says what tags do to the tree.
+text end, and count attributes. `lc_assets.text.html.stack` models the effects of tags on the tree.
 
 Source: the HTML standard, 13.2 "Parsing HTML documents", especially 13.2.5 "Tokenization".
 """
@@ -22,29 +23,29 @@ RAW: Final = 1 << 9
 ENDS_P: Final = 1 << 10
 """Its start ends an open paragraph."""
 SPECIAL: Final = 1 << 11
-"""Ends of other elements do not reach past it."""
+"""A scope: end tags of other elements do not close elements outside of it."""
 SCOPE: Final = 1 << 12
-"""Nothing is looked for beyond it, by most end tags."""
+"""Most end tags do not search beyond it."""
 MARKER: Final = 1 << 13
 """Formatting that is left open in it is forgotten at its end."""
 FORMATTING: Final = 1 << 14
 """Is opened again after what ended it; those left open multiply with the paragraphs after them."""
 PASSED_OVER: Final = 1 << 15
-"""Is never on the stack, or adds no depth to speak of."""
+"""Is never on the stack, or adds no significant depth."""
 BLOCK: Final = 1 << 16
 """Its end tag ends everything within it that is in scope."""
 LIST: Final = 1 << 17
-"""Nothing is looked for beyond it by the end of a list's item."""
+"""The end tag of a list item does not search beyond it."""
 KNOWN: Final = 1 << 18
-"""Is HTML's: within svg and math it ends them, or does something else that is not worth following."""
+"""An HTML element: within svg and math it ends them, or has an effect that is not modelled."""
 TEXT_ONLY: Final = 1 << 19
-"""Within svg and math, mostly holds text alone."""
+"""Within svg and math, mostly contains only text."""
 BREAKS: Final = 1 << 20
 """Has no content, and ends svg and math."""
 LOOSE: Final = 1 << 21
-"""The start of an item looks beyond it, though it is special."""
+"""The start tag of a list item searches beyond it, though it is special."""
 UNFOLLOWED: Final = 1 << 22
-"""What its start does to what is open is not followed."""
+"""The effect of its start tag on open elements is not modelled."""
 
 KIND: Final = 0xFF
 """Lowest bits of the flags: which rule an element has of its own."""
@@ -166,7 +167,7 @@ def name_at(page: Bytes, start: int) -> tuple[int, int]:
 
 @compiled
 def flags_of(number: int) -> int:
-    """What is known of a name; 0 of one that HTML has no rule for."""
+    """The flags of a name; 0 for one that HTML has no rule for."""
     slot = number % _SLOTS
     while _TABLE[slot, 0]:
         if _TABLE[slot, 0] == number:
@@ -235,7 +236,7 @@ def attributes_at(page: Bytes, at: int) -> tuple[int, int, bool]:
 
 @compiled
 def begins_comment(page: Bytes, at: int) -> bool:
-    """Whether ``<!--`` stands there."""
+    """Whether ``<!--`` is at this position."""
     return (
         at + 3 < len(page)
         and page[at + 1] == _BANG
@@ -282,7 +283,9 @@ def markup_end(page: Bytes, at: int) -> int:
 
 @compiled
 def is_section(page: Bytes, at: int) -> bool:
-    """Whether ``<![`` stands there: the start of a CDATA section, which svg and math have."""
+    """Whether ``<![`` is at this position: the start of a CDATA section, which svg and math
+    have.
+    """
     return at + 2 < len(page) and page[at + 1] == _BANG and page[at + 2] == _OPEN_BRACKET
 
 
@@ -299,8 +302,8 @@ def section_end(page: Bytes, at: int) -> int:
 
 @compiled
 def raw_end(page: Bytes, at: int, name: int) -> int:
-    """Where the end tag of an element that holds text alone begins; the page's length when there is
-    none.
+    """Where the end tag of an element that contains only text begins; the page's length when there
+    is none.
 
     A script's end tag does not count between ``<!--``, ``<script`` and the next end tag or ``-->``.
     """

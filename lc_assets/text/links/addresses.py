@@ -39,16 +39,16 @@ from lc_assets.randomness import keyed_u64
 
 _IP: Final = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
 MAX_ADDRESS_CHARS: Final = 8192
-"""A longer address is cut: no browser takes it."""
+"""A longer address is truncated: no browser accepts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What a list says of a page.
+    """The blocklist entry of a page.
 
     Attributes:
-        category: of the list that has it, such as ``adult``; empty when none has.
-        entry: what it has: a domain or the beginning of an address.
+        category: category of the list that has the page, such as ``adult``; empty when none has.
+        entry: the entry: a domain or the beginning of an address.
     """
 
     category: str = ""
@@ -60,12 +60,12 @@ NOT_BLOCKED: Final = Blocked()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocklist:
-    """Domains and addresses that are not wanted.
+    """Blocked domains and addresses.
 
     Attributes:
         domains: category by domain, normal as `host_of` gives it, without ``www.``.
         urls: category by ``host/path``, without ``www.`` and without a slash at the end.
-        digest: SHA-256 of all that was read; for receipts.
+        digest: SHA-256 of all files read; for receipts.
     """
 
     domains: Mapping[str, str]
@@ -145,7 +145,7 @@ def registered_domain(host: str) -> str:
 
 
 def domains_above(host: str) -> tuple[str, ...]:
-    """A host without ``www.`` and what it lies below, up to its registered domain; none of none.
+    """A host without ``www.`` and its parent domains, up to the registered one; empty for no host.
 
     >>> domains_above("www.example.org"), domains_above("")
     (('example.org',), ())
@@ -157,7 +157,7 @@ def address_key(url: str) -> str:
     """Host, path and query of an address as browsers read it: without scheme, ``www.``, fragment
     and a slash at the end.
 
-    What is no address is its own key.
+    A value that is not an address is its own key.
 
     >>> (
     ...     address_key("HTTP://www.Example.org:80/a/../b/?q=1#top"),
@@ -208,7 +208,7 @@ def _parsed(url: str) -> "can_ada.URL | None":
 
 
 def _domains(host: str) -> Iterator[str]:
-    """The host and what it lies below, up to its registered domain; without ``www.``."""
+    """The host and its parent domains, up to the registered one; without ``www.``."""
     host = host.removeprefix("www.")
     last = registered_domain(host)
     yield host
@@ -240,7 +240,7 @@ KINDS: Final[tuple[Kind, ...]] = ("document", "url", "domain", "digest")
 
 
 def normal(kind: Kind, value: str) -> str:
-    """A value as it is looked up by.
+    """The normal form of a value, by which it is looked up.
 
     >>> (
     ...     normal("domain", "WWW.Example.org"),
@@ -261,8 +261,7 @@ def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
 
 @functools.lru_cache(maxsize=256)
 def sought(kind: Kind, value: str) -> tuple[str, int]:
-    """A value as it is looked up by, and its key; remembered, because it is asked of many
-    snapshots.
+    """The normal form of a value, and its key; cached, because it is looked up in many snapshots.
 
     >>> sought("domain", "Example.org") == (
     ...     "example.org",
@@ -325,8 +324,8 @@ def _ascending(
 
 
 def _values(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
-    """The normal values of each document, by kind; an address is read once for all that is taken of
-    it.
+    """The normal values of each document, by kind; an address is parsed once for all values derived
+    from it.
     """
     yield "document", [(name,) for name in columns["id"]]
     places = [located(url) for url in columns["url"]]

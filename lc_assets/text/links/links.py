@@ -37,8 +37,7 @@ UNVOUCHED: Final = frozenset({"nofollow", "sponsored", "ugc"})
 """Values of ``rel`` by which a page's author does not vouch for what is linked to."""
 
 MAX_LINKS_AROUND: Final = 16
-"""Links that a link may stand in; an HTML5 parser lets it stand in one only by way of tables,
-objects or svg.
+"""Maximum nesting of links; an HTML5 parser nests links only by way of tables, objects or svg.
 """
 
 LINKS_IN_LINKS: Final = "links within links within links"
@@ -55,9 +54,9 @@ class Link(msgspec.Struct, frozen=True):
         href: the address as it is written.
         text: the anchor text; empty where a link has none.
         rel: the attribute of that name, as it is written.
-        navigation: whether it stands below nav, header, footer, aside or an element with
+        navigation: whether it is below nav, header, footer, aside or an element with
             role=navigation.
-        label: what else names a link without text: the first ``alt`` of an image in it, its
+        label: name of a link without text: the first ``alt`` of an image in it, its
             ``title`` or ``aria-label``.
     """
 
@@ -69,7 +68,7 @@ class Link(msgspec.Struct, frozen=True):
 
     @property
     def anchor(self) -> str:
-        """Its text, or else its label."""
+        """The text, or else the label."""
         return self.text or self.label
 
     @property
@@ -79,11 +78,11 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class PageLinks(msgspec.Struct, frozen=True):
-    """What links a page has.
+    """The links of a page.
 
     Attributes:
         links: in their order.
-        base: the address that the page's ``<base>`` says they are relative to; empty without one.
+        base: the address in the page's ``<base>``, which they are relative to; empty without one.
         unread: why the page was not read, and so has no links; empty when it was. See
             `lc_assets.text.html.page_text`.
     """
@@ -94,7 +93,7 @@ class PageLinks(msgspec.Struct, frozen=True):
 
 
 def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
-    """The links of a page, with what its ``<base>`` says; the paper knows no base."""
+    """The links of a page and its ``<base>``; the paper ignores ``<base>``."""
     if extractor == "paper":
         return PageLinks(tuple(Link(href, text) for href, text in scanned(html)))
     page = html.encode("utf-8", "replace")
@@ -116,8 +115,8 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
 
 
 def scanned(html: str) -> Iterator[tuple[str, str]]:
-    """Address and anchor text of each link that the paper's expressions find, in time that grows
-    with the page alone.
+    """Address and anchor text of each link that the paper's expressions find, in time linear in the
+    page.
 
     >>> list(scanned('<a x href="u">one</a><a href="">none</a><a href="v"><b>two</b></a>'))
     [('u', 'one')]
@@ -164,9 +163,7 @@ def _attribute(node: LexborNode, name: str) -> str:
 
 
 def _counted_above(nodes: list[LexborNode], counted: set[int]) -> list[int]:
-    """How many of the counted elements each node stands below; every element on the way up is asked
-    once.
-    """
+    """How many of the counted elements each node is below; every ancestor is visited once."""
     known: dict[int, int] = {}
     found = []
     for node in nodes:

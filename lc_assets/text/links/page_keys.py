@@ -111,7 +111,7 @@ def page_key(url: str) -> str | None:
     key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
     return (
         key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None
-    )  # escapes are longer than what they stand for
+    )  # escapes are longer than the characters they encode
 
 
 def key_host(key: str) -> str:

@@ -14,7 +14,7 @@ target are counted by reason, each once:
 `RELATIVE`  relative, where addresses are not resolved, as in the paper
 ==========  ================================================================
 
-An anchor text is **generic** when it tells nothing about what it leads to: one of `GENERIC`, a
+An anchor text is **generic** when it does not describe its target: one of `GENERIC`, a
 number, or without any word.
 """
 
@@ -56,7 +56,7 @@ _GENERIC: Final = (
     "torna su|cerca|accedi|stampa"
 )
 GENERIC: Final = frozenset(_GENERIC.split("|"))
-"""Anchor texts that name an action rather than what is there, in RedPajama-V2's five languages:
+"""Anchor texts that name an action rather than the target, in RedPajama-V2's five languages:
 lower case, words separated by one space.
 """
 
@@ -74,7 +74,7 @@ def words_of(text: str) -> str:
 
 
 def is_generic(anchor: str) -> bool:
-    """Whether an anchor text says nothing of what it leads to: one of `GENERIC`, a number, or
+    """Whether an anchor text does not describe its target: one of `GENERIC`, a number, or
     without any word.
 
     >>> [
@@ -88,8 +88,7 @@ def is_generic(anchor: str) -> bool:
 
 
 def stands_in(anchor_words: str, text_words: str) -> bool:
-    """Whether an anchor's words stand in a text's, whole and side by side; both as `words_of` gives
-    them.
+    """Whether an anchor's words occur in a text as a contiguous run; both as `words_of` gives them.
 
     >>> (
     ...     stands_in(words_of("a cat"), words_of("It's a *cat*.")),
@@ -122,7 +121,7 @@ _WHITE: Final = " \t\n\f\r"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A page that a page points at.
+    """A page that another page links to.
 
     Attributes:
         key: its page key.
@@ -130,11 +129,11 @@ class Target(msgspec.Struct, frozen=True):
         texts: the different anchor texts, in order of appearance; generic ones only where there are
             no others.
         position: number of the first link to it among all links of the page, from 0.
-        n_links: how many links lead to it.
+        n_links: number of links that lead to it.
         nofollow: whether no author vouches for any of them.
-        navigation: whether all of them stand in menus.
-        generic: whether no anchor text says what it is.
-        in_text: whether an anchor text that says something stands in the page's cleaned text.
+        navigation: whether all of them are in menus.
+        generic: whether all anchor texts are generic.
+        in_text: whether an anchor text that is not generic occurs in the page's cleaned text.
     """
 
     key: str
@@ -170,7 +169,7 @@ def targets_of(
     Args:
         links: of one page, in their order.
         page_url: the page's own address.
-        base: what the page's ``<base>`` says.
+        base: address in the page's ``<base>``.
         resolve: whether relative addresses are resolved; otherwise they are left out, as in the
             paper.
         text: the page's cleaned text, to look for anchors in.
@@ -199,14 +198,14 @@ class _Place(NamedTuple):
 
 
 class _Places:
-    """Where addresses lead, each resolved once: a third of a page's links repeat."""
+    """Resolves each address once: a third of a page's links repeat."""
 
     def __init__(self, base: str) -> None:
         self._base = base
         self._known: dict[str, _Place | str] = {}
 
     def of(self, href: str) -> _Place | str:
-        """The page, or why there is none."""
+        """The page, or the reason for none."""
         found = self._known.get(href)
         if found is None:
             found = self._known[href] = self._resolved(href.strip(_WHITE))
@@ -227,7 +226,7 @@ class _Places:
 
 
 def _base_of(page_url: str, base: str) -> str:
-    """What addresses are relative to: a ``<base>`` that leads out of the web counts for nothing."""
+    """The base of relative addresses; a ``<base>`` that is not a web address is ignored."""
     joined = _joined(page_url, base.strip(_WHITE)) if base else None
     return joined if joined is not None and joined.startswith(_HTTP) else page_url
 
@@ -265,7 +264,7 @@ def _merged(key: str, url: str, group: list[tuple[int, Link]], *, generic_too: b
 
 
 def _marked(found: Iterable[Target], text: str) -> Iterator[Target]:
-    """The targets, each with whether one of its anchors stands in the text."""
+    """The targets, each with whether one of its anchors occurs in the text."""
     words = words_of(text) if text else ""
     n_left = COMPARED_CHARS
     for target in found:

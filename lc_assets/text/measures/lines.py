@@ -58,7 +58,7 @@ class LineCounts:
                 characters of those seen before.
         n_paragraphs: paragraphs; n_paragraphs_seen: those seen before; n_paragraph_chars_seen:
             their characters.
-        n_chars_dense: characters that are no whitespace.
+        n_chars_dense: characters that are not whitespace.
     """
 
     n_broken: int
@@ -93,7 +93,7 @@ def _read_lines(
     lines: NDArray[np.int32],
     counts: NDArray[np.int64],
 ) -> int:
-    """Find newline lines, and count what single lines show.
+    """Find newline lines, and count properties of single lines.
 
     Args:
         data: UTF-8.
@@ -106,7 +106,7 @@ def _read_lines(
             that stripping takes from its first and from its last line.
 
     Returns:
-        How many newline lines there are.
+        The number of newline lines.
     """
     n_broken = n_broken_bulleted = n_broken_ellipsis = n_bulleted = n_ellipsis = n_filled = (
         n_terminal
@@ -220,8 +220,8 @@ def _find_paragraphs(
     """Join the stripped text's lines into paragraphs, which empty lines separate.
 
     Args:
-        lines: of `_read_lines`.
-        n_lines: how many.
+        lines: output of `_read_lines`.
+        n_lines: number of lines.
         counts: of `_read_lines`.
         paragraphs: int32[3 or more, n_lines]; gets each one's first byte, end, characters.
 

@@ -49,9 +49,8 @@ def licence_of(text: str, url: str | None = None) -> str | None:
     """Name the first Creative Commons licence that a document mentions: links before names, the
     text before the address.
 
-    Returns:
-        Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it says no more
-        than Creative Commons license; None when it names none.
+    Returns: Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it only says
+        Creative Commons license; None when it names none.
 
     >>> licence_of("Text under CC BY-SA 4.0."), licence_of("see https://creativecommons.org/publicdomain/zero/1.0/")
     ('cc-by-sa-4.0', 'cc0-1.0')
@@ -99,7 +98,7 @@ _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
 def _n_sentences(text: str) -> int:
-    """How many sentences a text has.
+    """Number of sentences of a text.
 
     >>> _n_sentences("It was late. Was it? Yes...")
     3
@@ -108,12 +107,12 @@ def _n_sentences(text: str) -> int:
 
 
 GZIP_LEVEL: Final = 6
-"""Of `zlib`; its stream has a header of two bytes and a checksum of four."""
+"""Overhead of a `zlib` stream: a header of two bytes and a checksum of four."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OfWords:
-    """What is known of a document's words of one kind."""
+    """Counts of a document's words of one kind."""
 
     text: str
     words: Words
@@ -130,9 +129,9 @@ def measure(text: str, wanted: Collection[str], url: str | None = None) -> dict[
     """Compute the wanted columns of one document, and nothing else.
 
     Args:
-        text: of the document.
+        text: the document's text.
         wanted: columns.
-        url: its address, where licences are looked for too.
+        url: its address, which is also searched for licences.
 
     Returns:
         A value per column, in the order of ``wanted``; None where it is a mean over nothing.
@@ -296,7 +295,7 @@ _OTHERS: Final[Mapping[str, Callable[[str, str | None], _Value]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to compute, sorted by what it is computed from."""
+    """Columns to compute, grouped by their inputs."""
 
     of_words: tuple[
         tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, _WordFormula], ...]], ...
@@ -308,7 +307,7 @@ class _Plan:
 
 @lru_cache(maxsize=64)
 def _plan(wanted: tuple[str, ...]) -> _Plan:
-    """Group columns by what they are computed from; the same few sets come with every document."""
+    """Group columns by their inputs; cached, because every document has the same few sets."""
     by_kind: defaultdict[str, list[str]] = defaultdict(list)
     for column in wanted:
         name, kind = parse_column(column)

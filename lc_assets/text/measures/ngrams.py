@@ -32,7 +32,7 @@ DUPLICATE_LENGTHS: Final = (5, 6, 7, 8, 9, 10)
 """Words in the n-grams of which the repeated ones count: the same table."""
 
 _NEVER: Final = 255
-"""For a word whose start may occur elsewhere too."""
+"""Marks a word whose start may occur elsewhere too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def find_unique_starts(
 
     Two n-grams that are equal when joined begin with the same bytes. Where the first 8, 12, 16, 24
     or 32 bytes from a word's start on occur at no other start, no n-gram of as many bytes can have
-    been seen before, whatever its length. This is found out once for all lengths.
+    been seen before, whatever its length. This is determined once for all lengths.
 
     Args:
         joined: the words' bytes.
@@ -155,7 +155,7 @@ def seen_before(
     length: int,
     seed: np.uint64,
 ) -> int:
-    """Characters of n-grams that were seen before, as datatrove walks.
+    """Characters of n-grams that were seen before, as datatrove counts them.
 
     Args:
         joined: the words' bytes.

@@ -7,7 +7,8 @@ whitespace  ``str.split``: the words of Dolma and NeMo Curator
 ==========  ================================================================================
 
 datatrove splits English with spaCy's tokenizer, which cuts ``don't`` into ``do`` and ``n't`` and
-knows abbreviations. Nothing here does that; on the same words these measures equal datatrove's own.
+knows abbreviations, which is not reproduced here; on the same words these measures equal
+datatrove's.
 
 Words are concatenated without the characters between them: word ``i`` is ``joined[ends[i]:ends[i +
 1]]``.
@@ -76,7 +77,7 @@ class WordCounts:
 
 
 MAX_BYTES: Final = (1 << 31) - 64
-"""UTF-8 of the longest text that can be measured: positions are 32 bits wide."""
+"""Bytes of UTF-8 of the longest text that can be measured: positions are 32 bits wide."""
 
 PADDING: Final = 8
 """Bytes after the last word, so that eight can be read at once from the start of any word."""
@@ -90,7 +91,9 @@ _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 @compiled
 def _short_key(joined: NDArray[np.uint8], start: int, length: int) -> np.uint64:
-    """A word of up to seven bytes as a number, its length on top; 0 for a longer one."""
+    """A word of up to seven bytes as a number, its length in the highest byte; 0 for a longer
+    one.
+    """
     if length > _SHORT:
         return np.uint64(0)
     mask = (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)
@@ -194,7 +197,7 @@ class Words:
     """A text's words of one kind.
 
     Attributes:
-        joined: their UTF-8, uint8, followed by bytes without meaning.
+        joined: their UTF-8, uint8, followed by padding.
         ends: int32[n + 1], word ``i`` is ``joined[ends[i]:ends[i + 1]]``.
         chars: the same in characters.
         counts: of the words.

@@ -106,11 +106,11 @@ def is_iban(account: str) -> bool:
 
 KINDS: Final = ("email", "ip", "phone", "card", "iban")
 REGIONS: Final[Mapping[str, str]] = {"en": "US", "de": "DE", "fr": "FR", "es": "ES", "it": "IT"}
-"""The country whose national numbers are looked for, by a document's language."""
+"""The country whose national numbers are searched for, by a document's language."""
 
 
 class Personal(NamedTuple):
-    """Something found: its kind, and where it starts and ends in characters."""
+    """A find: its kind, and its start and end in characters."""
 
     start: int
     end: int
@@ -165,13 +165,13 @@ def find_personal(
     [('email', 'Ann.Lee@mail.org'), ('phone', '(212) 736-5000'), ('ip', '8.8.4.4')]
 
     Args:
-        text: where to look.
+        text: the text to search.
         kinds: some of `KINDS`.
         region: two letters of the country whose national telephone numbers count; with None only
             international ones do.
 
     Raises:
-        BadInput: for a kind that there is not.
+        BadInput: for an unknown kind.
     """
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:

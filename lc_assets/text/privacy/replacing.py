@@ -15,7 +15,7 @@ card     ``<CARD>``      the tag: no range is reserved
 iban     ``<IBAN>``      the tag
 =======  ==============  ===========================================================================
 
-The seed is not secret, and a surrogate is no encryption: there are few IPv4 addresses to try.
+The seed is not secret, and surrogates are not encryption: all IPv4 addresses can be tried.
 """
 
 import ipaddress
@@ -31,8 +31,8 @@ from lc_assets.text.privacy.personal import REGIONS, TAGS, Personal, find_person
 Style = Literal["tag", "surrogate"]
 
 ROUNDS = 4
-"""How often a text is looked at, at most: what touched or overlapped a value may be one by itself
-when that is replaced. A text in which nothing is found is looked at once, nearly all others twice.
+"""Maximum number of passes over a text: a candidate that touched or overlapped a value may become
+valid when that is replaced. A text without finds takes one pass, nearly all others two.
 """
 
 _NETS = ("192.0.2", "198.51.100", "203.0.113")
@@ -41,7 +41,7 @@ _SIX_PREFIX = int(ipaddress.IPv6Address("2001:db8::"))
 
 
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with what was found replaced, and how often each kind was."""
+    """A text with all finds replaced, and the number of replacements by kind."""
 
     text: str
     counts: dict[str, int]
@@ -73,7 +73,7 @@ def replace_personal(
         region: two letters of the country whose national numbers count instead.
 
     Raises:
-        BadInput: for a kind that there is not.
+        BadInput: for an unknown kind.
     """
     country, counts = region or REGIONS.get(language), Counter[str]()
     for _ in range(ROUNDS):
@@ -118,7 +118,7 @@ def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:
 
 
 def _same_for_all_spellings(kind: str, value: str) -> str:
-    """A value without what is only its spelling: the case of an address, the gaps of a number."""
+    """A value without differences of spelling: the case of an address, the gaps of a number."""
     return (
         "".join(char for char in value if char.isdigit() or char == "+")
         if kind == "phone"

@@ -46,7 +46,7 @@ class Background:
     """How many pieces, and how many documents, contain a word.
 
     Attributes:
-        n_documents: that were counted.
+        n_documents: number of documents counted.
         n_pieces: their pieces.
         pieces: by word.
         documents: by word.
@@ -119,7 +119,7 @@ LONGEST: Final = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a text that begins at a character and goes on to the next part; the first one
+    """A part of a text that begins at a character and extends to the next part; the first one
     begins with the text.
 
     Attributes:
@@ -132,15 +132,15 @@ class Part:
 
 
 class Concepts(Protocol):
-    """What finds concepts: `LexicalConcepts`, or a plug-in."""
+    """Interface of an extractor of concepts: `LexicalConcepts`, or a plug-in."""
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
         """Where the concepts of a text are mentioned.
 
         Args:
-            text: any.
-            parts: when there are any, a sentence lies in one part alone, and a concept of two
-                documents is two concepts.
+            text: the text.
+            parts: when given, every sentence is in one part only, and a concept of two documents is
+                two concepts.
         """
 
 
@@ -217,7 +217,7 @@ class LexicalConcepts:
         return [spelling(text, *span.tolist()) for span in words.spellings[words.weights > 0]]
 
     def word_ranks(self, text: str) -> dict[str, int]:
-        """What each word of a text weighs, as it is compared;
+        """Weight of each word of a text, as it is compared;
         `lc_assets.text.referrals.phrases.ONE` on average.
         """
         words = self._reader.read(text)
@@ -234,7 +234,7 @@ class LexicalConcepts:
 def choose(
     weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], top: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which phrases are names, and which are concepts.
+    """Determine which phrases are names, and which are concepts.
 
     Args:
         weights: uint8[word kind], as in `lc_assets.text.referrals.words.Words`.

@@ -34,7 +34,7 @@ class Grams(NamedTuple):
         right: int32[phrases of two or three words], the word that it adds.
         pairs: int32[n], the phrase of two words that begins at each word, or -1.
         triples: int32[n], the one of three.
-        uses: int32[phrase], its occurrences where a capital tells something.
+        uses: int32[phrase], its occurrences where a capital is informative.
         capitals: int32[phrase], those where all its words have one.
     """
 
@@ -209,7 +209,7 @@ def _list_mentions(
             ends[concepts[triples[place]] + 1] += 1
         if named[word]:
             latest, latest_sentence = word, sentences[place]
-    # Phase 2: write them down in the same order.
+    # Phase 2: write them in the same order.
     for concept in range(n_concepts):
         ends[concept + 1] += ends[concept]
     filled = ends[:-1].copy()

@@ -57,7 +57,7 @@ def class_table() -> NDArray[np.uint8]:
 
 @cache
 def fold_table() -> NDArray[np.uint32]:
-    """uint32[LIMIT + 1]: what a character of a word is compared as."""
+    """uint32[LIMIT + 1]: the form in which a character of a word is compared."""
     table = np.arange(LIMIT + 1, dtype=np.uint32)
     changed = np.isin(class_table(), (_U, _A, _Y))
     for code in np.flatnonzero(changed).tolist():
@@ -101,7 +101,7 @@ def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
 def _is_at(
     codes: NDArray[np.uint32], start: int, length: int, others: NDArray[np.uint32], other: int
 ) -> bool:
-    """Whether a word is one that stands in ``others``."""
+    """Whether a word is in ``others``."""
     for offset in range(length):  # noqa: SIM110 - compiled
         if codes[start + offset] != others[other + offset]:
             return False
@@ -116,7 +116,7 @@ def _classify(
     kinds: NDArray[np.uint8],
     spelt: NDArray[np.uint32],
 ) -> int:
-    """Look up each character's class and what it is compared as; returns at least as many as there
+    """Look up each character's class and its form for comparison; returns at least as many as there
     are words.
     """
     n_starts = 0
@@ -279,7 +279,7 @@ def _read(
             spellings[number, 0], spellings[number, 1], bits_of_kind[number] = start, length, bits
             weights[number] = min(2, n_letters) if tells else 0
             n_kinds += 1
-        # Phase 4: note it.
+        # Phase 4: record it.
         bits = whole(bits_of_kind[number])
         abbreviated = (bits & ABBREVIATION) != 0 or (
             length == 1 and (kind == _U or kind == _L) and spelt[start] != 105
@@ -313,7 +313,7 @@ class WordReader:
         """Read the words of a text, in some forty bytes of memory per character.
 
         Args:
-            text: any.
+            text: the text.
             part_starts: where parts of the text after the first begin, in characters, ascending.
         """
         codes = code_points(text)

@@ -12,7 +12,7 @@ sentence are in none of them and are counted first. Time is linear in the mentio
 each bucket.
 
 Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), sections 3.1 and
-C.1. Its buckets touch each other, and it does not say where a pair within one sentence goes.
+C.1. Its buckets are adjacent, and it does not specify the bucket of a pair within one sentence.
 `lc_assets.text.referrals.concepts` finds mentions.
 
 A density is what was counted divided by the document's **tokens**; concepts are counted **per
@@ -93,7 +93,7 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class ReferralCounts:
-    """What was counted in one text.
+    """Counts of one text.
 
     Attributes:
         n_sentences: of the text.
@@ -126,7 +126,7 @@ def bucket_names(edges: Sequence[int] = DISTANCES) -> list[str]:
 
 
 def require_edges(edges: Sequence[int]) -> None:
-    """Refuse edges that cut no buckets.
+    """Check the edges of buckets.
 
     Raises:
         BadInput: when they do not ascend, or the first is not above 1.
@@ -308,7 +308,7 @@ PAPER: Final[Mapping[str, Mapping[str, _Table]]] = {
 def paper_figures(
     kind: str, paper_set: str, group: str, *, edges: Sequence[int]
 ) -> tuple[float, ...] | None:
-    """What the paper prints of a group; None where it prints nothing, or by other buckets.
+    """The paper's figures of a group; None where it has none, or uses other buckets.
 
     >>> paper_figures("pairs", "Packed", "32K-64K", edges=(32, 128, 512))
     (1.31, 3.37, 11.52, 27.65)

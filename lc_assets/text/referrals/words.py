@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 LONGEST_WORD: Final = 64
 WRAPPED: Final = range(40, 101)
-"""Characters of a line whose end may stand inside a sentence."""
+"""Characters of a line whose end may be within a sentence."""
 
 LIMIT: Final = 0x40000
 """No character from here on is a letter, a digit, a mark or white space, except variation
@@ -70,11 +70,11 @@ ABBREVIATION: Final = 4
 COMMON: Final = 8
 
 JOINED: Final = 1
-"""The word goes on with the run of the word before."""
+"""The word continues the run of the word before."""
 CAPITAL: Final = 2
 """It begins with an upper case letter."""
 INITIAL: Final = 4
-"""It begins a sentence or follows a quotation mark, where a capital tells nothing."""
+"""It begins a sentence or follows a quotation mark, where a capital is not informative."""
 
 
 def class_of(character: str) -> str:
@@ -100,8 +100,8 @@ def class_of(character: str) -> str:
 
 @cache
 def folded(character: str) -> str:
-    """What a character of a word is compared as: lower case where that is one character, and one
-    kind of apostrophe and hyphen.
+    """The form in which a character of a word is compared: lower case where that is one character,
+    and one kind of apostrophe and hyphen.
 
     >>> folded("É"), folded("’"), folded("İ")
     ('é', "'", 'İ')
@@ -120,7 +120,7 @@ class SpecialWords:
         stop: words without meaning of their own; they end runs.
         pronouns: stop words that refer to the person named last.
         abbreviations: after which a full stop ends no sentence.
-        common: frequent in other text; they are words, but no concept by themselves.
+        common: frequent in other text; they are words, but not concepts by themselves.
     """
 
     stop: frozenset[str] = frozenset()

@@ -42,7 +42,7 @@ from lc_assets.text.signals.names import (
 from lc_assets.text.signals.signals import measure_signals
 
 OF_THE_EDIT: Final = ("c4_", "refinedweb_")
-"""How measures of what a line editing does begin."""
+"""Prefixes of measures of a line editing."""
 
 _PUBLISHED: Final = frozenset(SCALARS)
 _NOT_OF_TEXT_ALONE: Final = MODELLED | {*LIST_SIGNALS, *MODEL_SIGNALS}
@@ -63,8 +63,8 @@ def known_signals() -> tuple[str, ...]:
 
 
 def words_allowed(signal: str) -> tuple[str, ...]:
-    """The definitions of words that a signal can be asked of; empty when words do not matter to it,
-    or it says itself which.
+    """The kinds of words that a signal can be computed with; empty when it does not depend on
+    words, or its name implies the kind.
 
     >>> words_allowed("word_count"), words_allowed("rps_doc_word_count")
     (('normalized', 'raw', 'whitespace'), ())
@@ -75,7 +75,7 @@ def words_allowed(signal: str) -> tuple[str, ...]:
 def require_computable(
     wanted: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS
 ) -> None:
-    """Refuse columns that cannot be computed with the lists and models that there are.
+    """Refuse columns that cannot be computed with the given lists and models.
 
     Raises:
         BadInput: names them, and the option or setting that gives what the first of them lacks.
@@ -88,7 +88,7 @@ def require_computable(
 
 
 def computable(models: Models = NO_MODELS) -> tuple[str, ...]:
-    """Every column that text can give, with every kind of words, and the models that there are."""
+    """Every column computed from text, with every kind of words, and those of the given models."""
     return (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, BULLET_LINES, *columns(), *models.columns)
 
 
@@ -108,7 +108,7 @@ def values_of(
     {'rps_doc_word_count': 6.0, 'ccnet_perplexity': None}
 
     Raises:
-        BadInput: when a column does not exist, or what it needs was not handed in.
+        BadInput: when a column does not exist, or its list or model is not given.
     """
     found: dict[str, float | None] = dict(document.copied)
     if not _NOT_OF_TEXT_ALONE.isdisjoint(wanted):
@@ -123,7 +123,7 @@ def values_of(
 
 
 def _listed(lists: WordLists) -> set[str]:
-    """The signals that the lists serve."""
+    """The signals that the lists are needed for."""
     given = {
         "rps_doc_ldnoobw_words": bool(lists.bad_words),
         "rps_doc_stop_word_fraction": bool(lists.stop_words),
@@ -152,7 +152,7 @@ def _remedy(column: str) -> str:
 
 
 def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str, float | None]:
-    """The one place that asks for the signals of a text."""
+    """Compute the signals of a text."""
     costly = [name for name in wanted if name not in CCNET_SIGNALS and name not in _LIKE_A_MEASURE]
     if not costly:
         alike = {_LIKE_A_MEASURE[name]: name for name in wanted if name in _LIKE_A_MEASURE}

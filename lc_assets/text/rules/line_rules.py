@@ -43,25 +43,26 @@ _POLICIES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineRules:
-    r"""What is wrong with a line; rules are asked in the order of the fields, and the first that
-    objects names the reason.
+    r"""Rules on a line; they are applied in the order of the fields, and the first that fails gives
+    the reason.
 
     Attributes:
-        name: who does so.
+        name: name of the way of editing.
         broken: lines are those of ``str.splitlines``; otherwise they end at ``"\n"`` alone.
         most_uppercase: largest share of upper case characters (reason ``uppercase``).
-        numeric: lines of nothing but numeric characters and whitespace go (``numeric``).
-        counters: lines such as ``3 likes`` go (``counter``).
+        numeric: drop lines of only numeric characters and whitespace (``numeric``).
+        counters: drop lines such as ``3 likes`` (``counter``).
         longest_word: characters of the longest word (``long_word``).
-        citations: marks such as ``[3]`` and ``[edit]`` are taken out of a line (``citation``).
+        citations: remove marks such as ``[3]`` and ``[edit]`` from a line (``citation``).
         end_marks: what a line must end with, though not with ``...`` (``no_end_mark``); empty for
             anything.
-        fewest_words: words of the shortest line (``few_words``); blank lines stay where this is the
-            only objection.
-        condemned: what condemns the whole document when a line that got so far holds it, by reason.
-        phrases: lines that hold one of these go, by reason; case aside.
+        fewest_words: minimum words of a line (``few_words``); blank lines are kept if only this
+            rule fails.
+        condemned: strings that drop the whole document when a line that passed so far contains one,
+            by reason.
+        phrases: drop lines that contain one of these, by reason; ignoring case.
         boilerplate: short lines lose "sign in" at their start, "read more" at their end, "items in
-            cart" anywhere (``boilerplate``); a line that nothing is left of goes.
+            cart" anywhere (``boilerplate``); a line that becomes empty is dropped.
     """
 
     name: str
@@ -90,7 +91,7 @@ C4: Final = LineRules(
     condemned=(("lorem ipsum", "lorem_ipsum"), ("{", "curly_bracket")),
     phrases=(("javascript", "javascript"), *((phrase, "policy") for phrase in _POLICIES)),
 )
-"""As datatrove has it: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets
+"""As in datatrove: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets
 allow.
 """
 
@@ -107,7 +108,7 @@ REFINEDWEB: Final = LineRules(
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A piece of the original text that an edit takes out.
+    """A piece of the original text that an edit removes.
 
     Attributes:
         start: its first character.
@@ -126,12 +127,12 @@ class Edited:
 
     Attributes:
         text: what is left.
-        taken: evidence, in the order of the text.
+        taken: the removed pieces, in the order of the text.
         n_lines: lines seen; n_lines_removed: by reason; the others are left.
         n_words: whitespace words seen; n_words_flagged: those of lines that were removed or lost
             boilerplate, by reason.
-        condemned: why the whole document should go (`LineRules.condemned`); None when nothing says
-            so. The text is then what the rules leave of it all the same.
+        condemned: why the whole document should be dropped (`LineRules.condemned`); None when it
+            should not. The text is then still edited.
     """
 
     text: str
@@ -209,7 +210,7 @@ def _without_pieces(
 def _objection(
     line: str, left: str, words: list[str], rules: LineRules
 ) -> tuple[str | None, str | None]:
-    """Why the line goes, and why the whole document should; None for either."""
+    """Why the line, and why the whole document, should be dropped; None for neither."""
     if reason := _wrong_as_it_was(line, words, rules):
         return reason, None
     if rules.end_marks and (not left.endswith(rules.end_marks) or left.endswith("...")):
@@ -245,20 +246,20 @@ def _wrong_as_it_was(line: str, words: list[str], rules: LineRules) -> str | Non
 def _of_phrases(lowered: str, rules: LineRules) -> tuple[str | None, str | None]:
     sentence = next((reason for phrase, reason in rules.condemned if phrase in lowered), None)
     reason = next((reason for phrase, reason in rules.phrases if phrase in lowered), None)
-    # JavaScript is asked before the bracket, and its line goes before anybody sees one in it.
+    # The rule on JavaScript comes before that on brackets, so its line is dropped first.
     spared = sentence == "curly_bracket" and reason == "javascript"
     return reason, None if spared else sentence
 
 
 def _n_upper(line: str) -> int:
-    """Upper case characters; by deleting them where that is faster than asking each."""
+    """Number of upper case characters; counted by deleting them where that is faster."""
     if line.isascii():
         return len(line) - len(line.encode().translate(None, _UPPER))
     return sum(map(str.isupper, line))
 
 
 EDITS: Final[Mapping[str, LineRules]] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
-"""Ways of editing, as they are when nothing is said."""
+"""Ways of editing, with their default settings."""
 
 SETTINGS: Final[Mapping[str, type]] = MappingProxyType(
     {
@@ -272,7 +273,7 @@ SETTINGS: Final[Mapping[str, type]] = MappingProxyType(
         "boilerplate": bool,
     }
 )
-"""What a rule file may say otherwise, see `lc_assets.text.rules.line_rules.LineRules`."""
+"""Settings that a rule file may change, see `lc_assets.text.rules.line_rules.LineRules`."""
 
 _WANTED: Final = {
     float: "a number from 0",
@@ -283,7 +284,7 @@ _WANTED: Final = {
 
 
 def line_rules_of(wanted: LineEdit) -> LineRules:
-    """The rules on lines that a rule file's ``[lines]`` means.
+    """The rules on lines for a rule file's ``[lines]``.
 
     >>> line_rules_of(LineEdit("c4", {"end_marks": []})).end_marks
     ()

@@ -37,7 +37,7 @@ BEGINNING_CHARS: Final = 2000
 
 
 class Language(NamedTuple):
-    """What a document is thought to be in.
+    """The detected language of a document.
 
     Attributes:
         language: as above.
@@ -49,7 +49,7 @@ class Language(NamedTuple):
 
 
 def language_of(text: str, predict: Predictor) -> Language:
-    r"""Ask a model for a document's language.
+    r"""Detect a document's language with a model.
 
     >>> predict = lambda line: ("en" if line.startswith("To be, or") else "", len(line))
     >>> language_of("To be,\nor not to be" * 1000, predict)
@@ -143,19 +143,19 @@ _LONG_NAMES: Final = {
     "lav": "lv", "lit": "lt", "cat": "ca", "glg": "gl", "eus": "eu", "hrv": "hr",
     "srp": "sr", "lat": "la", "isl": "is",
 }  # fmt: skip
-"""Names of three letters, as Common Crawl has them, to those of the model."""
+"""Common Crawl's names of three letters, to those of the model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Models:
-    """What was handed in; None, or absent, is what was not.
+    """The given models and lists; None, or absent, if not given.
 
     Attributes:
         language: names a text's language.
-        blocklist: domains and addresses that are not wanted.
+        blocklist: blocked domains and addresses.
         perplexity: scores a line.
         quality: label a text as the crawl's or as of a better kind, by signal.
-        digests: SHA-256 of each file, in hexadecimal, by what it is for; for receipts.
+        digests: SHA-256 of each file, in hexadecimal, by its use; for receipts.
     """
 
     language: Predictor | None = None
@@ -166,7 +166,7 @@ class Models:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What can be computed: in the order of the table above."""
+        """What can be computed, in the order of the table above."""
         there = {LANGUAGE: self.language, BLOCKLIST: self.blocklist, PERPLEXITY: True}
         return tuple(
             column
@@ -180,15 +180,15 @@ NO_MODELS: Final = Models()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """What there is of a document to compute columns from.
+    """The parts of a document that columns are computed from.
 
     Attributes:
-        text: what is tested.
+        text: the text that is tested.
         edited_from: the text before its lines were edited; None when nothing was edited.
         url: its address; None when it is not known.
-        language: that the document is said to be in, two letters; empty when it is not known.
+        language: stated language of the document, two letters; empty when it is not known.
         source_domain: host of the page; empty when it is not known.
-        copied: ``ccnet_*`` values that came with it.
+        copied: its published ``ccnet_*`` values.
     """
 
     text: str
@@ -205,7 +205,7 @@ class Offered:
 
 
 def needs_of(columns: Collection[str]) -> frozenset[str]:
-    """What must be handed in, or would be used, for some columns; names as in the table above.
+    """Models and lists needed or used for some columns; names as in the table above.
 
     >>> sorted(needs_of(["language_is", "url_blocked", "rps_doc_ml_palm_score", "word_count:raw"]))
     ['blocklist', 'language', 'palm']
@@ -214,7 +214,7 @@ def needs_of(columns: Collection[str]) -> frozenset[str]:
 
 
 def given_by(column: str) -> str:
-    """Which option or setting hands in what a column needs."""
+    """The option or setting that gives what a column needs."""
     return _GIVEN_BY[_NEEDS[column]]
 
 
@@ -257,8 +257,7 @@ def model_values(
 
 
 def said_languages(said: str) -> frozenset[str]:
-    """The model's names of the languages that a document is said to be in; empty when nobody says
-    one.
+    """The model's names of a document's stated languages; empty when none is stated.
 
     >>> [sorted(said_languages(said)) for said in ("eng,deu", "pt-BR", " ")]
     [['de', 'en'], ['pt'], []]
@@ -270,7 +269,7 @@ def said_languages(said: str) -> frozenset[str]:
 
 
 def quality_score(text: str, predict: Predictor) -> float:
-    r"""How little a text is like the crawl, 0 to 1, rounded to 8 places.
+    r"""How little a text resembles the crawl, 0 to 1, rounded to 8 places.
 
     A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the
     latter.

@@ -1,9 +1,9 @@
 """Rules on a document's columns: which one, the bounds, and the source.
 
-A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
-a bound. A missing value fails. A measure of words names their kind; its column is then
-``signal:words``. A set of rules may say that a text's lines are edited first; its rules then apply
-to what is left. Thresholds are in ``lc_assets/presets``, which
+A rule consists of a signal's name and one or two bounds. A value equal to a bound passes, and zero
+is a bound. A missing value fails. A measure of words names their kind; its column is then
+``signal:words``. A set of rules may state that a text's lines are edited first; its rules then
+apply to the edited text. Thresholds are in ``lc_assets/presets``, which
 `lc_assets.formats.lists.rule_files` reads.
 
 `quantile_bounds` gives bounds that keep the middle of a corpus. Olmo 3 (2025) drops the fifth of
@@ -34,13 +34,13 @@ class Rule:
             `lc_assets.text.measures.words.MEASURES`.
         at_least: lowest value that passes; None for no such bound.
         at_most: highest value that passes; None for no such bound.
-        source: who says so, such as ``Rae et al. 2021``.
+        source: source of the bounds, such as ``Rae et al. 2021``.
         words: what a word is, for a measure that depends on it, such as ``whitespace``; empty
             otherwise.
 
     Raises:
-        BadInput: when it has no bound, a bound that is not a finite number, or bounds that nothing
-            lies between.
+        BadInput: when it has no bound, a bound that is not a finite number, or a lower bound above
+            the upper one.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Rule:
             )
 
     def complaint(self, value: float | None) -> str | None:
-        """Say what is wrong with ``value``; None when nothing is.
+        """Why ``value`` fails; None when it passes.
 
         >>> bounds = {"at_least": 3, "at_most": 10, "source": "Rae et al. 2021"}
         >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", **bounds)
@@ -85,7 +85,7 @@ class Rule:
 
     @property
     def column(self) -> str:
-        """Name of the column that holds what is judged: ``signal``, or ``signal:words``."""
+        """Name of the column that is tested: ``signal``, or ``signal:words``."""
         return f"{self.signal}:{self.words}" if self.words else self.signal
 
     @property
@@ -112,7 +112,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class LineEdit:
-    """A way of leaving lines out of a text before it is judged.
+    """A way of removing lines of a text before it is filtered.
 
     Attributes:
         name: one of those that `lc_assets.text.rules.line_rules` knows, such as ``c4``.
@@ -125,12 +125,12 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules with a name, in the order in which they are asked.
+    """A named set of rules, in the order in which they are applied.
 
     Attributes:
         name: of the set.
         rules: at least one, where the set comes from a file.
-        edit: what is done to a text's lines before the rules judge what is left; None: nothing.
+        edit: how lines are edited before the rules are applied; None for no editing.
 
     Raises:
         BadInput: when two rules have the same name.
@@ -152,7 +152,7 @@ class RuleSet:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of the columns that the rules judge."""
+        """Names of the columns that the rules test."""
         return frozenset(rule.column for rule in self.rules)
 
     def and_also(self, *extra: Rule) -> "RuleSet":
@@ -164,22 +164,22 @@ class RuleSet:
         return replace(self, rules=(*self.rules, *extra))
 
     def on(self, columns: Collection[str]) -> "RuleSet":
-        """The rules that judge one of ``columns``, in their order."""
+        """The rules that test one of ``columns``, in their order."""
         return replace(self, rules=tuple(rule for rule in self.rules if rule.column in columns))
 
     def but_on(self, columns: Collection[str]) -> "RuleSet":
-        """The rules that judge none of ``columns``, in their order."""
+        """The rules that test none of ``columns``, in their order."""
         return replace(self, rules=tuple(rule for rule in self.rules if rule.column not in columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One rule's objection to one document.
+    """One rule that one document fails.
 
     Attributes:
         rule: the rule's name.
-        value: what it found; None when that was missing.
-        words: the objection, for people.
+        value: the tested value; None when it was missing.
+        words: the reason in words.
     """
 
     rule: str
@@ -195,7 +195,7 @@ def long_enough(min_words: int) -> Rule:
 
 
 def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint, ...]:
-    """Every complaint about a document, in the order of the rules; none means that it passes.
+    """Every rule that a document fails, in their order; empty when it passes.
 
     >>> judge({"rps_doc_word_count": 20_000}, RuleSet("length", (long_enough(16_000),)))
     ()
@@ -209,16 +209,15 @@ def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint
 
 
 def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) -> NDArray[np.bool_]:
-    """Which rule complains about which document, for many documents at once; the same as `judge`
-    for each.
+    """Which documents fail which rules, for many documents at once; the same as `judge` for each.
 
     Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. A column that
-            is not there at all is missing for every document.
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. An absent
+            column is missing for every document.
         rules: the rules.
 
     Returns:
-        bool array of shape ``(rule, doc)``, True where there is a complaint.
+        bool array of shape ``(rule, doc)``, True where the document fails.
 
     >>> words = {"rps_doc_word_count": np.array([5.0, 20_000.0, np.nan])}
     >>> judge_columns(words, RuleSet("length", (long_enough(16_000),)))
@@ -240,7 +239,7 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
 
 
 def _shown(number: float) -> str:
-    """Every digit, so that 0.10000001 is not shown as a bound of 0.1 that it breaks; whole numbers
+    """Every digit, so that 0.10000001 is not shown as equal to the bound 0.1; whole numbers
     without a point.
     """
     return f"{int(number) if float(number).is_integer() else number:,}"

@@ -125,7 +125,7 @@ class WordLists:
     Attributes:
         stop_words: by language.
         bad_words: by language; an entry may be several words, with a space between two.
-        domains: number of its set of categories, by domain; None when no list was given.
+        domains: number of the domain's set of categories, by domain; None when no list was given.
         digests: SHA-256 of each file read, in hexadecimal, by what it was read for and its name;
             for receipts.
     """

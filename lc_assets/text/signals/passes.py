@@ -46,7 +46,7 @@ _ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
 
 
 class RawLines(NamedTuple):
-    """What `scan_raw` says of each line.
+    """Output of `scan_raw` for each line.
 
     Attributes:
         ends: int64[lines], after the line's last character, its newline included.
@@ -177,7 +177,7 @@ def scan_raw(
 
 
 class WordLines(NamedTuple):
-    """What is counted of each line's normalized words; int64[lines] each.
+    """Counts of each line's normalized words; int64[lines] each.
 
     Attributes:
         words: words.
@@ -224,7 +224,7 @@ def scan_words(
         data: of `lc_assets.text.words.folded_lines`.
         bits: `lc_assets.text.characters.character_bits`.
         seed: of hashes.
-        listed_words: words whose numbers are wanted.
+        listed_words: words whose numbers are returned.
         lines: filled.
     """
     most = data.size // 2 + 1
@@ -328,7 +328,7 @@ def _split(
 
 @compiled
 def _marks_of(data: NDArray[np.uint8], start: int, stop: int) -> int:
-    """What a word means to a signal: it ends with "lorem", begins with "ipsum", is "javascript"."""
+    """Roles of a word for signals: it ends with "lorem", begins with "ipsum", is "javascript"."""
     marks = 0
     if stop - start >= _SHORTEST:
         low, high = first_bytes(data, start, stop - start)

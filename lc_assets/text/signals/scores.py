@@ -1,4 +1,4 @@
-"""All signals of one text in one call: the passes put together, means taken, scores rounded.
+"""All signals of one text in one call: both passes, means and rounding.
 
 Rounding is to eight decimal digits as Python's `round` does it, which `numpy.round` does not.
 ``round`` rounds the exact value of the float to the nearest multiple of 1e-8, ties to even. Here
