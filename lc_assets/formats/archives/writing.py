@@ -76,8 +76,7 @@ def index_lines(captures: Iterable[Capture]) -> list[bytes]:
     >>> index_lines(
     ...     [Capture("http://a.org/x", "20240518015810", True, "sha1:ABC", "x.warc.gz", 7, 5)]
     ... )
-    [b'org,a)/x 20240518015810
-    {"url":"http://a.org/x","mime":"text/html","status":"200","digest":"ABC","length":"5","offset":"7","filename":"x.warc.gz"}\n']
+    [b'org,a)/x 20240518015810 {"url":"http://a.org/x","mime":"text/html","status":"200","digest":"ABC","length":"5","offset":"7","filename":"x.warc.gz"}\n']
     """
     return sorted(line for capture in captures if (line := _line(capture)))
 
