@@ -1,5 +1,5 @@
-"""Measuring what a build takes: CPU seconds and memory, in this process and in the workers that ran
-its tasks. Receipts publish it.
+"""Metering builds: CPU seconds and memory of this process and of the workers that ran its tasks.
+Receipts record them.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ Answer = TypeVar("Answer")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a task took: CPU seconds, the peak memory of its process in MiB, and wall-clock seconds;
-    ``process`` is the process id.
+    """Resources used by a task: CPU seconds, the peak memory of its process in MiB, and wall-clock
+    seconds; ``process`` is the process id.
     """
 
     process: int
@@ -31,7 +31,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Meter:
-    """What the tasks of a build took, in all processes.
+    """Resources used by the tasks of a build, in all processes.
 
     Attributes:
         spent: of each task.
@@ -48,7 +48,7 @@ class Meter:
 
 
 def metered(function: Callable[[Task], Answer], task: Task) -> tuple[Answer, Spent]:
-    """Run a task, and return what it took too."""
+    """Run a task; return its result and the resources used."""
     wall, before = time.perf_counter(), usage().cpu_seconds
     answer = function(task)
     after, seconds = usage(), time.perf_counter() - wall
@@ -74,7 +74,7 @@ def measured_by(meter: Meter) -> Iterator[dict[str, float]]:
 
 
 def usage() -> Spent:
-    """What this process has taken so far."""
+    """Resources used by this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return Spent(
         os.getpid(), used.ru_utime + used.ru_stime, (_peak_of_program() or used.ru_maxrss) / 1024

@@ -155,8 +155,8 @@ def as_passages(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A plain value for people: four digits of a fraction, thousands apart, the beginning of a long
-    text, nothing for None.
+    """A plain value for display: four digits of a fraction, thousands separators, the beginning of
+    a long text, empty for None.
 
     >>> as_text(12345), as_text(0.48888), as_text(True), as_text(None), len(as_text("long " * 100))
     ('12,345', '0.4889', 'yes', '', 161)

@@ -242,7 +242,7 @@ def read_schema(path: Path) -> pa.Schema:
 
 
 def count_lines(path: Path) -> int:
-    """Number of a table's lines, from its footer alone.
+    """Number of a table's lines, from its footer.
 
     Raises:
         CorruptFile: when it is not Parquet; names the file.

@@ -1,9 +1,9 @@
 """Assets, checks and jobs, made from the stages' declarations.
 
 Every check of a stage is an asset check that runs it again on the published version; one more
-compares every file with its digest, and stages that serve text are compared with the present lists
-of withdrawals (`lc_assets.stages.withdrawal.contents`). The UI shows their values. All but warnings
-block what is downstream in the same run.
+compares every file with its digest, and stages that serve text are compared with the current
+withdrawal lists (`lc_assets.stages.withdrawal.contents`). The UI shows their values. All except
+warnings block downstream assets in the same run.
 """
 
 import inspect

@@ -50,7 +50,7 @@ def result_of(
 ) -> dg.MaterializeResult:
     """Make the materialization's result; its data version is the receipt's digest.
 
-    The UI keeps the order: what is read first, then numbers that plot over time, then the costs.
+    The UI keeps the order: the summary, then numbers to plot over time, then costs.
 
     Args:
         stage: what was built.

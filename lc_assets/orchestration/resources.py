@@ -45,7 +45,7 @@ PATIENCE: Mapping[type[LcError], Patience] = {
     Unreachable: Patience(3, 60),  # after a minute of retries of the requests themselves
     Busy: Patience(4, 30),  # another process builds the partition, which is then found finished
     WorkerDied: Patience(1, 60),  # out of memory, perhaps because of another process
-    StorageFull: Patience(2, 300),  # somebody may be deleting files
+    StorageFull: Patience(2, 300),  # another process may be deleting files
 }
 """Errors that may pass by themselves. All others (a wrong setting, a corrupt file, a failed check,
 a mismatch) fail at once: they would fail again after the same hours.

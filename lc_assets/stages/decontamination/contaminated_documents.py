@@ -319,7 +319,7 @@ STAGE = Stage(
     sharding=Sharding(
         reads=_reads,
         suffixes=(FINDS_SUFFIX, EVIDENCE_SUFFIX),
-        # With ignore_common a shard's evidence depends on all shards: none is taken over.
+        # With ignore_common a shard's matches depend on all shards, so none is reused.
         idle=lambda params: not params["against"] or params["ignore_common"] is not None,
     ),
     group="documents",

@@ -1,4 +1,4 @@
-"""`clean_documents`: the documents of a partition that no stage removed, as a corpus of their own.
+"""`clean_documents`: the documents of a partition that no stage excluded, as a corpus.
 
 Each shard has its documents as compressed JSON lines or Parquet, a table that identifies them, and
 a table of the excluded ones with reasons. The stage is optional: tokens and rows do not need it. It
@@ -70,10 +70,10 @@ from lc_assets.vocabulary import SnapshotId
 
 
 def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the documents of one partition that no stage removed.
+    """Publish the documents of one partition that no stage excluded.
 
     Raises:
-        NotPublished: when the filtered documents or the removals are not published.
+        NotPublished: when the filtered documents or the exclusions are not published.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -224,7 +224,7 @@ STAGE = Stage(
     sharding=Sharding(
         reads=_reads,
         suffixes=(JSON_SUFFIX, TABLE_SUFFIX, DOCUMENTS_SUFFIX, DROPPED_SUFFIX),
-        # Paragraphs are compared across shards: none is taken over.
+        # Paragraphs are compared across shards, so none is reused.
         idle=lambda params: params["paragraphs"] is not None,
     ),
     group="documents",

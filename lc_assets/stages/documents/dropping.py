@@ -107,7 +107,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Dropped:
-    """Dropped documents, and the reasons against each.
+    """Dropped documents and their reasons.
 
     Attributes:
         names: of the reasons.

@@ -204,7 +204,7 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
             read["source"]["quality"] = source.quality
     if fields := fields_for_packing(recipe):
         read["fields"] = list(fields)
-    lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
+    lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths
     models = dict(models_of(settings.models, columns).digests)
     return (
         plain(settings)

@@ -90,8 +90,8 @@ def rules_of(settings: FilteringSettings, *, edits: bool = False) -> RuleSet:
 
 
 def computed_columns(rules: RuleSet, settings: FilteringSettings) -> frozenset[str]:
-    """What may have to be computed: what is not published, and all that the rules test where
-    missing signals are computed.
+    """Columns that may have to be computed: unpublished ones, and all tested ones if missing
+    signals are computed.
     """
     return rules.columns if settings.missing_signals == "compute" else rules.but_on(SCALARS).columns
 

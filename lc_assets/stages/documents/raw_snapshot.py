@@ -152,7 +152,7 @@ def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
 
 
 def place_in_source(lake: Lake, identity: str) -> str:
-    """File and line, row or record that a document came from, for people.
+    """Human-readable file and line, row or record of a document.
 
     Raises:
         BadInput: when it is not a document id.

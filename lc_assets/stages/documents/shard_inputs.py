@@ -1,6 +1,4 @@
-"""What filtering and measuring read of a shard, and the policies for files that are missing or
-broken.
-"""
+"""The inputs of filtering and measuring, and the policies for missing or broken files."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -136,7 +134,7 @@ def shard_tasks(context: BuildContext, staging: StagingFolder, **more: Any) -> l
 
 
 def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
-    """What is read of each shard: its files upstream, as the manifest has them."""
+    """The inputs of each shard: its upstream files, as listed in the manifest."""
     return {
         files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
         for files in read_manifest(inputs[f"{RAW.name}/{key}"])

@@ -1,8 +1,8 @@
-"""What is known of a document besides its rows: the values it was filtered by, why it has no row,
-and which documents were removed as its duplicates.
+"""The history of a document: the values it was filtered by, why it has no row, and which documents
+were excluded as its duplicates.
 
-Nothing is built or written. Values are read from the very filtered documents that the row's grid
-was made from, as named by the receipts.
+Nothing is built or written. Values are read from the version of the filtered documents that the
+row's grid was made from, as recorded in receipts.
 """
 
 from collections.abc import Mapping
@@ -60,8 +60,8 @@ def filter_values(lake: Lake, row: Span) -> dict[str, float]:
 
 
 def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
-    """Lines of the tables of removed documents of every snapshot, of those that were removed
-    because this one stays; by id.
+    """Lines of the tables of excluded documents of every snapshot whose kept document is this one;
+    by id.
     """
     found = []
     for key in lake.keys(row_lineage.STAGE.name):

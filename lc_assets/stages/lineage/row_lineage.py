@@ -74,7 +74,7 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the index of one snapshot's rows.
 
     Raises:
-        NotPublished: when its grid, or its table of removals, is not there.
+        NotPublished: when its grid or its table of exclusions is not published.
     """
 
     def fill(staging: StagingFolder) -> Counts:
@@ -88,7 +88,7 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
-    """Write the files of an index of a row table and a table of removals."""
+    """Write the files of an index of a row table and a table of exclusions."""
     write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
     keys, places = keys_of_parts([_keyed_columns(rows)])
     write_key_index(folder / ROW_INDEX, keys, places)
@@ -101,9 +101,7 @@ def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
 
 
 def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Keys of removed documents and of those that stayed for them, and the line each is of;
-    ascending.
-    """
+    """Keys of excluded documents and of the documents kept instead, with their lines; ascending."""
     names, kept = (np.array(removed[column].to_pylist(), object) for column in ("id", "kept_id"))
     instead = np.flatnonzero(kept != "")
     keys = np.concatenate(
@@ -124,7 +122,7 @@ def _keyed_columns(rows: pa.Table) -> dict[str, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """One grid's index, for asking."""
+    """One grid's index, for look-ups."""
 
     published: Published
 
@@ -194,8 +192,8 @@ def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
 
 
 def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
-    """The keys are those of the rows' documents and of the removals, all of them and no other, and
-    each leads to its line.
+    """The keys are exactly those of the rows' documents and of the exclusions, and each refers to
+    its line.
     """
     removals = check_input.only_input(REMOVED_DOCUMENTS.name)
     wanted = {

@@ -102,8 +102,8 @@ def crawl_files(context: BuildContext, snapshot: SnapshotId) -> dict[Kind, list[
     kind of which there is none has an empty list.
 
     Raises:
-        BadInput: when there is none of any kind; names where they were looked for.
-        CorruptFile: when a list of paths is none.
+        BadInput: when there is none of any kind; names the searched locations.
+        CorruptFile: when a list of paths is malformed.
         Unreachable: when the crawl cannot be reached.
     """
     own = own_archives(context.recipe, snapshot)

@@ -137,7 +137,7 @@ def records_by_kind(counts: Counts) -> dict[str, int]:
 
 
 def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
-    """Some lines of a version, for people."""
+    """Some lines of a version, for display."""
     return list(
         itertools.islice(
             (line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)),

@@ -190,9 +190,7 @@ AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturesTask:
-    """One file of a crawl in which captures are looked for; ``number`` counts the files that are
-    read.
-    """
+    """One file of a crawl to search for captures; ``number`` counts the files that are read."""
 
     crawl: Upstream
     path: str

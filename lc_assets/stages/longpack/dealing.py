@@ -49,7 +49,7 @@ NO_WORDS: Final = "no words for it"
 HUB: Final = "what its whole host points at"
 
 LEAST_HUB: Final = 10
-"""A page that no more pages of its host point at is no hub, however few they are."""
+"""A page linked to by at most this many pages of its host is not a hub, for hosts of any size."""
 
 
 def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:

@@ -106,7 +106,7 @@ def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[s
 
 
 def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The first packed documents of a version with their spans, for people."""
+    """The first packed documents of a version with their spans, for display."""
     return list(itertools.islice(packed_documents(folder), most))
 
 
@@ -225,7 +225,7 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     )
     with asking(claims.folder / CLAIMS_TABLE) as asked:
         n_long = how_many(asked, f"SELECT * FROM ({size}) WHERE n > {limit}") if spans else 0
-    # The setting of a tokenizer that is a file says where it lay, and is in no receipt.
+    # A tokenizer setting that is a path is not recorded in receipts.
     known = params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN)
     counted = (
         [

@@ -132,7 +132,7 @@ def keys_of_pages(path: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
 
 
 def page_index(longpack: Published) -> KeyedTable:
-    """The index of a version's pages, for asking."""
+    """The index of a version's pages, for look-ups."""
     return KeyedTable(
         longpack.only(PAGES_FILE) / PAGES_FILE, KeyIndex(longpack.only(f"{INDEX}_*.npy") / INDEX)
     )

@@ -60,8 +60,8 @@ FACTS: Final = pa.schema(
         "n_tokens": "int64",
     }
 )
-"""What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be
-tokenized, or is blank.
+"""A text: ``content`` is a key of its words; ``n_tokens`` is null if it cannot be tokenized or is
+blank.
 """
 
 TITLE_CHARS: Final = 200
@@ -84,13 +84,13 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """What is drawn of pages by keyed hashes.
+    """Parameters of the draws of pages by keyed hashes.
 
     Attributes:
         seed: of the roots.
         share: of pages that are roots.
         splits: seed and fraction of every split into trained on and held out.
-        first_lines: whether a page without a title has its first line for one.
+        first_lines: whether the first line replaces a missing title.
     """
 
     seed: int

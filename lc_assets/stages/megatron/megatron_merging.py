@@ -42,7 +42,7 @@ SUFFIX: Final = ".receipt"
 
 
 class Ids(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ids of a data set mean.
+    """The vocabulary of a data set's ids.
 
     Attributes:
         tokenizer: name of the vocabulary.
@@ -239,7 +239,7 @@ def _document_ends(reader: MegatronReader) -> np.ndarray:
 
 
 def _common_ids(readers: Sequence[MegatronReader]) -> Ids | None:
-    """What the ids of all sources mean, if all their receipts state it."""
+    """The common vocabulary of all sources, if all their receipts state it."""
     first, *others = readers
     for reader in others:
         if reader.dtype != first.dtype:

@@ -1,5 +1,5 @@
-"""From a mix's settings to its arrays: which sources, how many samples of each, in which order,
-after which samples of another mix.
+"""From a mix's settings to its arrays: its sources, their numbers of samples, the order, and the
+samples kept from another mix.
 
 A plan is a function of the recipe and of how many samples the published sources have; it reads and
 writes nothing.

@@ -130,8 +130,8 @@ def _check(test: Callable[[_Rows], str]) -> Check:
 
 @_check
 def every_token_is_packed_as_often_as_asked(rows: _Rows) -> str:
-    """Every token is in exactly as many pieces as its document is taken: one, except where long
-    ones are upsampled; end of text too. The receipt's counts are the table's, and pieces name the
+    """Every token, including end of text, is in as many pieces as its document is repeated: one,
+    unless long documents are upsampled. The receipt's counts are the table's, and pieces name the
     documents that they are of.
     """
     pieces, lengths, number = rows.pieces, rows.lengths, rows.pieces.document
@@ -273,8 +273,9 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
 
 @_check
 def the_method_kept_its_word(rows: _Rows) -> str:
-    """Best fit cuts no document or group that fits into a row; concatenation pads only the last
-    row; segments have at most their maximum length, and interleaved ones are in different rows.
+    """Best fit cuts no document or group that fits into a row; concatenated rows are full but for
+    the last; segments have at most their maximum length; with ``segment``, those of one document
+    are in different rows.
     """
     settings, pieces, lengths = rows.settings, rows.pieces, rows.lengths
     method, row_tokens, longest = settings.method, settings.row_tokens, settings.segment_tokens

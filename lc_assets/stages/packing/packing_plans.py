@@ -1,12 +1,12 @@
 """The plan of packed rows: which piece of which document is where in which row of which split.
 
-Documents come in the order of their keyed hashes, so neither shards nor workers matter; the rows
-that a method makes are shuffled by the keyed hash of their first piece. Instead, a column may give
-the order and the groups of documents, or similarity the groups. Whether a document is held out
-depends on its content alone, as in a grid.
+Documents are ordered by their keyed hashes, independently of shards and workers; the rows that a
+method makes are shuffled by the keyed hash of their first piece. Instead, a column may give the
+order and the groups of documents, or similarity the groups. Whether a document is held out depends
+on its content alone, as in a grid.
 
-In memory are the documents' ids, addresses and digests, as Arrow holds them, and four integers per
-piece: about 300 bytes per document; of similar documents also their words.
+Memory holds the documents' ids, addresses and digests in Arrow, and four integers per piece: about
+300 bytes per document; with ``similar`` also their words.
 """
 
 from collections.abc import Iterator

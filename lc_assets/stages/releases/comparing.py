@@ -1,11 +1,11 @@
 """The difference of two data sets: documents, rows and tokens added, removed and moved, and the
 settings, code and libraries that changed.
 
-A data set is a release, what is published now, or one version's folder (a grid, a global order, the
-flat copy, a mix). Rows are compared by row tables alone, only for snapshots whose grids differ:
-50 ms each. A row has **moved** if it is the same stretch of the same document on the other side of
-the split, with another shift or another priority. Row numbers are not compared: they change with
-every row added or removed before them.
+A data set is a release, the current published state, or one version's folder (a grid, a global
+order, the flat copy, a mix). Rows are compared by row tables alone, only for snapshots whose grids
+differ: 50 ms each. A row has **moved** if it is the same stretch of the same document on the other
+side of the split, with another shift or another priority. Row numbers are not compared: they change
+with every row added or removed before them.
 """
 
 from collections.abc import Callable, Mapping

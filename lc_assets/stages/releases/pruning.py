@@ -163,7 +163,7 @@ def needed_versions(lake: Lake) -> set[str]:
         name = f"{published.name}/{published.version}"
         if name not in needed:
             needed.add(name)
-            with contextlib.suppress(LcError):  # what is gone already needs no protection
+            with contextlib.suppress(LcError):  # versions already deleted need no protection
                 line += sources_of(lake, published)
     return needed
 

@@ -34,7 +34,7 @@ from lc_assets.vocabulary import SPLITS
 
 
 def release(lake: Lake, name: str) -> Release:
-    """Name what is published now.
+    """Name the current published versions.
 
     Raises:
         NotPublished: if there is no global order, or an input of a version is gone.

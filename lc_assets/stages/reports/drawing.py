@@ -207,7 +207,7 @@ def columns(
             for place, value in enumerate(values)
             if value is not None and (value > 0 or not logarithmic)
         }
-        if shown:  # else the legend would name what is not drawn
+        if shown:  # otherwise the legend would list series that are not drawn
             color = SHADES[number % len(SHADES)]
             axes.bar(list(shown), list(shown.values()), thick, color=color, label=name)
     axes.set_xticks(range(len(groups)), groups, fontsize=7)

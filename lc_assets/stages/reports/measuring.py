@@ -72,8 +72,8 @@ class Measuring:
         buckets: lower ends of the buckets after the first.
         scope: where equal concepts match: in a whole ``text``, or within one ``document`` of it, if
             its parts are known.
-        max_df: share of the background's pieces from which a word is common and no concept; 1
-            excludes none.
+        max_df: share of the background's pieces that makes a word common, so that it is no concept;
+            1 excludes none.
         tokenizer: what counts tokens of files; see `lc_assets.formats.tokenizers.named`.
         words: file of words that are no concepts; by default the English preset.
         pipeline: name or folder of a spaCy pipeline that finds concepts; empty: by spelling.

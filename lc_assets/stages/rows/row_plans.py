@@ -1,9 +1,9 @@
 """The plan of a grid: which stretch of which document becomes which row of which split, and how far
 it is rolled.
 
-Every draw depends on one document alone (`lc_assets.tokens.orders`): its priority determines its
-position, its shift where its row begins, the hash of its content its split. So adding or
-withdrawing other documents moves none. From its second row on a document draws under
+Every draw depends on one document only (`lc_assets.tokens.orders`): its priority determines its
+position, its shift the start of its row, the hash of its content its split. So adding or
+withdrawing other documents changes none of them. From its second row on a document draws under
 ``id#stretch``; all its rows are in the same split.
 
 """

@@ -1,5 +1,5 @@
-"""`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in
-the files that `token_documents` writes.
+"""`packing_tokens`: token ids of the documents to be packed into rows, of any length, in the format
+of `token_documents`.
 
 =============  ====================================================================================
 ``documents``  what is read
@@ -71,7 +71,7 @@ from lc_assets.vocabulary import SnapshotId, parse_document_id
 FILTERED: Final = "filtered_documents"
 LONGPACK: Final = "longpack_documents"
 LABEL: Final = "longpack-"
-"""Begins the names of LongPack's shards."""
+"""Prefix of the names of LongPack's shards."""
 
 IN_LONGPACK: Final = "in a document of LongPack"
 """The reason why a natural document is skipped."""

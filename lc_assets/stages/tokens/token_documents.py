@@ -1,8 +1,8 @@
 """`token_documents`: token ids of one snapshot's documents, for rows and for Megatron.
 
-Per shard, Megatron's ``.bin`` and ``.idx`` (docs/formats/tokens.md), one sequence per document; end
-of text behind each on request, as ``tools/preprocess_data.py`` writes them. `lc tokenize` is this
-stage over files.
+Per shard, Megatron's ``.bin`` and ``.idx`` (docs/formats/tokens.md), one sequence per document;
+optionally with end of text after each, as ``tools/preprocess_data.py`` writes them. `lc tokenize`
+is this stage over files.
 """
 
 from lc_assets.build.building import build, run_shards
@@ -47,8 +47,7 @@ def write_token_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are long enough.
 
     Raises:
-        NotPublished: when the filtered documents are not published, or it is not known which of
-            them are removed.
+        NotPublished: when the filtered documents or their exclusions are not published.
     """
     context.recipe.require_uncut_texts()
 

@@ -198,8 +198,8 @@ def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
 
 
 def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
-    """No document that the lists name now is served, nor one of the same content;
-    `withdrawn_documents` is as new as the lists.
+    """No document on the current lists is served, nor one of the same content;
+    `withdrawn_documents` is up to date with the lists.
     """
     entries = withdrawn_documents.entries_of(recipe.withdrawn_documents)
     if not entries:

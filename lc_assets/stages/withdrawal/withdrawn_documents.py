@@ -278,7 +278,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 
 def are_lists_named(recipe: Recipe) -> bool:
-    """Without lists nothing is looked up, so the keys need not be there."""
+    """Without lists nothing is looked up, so the keys need not be published."""
     return bool(recipe.withdrawn_documents.lists)
 
 
