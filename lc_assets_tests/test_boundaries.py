@@ -61,6 +61,12 @@ def test_the_command_line_starts_light():
     )
 
 
+def test_planning_loads_no_kernels_and_no_tokenizers():
+    """`lc plan` compares receipts."""
+    heavy = {"dagster", "numba", "duckdb", "tiktoken", "gigatoken", "tokenizers", "pandas"}
+    assert not heavy & loaded_by("lc_assets.stages.planning")
+
+
 def test_definitions_load_without_the_heavy_libraries():
     """Every run and every UI reload imports the code location: plots, schemas and arrays are
     imported when used.

@@ -162,7 +162,7 @@ def test_a_vocabulary_that_cannot_be_fetched_says_what_to_do(monkeypatch):
     def refuse(_name):
         raise ConnectionError("no network")
 
-    monkeypatch.setattr(named_tokenizers.tiktoken, "get_encoding", refuse)
+    monkeypatch.setattr("tiktoken.get_encoding", refuse)
     named_tokenizers._encoding.cache_clear()
     with pytest.raises(
         Unreachable, match="p50k_base: tiktoken could not fetch .*TIKTOKEN_CACHE_DIR"

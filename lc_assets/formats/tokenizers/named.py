@@ -25,10 +25,9 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import tiktoken
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, Unreachable
@@ -51,6 +50,9 @@ from lc_assets.tokens.tokenizers import (
     TiktokenTokenizer,
     Tokenizer,
 )
+
+if TYPE_CHECKING:
+    import tiktoken
 
 GPT2 = Vocabulary(name="gpt2", n_ids=50_257, eot=50_256, sha256=RANKS_SHA256)
 
@@ -197,7 +199,9 @@ def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
 
 
 @functools.cache
-def _encoding(setting: str) -> tiktoken.Encoding:
+def _encoding(setting: str) -> "tiktoken.Encoding":
+    import tiktoken
+
     if setting in GPT2_NAMES:
         return gpt2_encoding()
     try:

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-import ada_url
 import msgspec
 
 from lc_assets.text.links.links import Link
@@ -233,6 +232,8 @@ def _base_of(page_url: str, base: str) -> str:
 
 def _joined(base: str, href: str) -> str | None:
     try:
+        import ada_url
+
         found: str = ada_url.join_url(base, href)
     except ValueError:  # no address, or a lone surrogate in one
         return None
@@ -241,6 +242,8 @@ def _joined(base: str, href: str) -> str | None:
 
 def _absolute(href: str) -> str | None:
     try:
+        import ada_url
+
         found: str = ada_url.URL(href).href
     except ValueError:
         return None
