@@ -1,7 +1,7 @@
 """Building one partition of one stage: write into a staging folder, check, write the receipt,
 publish.
 
-Until the last step readers see the previous version. A rerun after a kill reuses the finished
+Readers see the previous version until the last step. A rerun after a crash reuses the finished
 shards of the same version.
 """
 
@@ -75,9 +75,10 @@ def build(
         stage: what is built.
         key: the partition.
         fill: writes the version's files into the staging folder and returns the counts. It must
-            publish each file whole, and may find files of a killed attempt at the same version.
+            publish each file atomically, and may find files of a killed attempt at the same
+            version.
         inputs: published versions that are read; by default those the stage declares.
-        foreign_inputs: digests of inputs that are not in the lake.
+        foreign_inputs: digests of inputs from outside the lake.
         randomness: what is drawn and how, for the receipt.
 
     Raises:
@@ -249,11 +250,11 @@ def executor_for(
 
     Args:
         address: empty for this machine.
-        lake: its folder, or of a bucket this machine's copy (``LC_CACHE``), must be mounted on a
-            cluster's workers too.
-        reads: upstreams; those that are folders must be mounted on the workers too.
+        lake: its folder, or the local cache of a bucket (``LC_CACHE``), must also be mounted on a
+            cluster's workers.
+        reads: upstreams; folders must also be mounted on the workers.
         workers: processes on this machine.
-        watch: shows progress.
+        watch: displays progress.
         task_seconds: time limit of a task; 0 for none.
 
     Raises:

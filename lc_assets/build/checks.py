@@ -73,8 +73,7 @@ def evenly_spaced(n_items: int, most: int) -> list[int]:
 
 
 def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
-    """Ascending rows grouped by the chunk that holds them, so that each chunk need be decoded only
-    once.
+    """Ascending rows grouped by chunk, so that each chunk is decoded only once.
 
     >>> by_chunk([0, 3, 4, 9], 4)
     [[0, 3], [4], [9]]
@@ -83,7 +82,7 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 
 def counts_add_up(check_input: CheckInput) -> CheckResult:
-    """Documents in = kept + dropped: the tables hold what the receipt counts, by reason."""
+    """Documents in = kept + dropped: the tables match the receipt's counts, by reason."""
     kept = sum(count_lines(path) for path in documents_files(check_input.folder))
     dropped = Counter(
         reason
@@ -106,7 +105,7 @@ def reads_all_upstream_documents(*stages: str) -> Check:
     """A check that a stage saw exactly the documents that its inputs among ``stages`` kept."""
 
     def reads_all_upstream_documents(check_input: CheckInput) -> CheckResult:
-        """As many documents came in as the previous stage kept."""
+        """The stage read as many documents as the previous stage kept."""
         read = [
             stage
             for stage in stages
@@ -224,9 +223,9 @@ UNSIGNED = frozenset(
 """Columns of counts and positions: never negative."""
 NULLABLE = frozenset(("identity", "value", "kept_alone", "kept_with_the_others"))
 NOT_CHECKED = frozenset(("raw_content", "title", "reasons", "values"))
-"""Text and lists, which would take memory."""
+"""Columns of text and lists, which are excluded to save memory."""
 LINES_AT_ONCE = 1 << 17
-"""Lines that are checked at once; a shard keeps few documents."""
+"""Number of lines checked at once; shards keep few documents."""
 
 
 def complaints_about(

@@ -60,9 +60,9 @@ from lc_assets.sources.settings import SourceSettings, require_sources
 from lc_assets.vocabulary import parse_snapshot
 
 RECIPE_FILE: Final = "recipe.toml"
-"""Of a lake: the recipe it was last built by."""
+"""File in a lake with the recipe of its last build."""
 FOLDER: Final = "folder"
-"""Of a recorded recipe: the folder of its relative paths; by default its own."""
+"""In a recorded recipe: the folder that relative paths are resolved against; by default its own."""
 _PATHS: Final = (
     ".sources.*.path",
     ".filtered_documents.lists.*",
@@ -76,17 +76,17 @@ _NAMES_OR_PATHS: Final = (
     ".filtered_documents.rules",
     ".token_documents.tokenizer",
 )
-"""Settings that name a file below the recipe's folder, if there is one, or else something known."""
+"""Settings that are either a file below the recipe's folder or a known name."""
 
 PACKED: Final = "packed_rows"
 WHOLE_ROWS: Final = "rows"
-"""What packed rows are called in a mix, and what their Megatron files must hold there."""
+"""The name of packed rows in a mix, and the required content of their Megatron files."""
 
 
 class Recipe(Settings, frozen=True, kw_only=True):
     """All settings of all stages: a section per stage that has some, named like the stage.
 
-    A setting that several stages read has one section, that of the stage it belongs to.
+    A setting that several stages read is in the section of the stage it belongs to.
 
     Attributes:
         sources: of documents, by name; none means RedPajama-V2 at ``LC_UPSTREAM``.
@@ -296,8 +296,8 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
 
 
 def recorded_recipe(lake: Path | str) -> Path | None:
-    """The recipe that a lake was last built by, of a lake in a bucket a copy; None when none is
-    recorded.
+    """The recipe of a lake's last build, from a local copy if the lake is in a bucket; None if none
+    is recorded.
     """
     opened = open_lake(str(lake))
     content, path = opened.note(RECIPE_FILE), opened.root / RECIPE_FILE
@@ -310,8 +310,8 @@ def recorded_recipe(lake: Path | str) -> Path | None:
 
 
 def record_recipe(lake: Path | str, recipe: Path | None) -> None:
-    """Record the recipe that a lake is built by, when one is named. Relative paths in it remain
-    those below its folder.
+    """Record the recipe that a lake is built with, if one is given. Its relative paths still refer
+    to its own folder.
 
     Raises:
         BadInput: when there is no such file.
@@ -332,7 +332,7 @@ def record_recipe(lake: Path | str, recipe: Path | None) -> None:
 
 
 def lists_named(words: str) -> tuple[str, ...]:
-    """The paths that ``LC_WITHDRAWN`` names, separated as in ``PATH``.
+    """The paths in ``LC_WITHDRAWN``, separated as in ``PATH``.
 
     >>> lists_named("a.csv:b.csv"), lists_named("")
     (('a.csv', 'b.csv'), ())

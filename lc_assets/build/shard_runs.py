@@ -45,9 +45,9 @@ class ShardOutcome(msgspec.Struct, frozen=True, kw_only=True):
         shard: the shard's name.
         outcome: where its files come from.
         of: the older version it was reused from; empty otherwise.
-        seen: what it holds, in the stage's own unit.
+        seen: items read, in the stage's unit.
         kept: what was kept.
-        dropped: what was not, by first reason.
+        dropped: items dropped, by first reason.
         bytes_read: size of its inputs; 0 when unknown.
         seconds: wall-clock time of its task.
         cpu_seconds: processor time of its task.

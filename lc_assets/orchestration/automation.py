@@ -48,7 +48,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     "nightly": frozenset({"snapshot", "nothing"}),
     "nightly_mixes": frozenset({"mix"}),
 }
-"""Schedule → the kinds of partitions that its job has."""
+"""Schedule → the kinds of partitions of its job."""
 
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -100,8 +100,8 @@ class DagsterPlanner:
 
 @dataclass(frozen=True, eq=False)
 class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
-    """True for the partitions of a stage that are out of date and can be built now. What of one
-    partition can be built in a row is requested in one tick, so that it is one run.
+    """True for the partitions of a stage that are out of date and can be built now. Stages of one
+    partition that can be built in sequence are requested in one tick, as one run.
     """
 
     planner: DagsterPlanner
@@ -109,12 +109,12 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
 
     @property
     def name(self) -> str:
-        """As the UI shows it."""
+        """Label in the UI."""
         return "out_of_date"
 
     @property
     def description(self) -> str:
-        """As the UI shows it."""
+        """Label in the UI."""
         return "The planner reports it as out of date, and it can be built now (see `lc plan`)."
 
     @property
@@ -127,7 +127,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
     async def evaluate(  # type: ignore[override] # Dagster's own are coroutines, too
         self, context: dg.AutomationContext[dg.AssetKey]
     ) -> dg.AutomationResult[dg.AssetKey]:
-        """Query the planner; the cursor remembers what was requested, by partition."""
+        """Query the planner; the cursor stores requests by partition."""
         wanted = self.planner.wanted(self.stage, context.evaluation_time)
         asked = decoded(context.cursor)
         # Assets are evaluated upstream first: what a partition waits for has been requested by now,
@@ -152,7 +152,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
 
 
 def decoded(cursor: str | None) -> dict[str, str]:
-    """The content of a cursor; empty when there is none, or another condition's."""
+    """The content of a cursor; empty if there is none, or it is another condition's."""
     try:
         return msgspec.json.decode(cursor or "{}", type=dict[str, str])
     except msgspec.MsgspecError:
@@ -160,7 +160,7 @@ def decoded(cursor: str | None) -> dict[str, str]:
 
 
 def _subset(context: dg.AutomationContext[dg.AssetKey], keys: Collection[str]) -> Any:
-    """The asset's partitions of these names, those that it has."""
+    """Those of the named partitions that the asset has."""
     view, asset, partitions = context.asset_graph_view, context.key, context.partitions_def
     if partitions is None:
         return view.get_full_subset(key=asset) if keys else view.get_empty_subset(key=asset)
@@ -175,7 +175,7 @@ def nightly_schedules(
     """Make the schedules.
 
     Args:
-        planner: is queried every hour of the night.
+        planner: queried every hour of the night.
         asset_of: asset by stage.
         running: whether they run from the start.
     """
@@ -320,7 +320,7 @@ class Recorder:
 
 
 def _was_interrupted(failure: dg.DagsterEvent) -> bool:
-    """Whether a step failed because of Ctrl-C, which Dagster turns into an error of its own."""
+    """Whether a step failed because of Ctrl-C, which Dagster wraps in its own error."""
     error = failure.step_failure_data.error
     return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 

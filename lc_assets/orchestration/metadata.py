@@ -35,9 +35,7 @@ SHOWN_INPUTS = 4
 """Inputs listed in the UI, of up to 252; the receipt lists all."""
 
 AT_ONCE = 1_000
-"""Dagster's UI shows Markdown of fewer characters inline, and the rest behind a click, in a window
-of its own.
-"""
+"""Dagster's UI shows shorter Markdown inline, and longer Markdown behind a click in a dialog."""
 
 NARROW = 44
 """Characters of a line that fits beside the names of the metadata; a wider one would push the
@@ -126,7 +124,7 @@ def named(count: str) -> str:
 
 
 def summary(built: Built, counted: str) -> str:
-    """A sentence and a table that balance: seen, kept, dropped by reason, with bars.
+    """A sentence and a table of the counts: seen, kept, dropped by reason, with bars.
 
     Shorter than `AT_ONCE` characters.
     """
@@ -180,8 +178,8 @@ def columns_of(columns: pa.Schema, origins: Mapping[str, str]) -> dict[str, Any]
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
-    """A small table of plain values: beside the names where it is narrow, otherwise behind a click,
-    as Markdown; long text is shortened.
+    """A small table of plain values: inline if it is narrow, otherwise as Markdown behind a click;
+    long text is shortened.
     """
     columns = {
         name: [name, *(as_text(line.get(name)) for line in lines)]

@@ -1,4 +1,4 @@
-"""The build context as a Dagster resource, and which errors of a stage Dagster retries."""
+"""The build context as a Dagster resource, and the errors that Dagster retries."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 
 SHARD_LOG = "shards.jsonl"
-"""Beside a run's output in Dagster's storage: a line per shard."""
+"""File beside a run's output in Dagster's storage, with a line per shard."""
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
 
@@ -47,8 +47,8 @@ PATIENCE: Mapping[type[LcError], Patience] = {
     WorkerDied: Patience(1, 60),  # out of memory, perhaps because of another process
     StorageFull: Patience(2, 300),  # another process may be deleting files
 }
-"""Errors that may pass by themselves. All others (a wrong setting, a corrupt file, a failed check,
-a mismatch) fail at once: they would fail again after the same hours.
+"""Transient errors. All others (a wrong setting, a corrupt file, a failed check, a mismatch) fail
+immediately, because retries would fail again.
 """
 
 

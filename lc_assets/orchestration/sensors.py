@@ -46,14 +46,14 @@ RUNNING = (
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request: in which state, how often, and when last."""
+    """A request: the requested state, the number of attempts, and the time of the last one."""
 
     state: str
     times: int
     at: float
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time to repeat it, if it had no result."""
+        """Whether to repeat it now, if it had no result."""
         return now - self.at >= min(
             AGAIN_AFTER_SECONDS * 2.0 ** (self.times - 1), AGAIN_AT_LATEST_SECONDS
         )
@@ -75,7 +75,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The result of a tick: what to request, and what to remember."""
+    """The result of a tick: requests and the new cursor."""
 
     looks: tuple[tuple[str, Asked], ...]
     cursor: Cursor
@@ -93,7 +93,7 @@ def decide(
 
     Args:
         found: what the tick saw.
-        cursor: what is remembered.
+        cursor: the current cursor.
         looked: the state of a snapshot's last materialization in the history.
         is_running: whether it is being materialized.
         now: seconds.
@@ -132,7 +132,7 @@ class Watch:
     own: str | None
 
     def tick(self, context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        """Compare the states with the history, and request what differs."""
+        """Compare the states with the history, and request snapshots that differ."""
         cursor = msgspec.json.decode(context.cursor, type=Cursor) if context.cursor else Cursor()
         try:
             found = self.see(cursor.next)
@@ -171,7 +171,7 @@ class Watch:
             )
 
     def _message(self, found: Survey, decision: Decision) -> str:
-        """What a tick saw and requested, and which snapshots no list has."""
+        """What a tick found and requested, and the snapshots that are on no list."""
         parts = [
             (
                 f"{len(found.states):,} snapshots seen, {len(decision.looks):,} to look at, "
@@ -237,13 +237,13 @@ def sensors_of(
     look_every: int,
     running: bool,
 ) -> list[dg.SensorDefinition]:
-    """Make the sensors; one watches the crawl only where there is one.
+    """Make the sensors; the crawl's sensor only if a crawl is configured.
 
     Args:
-        watched: what they look at.
+        watched: their inputs.
         asset_of: asset by stage.
         own: path of the file of a user's own snapshots.
-        look_every: seconds between two ticks of those that look outside the lake, at least.
+        look_every: minimum seconds between ticks of the sensors that read from outside the lake.
         running: whether they run from the start.
     """
     status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED

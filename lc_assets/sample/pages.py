@@ -122,12 +122,12 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Pages, and what they were made of.
+    """Pages and their sources.
 
     Attributes:
         pages: in their order.
         sources: versions of packages, or digests of files, by name.
-        skipped: names of what was not used, by reason.
+        skipped: names of unused packages or files, by reason.
     """
 
     pages: Sequence[Page]

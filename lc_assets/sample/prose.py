@@ -1,5 +1,5 @@
-"""Real English prose of every installation as pages of a crawl: docstrings and comments of
-installed packages, their descriptions and licences.
+"""English prose from installed packages as pages of a crawl: their docstrings, comments,
+descriptions and licences.
 
 Nothing is imported, run or downloaded, and the same installed versions give the same pages. Long
 pages are those of `SUBJECTS`; each ends where it fills a row of 65,536 tokens. Short ones are
@@ -43,14 +43,14 @@ SUBJECTS: Final[Mapping[str, str]] = {
     "terminals": "click typer rich Pygments coloredlogs Jinja2 markdown-it-py "
     "antlr4-python3-runtime cffi pycparser PyYAML tomlkit regex tqdm",
 }
-"""Packages that this project depends on, by what they are about."""
+"""Packages that this project depends on, by subject."""
 
 PAGE_CHARS: Final = 310_000
 """A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
 characters a token in English documentation (measured over 37 packages).
 """
 MAX_FILE_BYTES: Final = 2_000_000
-"""A larger module is a table of data."""
+"""Larger modules are assumed to be data tables."""
 
 MIN_WORDS: Final = 6
 MIN_LETTERS_SHARE: Final = 0.8
@@ -81,7 +81,7 @@ _DIGITS = re.compile(r"\d")
 
 
 def installed_prose(*, executor: Executor, subjects: Mapping[str, str] = SUBJECTS) -> Texts:
-    """Read the documentation of what is installed: long pages by subject, then short ones by
+    """Read the documentation of installed packages: long pages by subject, then short ones by
     package.
 
     Args:

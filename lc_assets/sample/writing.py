@@ -77,15 +77,15 @@ class ShardFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sample is made of.
+    """The content of a sample.
 
     Attributes:
         texts_sha256: of all pages.
         snapshots: names of the crawls.
         seed: of all draws.
         documents: how many pages, duplicates and excerpts it has.
-        sources: what the pages are made of: versions of packages, digests of files.
-        skipped: what was not used, by reason.
+        sources: sources of the pages: versions of packages, digests of files.
+        skipped: unused sources, by reason.
         finished: whether everything was written.
         shards: by tag.
         crawled: number of pages in each snapshot's crawl.
@@ -239,7 +239,7 @@ def _shard_tasks(target: Path, plan: dict[Shard, list[Page]], seed: int) -> list
 
 
 def _require_own(target: Path, report: SampleReport) -> None:
-    """Make the folder; refuse one with anything but this very sample."""
+    """Make the folder; reject one with anything other than this sample."""
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
     target.mkdir(parents=True, exist_ok=True)

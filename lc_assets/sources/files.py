@@ -69,7 +69,7 @@ class FileSource:
 
     @property
     def upstream(self) -> Upstream:
-        """Where the files are; of a single file, its folder."""
+        """The root of the files; for a single file, its folder."""
         path = Path(self.settings.path)
         return Upstream(str(path.parent if path.is_file() else self.settings.path))
 
@@ -147,7 +147,7 @@ class FileSource:
 
     @contextlib.contextmanager
     def local_copy(self, path: str, scratch: Path) -> Iterator[Path]:
-        """A file of the source on disk: itself, or a copy that lives as long as it is read."""
+        """A file of the source on disk: itself, or a temporary copy."""
         upstream = self.upstream
         local = upstream.local_path(path)
         if local is not None:
@@ -265,9 +265,8 @@ def source_of_files(files: Iterable[Path]) -> SourceSettings:
 
 
 def own_id(document: CorpusDocument | Unread, seen: set[str], shard: Shard) -> str:
-    """A record's own id, when it has one that can name it and that no earlier record of the file
-    had; ``seen`` is updated. A document id of the same shard, as a lake's documents have, is taken
-    as the id that it ends in.
+    """A record's own id, if it is valid and unique so far in the file; ``seen`` is updated. A
+    document id of the same shard, as in a lake's documents, loses the shard's tag.
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
     bare = own.removeprefix(f"{shard.tag}/")
@@ -278,7 +277,7 @@ def own_id(document: CorpusDocument | Unread, seen: set[str], shard: Shard) -> s
 
 
 def _shard_names(paths: Iterable[str]) -> dict[str, str]:
-    """A shard's name for each path: safe, and each once.
+    """A safe and unique shard name for each path.
 
     >>> _shard_names(["a/part-0.jsonl.gz", "b.jsonl", "b.parquet"])
     {'a/part-0.jsonl.gz': 'a-part-0', 'b.jsonl': 'b-19c2b9b9', 'b.parquet': 'b-5bf4417d'}

@@ -17,7 +17,7 @@ class Source(Protocol):
 
     @property
     def upstream(self) -> Upstream:
-        """Where its files are."""
+        """The root of its files."""
         ...
 
     def shards(self, snapshot: SnapshotId) -> dict[Shard, dict[str, str]]:
@@ -53,7 +53,7 @@ def file_partitions(settings: SourcesSettings) -> tuple[SnapshotId, ...]:
     """Partition keys of all sources of files, as far as they are known without network; sorted.
 
     Raises:
-        BadInput: when two sources have a partition of one name.
+        BadInput: when two sources have a partition of the same name.
     """
     found: dict[SnapshotId, str] = {}
     for name, source in settings.items():
@@ -81,12 +81,12 @@ def known_snapshots(
     used.
 
     Args:
-        own: a text file of the user's.
-        sources: of the recipe; none means RedPajama-V2.
+        own: path of the user's list of snapshots.
+        sources: of the recipe; if empty, RedPajama-V2.
 
     Raises:
-        BadInput: when the user's file is missing, a line is not a name, a name is there twice, or
-            there are too many.
+        BadInput: when the user's file is missing, a line is not a valid name, a name is repeated,
+            or there are too many.
     """
     published = resources.files("lc_assets").joinpath("presets/snapshots.txt").read_text("utf-8")
     listed = file_partitions(sources)

@@ -90,7 +90,7 @@ def page_links_files(folder: Path) -> list[Path]:
 
 
 def links_by_fate(counts: Counts) -> dict[str, int]:
-    """How many links lead to a page, and why the others lead to none."""
+    """Number of links that lead to a page, and reasons for the others."""
     others = {
         name.removeprefix(LEFT_OUT): count
         for name, count in counts.extra.items()

@@ -93,12 +93,12 @@ class Claims:
 
     @property
     def work(self) -> Path:
-        """Folder of tables that are needed on the way."""
+        """Folder of intermediate tables."""
         return self.folder / SCRATCH
 
     @property
     def rules(self) -> Rules:
-        """How pages are taken."""
+        """The rules for assigning pages."""
         return Rules(repetitions=self.settings.repetitions, consume=self.settings.mode == "consume")
 
 
@@ -147,7 +147,7 @@ def claim_links(claims: Claims) -> Counts:
 
 
 def _know(claims: Claims, asked: Queries) -> Counts:
-    """Read the texts that are needed; table ``known`` holds what must be known of each."""
+    """Read the needed texts; table ``known`` has the content key and tokens of each."""
     needed = publish_needed(asked, claims.work / "needed", len(claims.documents))
     tasks = [
         FactsTask(
@@ -196,7 +196,9 @@ def _candidates(asked: Queries, number: int, n_roots: int) -> int:
 
 
 def _offers(claims: Claims, asked: Queries, number: int) -> dict[str, int]:
-    """Table ``offers``: candidates that their root may hold; and how many it may not, by why."""
+    """Table ``offers``: candidates that their root may claim; and the counts of the others by
+    reason.
+    """
     language = f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}"
     language = language if claims.settings.same_language else ""
     used = "SELECT root, sum(cost) AS used FROM held GROUP BY root"

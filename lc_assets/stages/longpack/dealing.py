@@ -121,7 +121,7 @@ def resolve(
 
 
 def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
-    """Why a link leads to no page, first things first; each with its test."""
+    """Reasons why a link leads to no page, in order of precedence, each with its test."""
     portals, words = settings.portals == "drop", not settings.paper_exact
     return [
         (SOURCE_REMOVED, "pages.number IS NULL"),
@@ -216,9 +216,7 @@ class Deal:
 
 
 def deal(made: Deal) -> dict[str, int]:
-    """Add to ``held`` what the roots take of ``offers``; returns how many offers were refused, by
-    why.
-    """
+    """Add to ``held`` the offers that roots take; returns the counts of refused offers by reason."""
     asked, counts = made.asked, Counter[str]()
     blocks = asked.lines(f"""SELECT min(root) AS low, max(root) + 1 AS high FROM (
         SELECT root, (sum(count(*)) OVER (ORDER BY root) - count(*)) // {max(made.at_once, 1)} AS

@@ -117,7 +117,7 @@ class PagesTask:
 
     @property
     def path(self) -> Path:
-        """Where its table goes."""
+        """Path of its table."""
         return self.folder / SCRATCH / "pages" / f"{self.file:06d}.parquet"
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class FactsTask:
 
     @property
     def path(self) -> Path:
-        """Where its table goes."""
+        """Path of its table."""
         return self.folder / SCRATCH / "facts" / f"{self.file:06d}.parquet"
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from lc_assets.stages.longpack.pages import Run, numbered_rows, publish_by_file
 
 GROUP_TOKENS: Final = 64 << 20
 SLICE_TOKENS: Final = 8 << 20
-"""Some 40 MB of text, and as much again for what is made of it."""
+"""About 40 MB of text, and as much again for the packed documents."""
 MOST_GROUPS: Final = 512
 
 PARTS: Final = pa.schema(
@@ -72,7 +72,7 @@ class Packing:
 
     @property
     def work(self) -> Path:
-        """Folder of the plan and of the texts on their way."""
+        """Folder of the plan and of the texts in transit."""
         return self.folder / SCRATCH
 
     def parts(self, group: int) -> Path:
@@ -80,9 +80,7 @@ class Packing:
         return self.work / "parts" / f"{group:06d}.parquet"
 
     def wanted(self, file: int) -> Path:
-        """What a file's texts are wanted for: lines, groups and parts, ``(3, n)`` int64, by
-        line.
-        """
+        """The destinations of a file's texts: lines, groups and parts, ``(3, n)`` int64, by line."""
         return self.work / "wanted" / f"{file:06d}.npy"
 
 
