@@ -1,8 +1,8 @@
-"""Google Cloud Storage on loopback: gcp-storage-emulator, with what it lacks (conditional writes)
-and what tests need (counts, faults).
+"""Google Cloud Storage on loopback: gcp-storage-emulator, extended by conditional writes, and by
+counts and faults for tests.
 
-``ifGenerationMatch`` is held as the service holds it. A fault is an answer that the next requests
-of a kind get instead.
+``ifGenerationMatch`` behaves as in the service. A fault replaces the response to the next requests
+of a kind.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ class BucketServer:
         return []
 
     def spoil(self, name: str, bucket: str = "crawl") -> None:
-        """Flip a bit in the middle of an object, behind its checksum's back."""
+        """Flip a bit in the middle of an object without updating its checksum."""
         content = bytearray(self.storage.get_file(bucket, name))
         content[len(content) // 2] ^= 1
         described = self.storage.get_file_obj(bucket, name) | {"crc32c": None, "md5Hash": None}
@@ -90,7 +90,7 @@ class _Listening(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has heard enough hangs up: nothing to be shown."""
+        """Ignore clients that close the connection early."""
         if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
             super().handle_error(request, client_address)
 
@@ -165,7 +165,7 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         )
 
     def _is_late(self) -> bool:
-        """Whether another generation stands than the one that a write follows upon."""
+        """Whether the current generation differs from the one that a write requires."""
         query = parse_qs(urlparse(self.path).query)
         if self.command != "POST" or "ifGenerationMatch" not in query:
             return False

@@ -60,7 +60,7 @@ def cut_short(path: Path) -> None:
 
 
 def emptied(path: Path) -> None:
-    """Leave no byte."""
+    """Truncate a file to zero bytes."""
     path.write_bytes(b"")
 
 

@@ -1,4 +1,4 @@
-"""Filtering plain files into a lake, and what came of it; what rules say of one document."""
+"""Filtering plain files into a lake, and reading the results; results of rules for one document."""
 
 import gzip
 import json

@@ -78,7 +78,7 @@ def riffle(counts: list[int], *, seed: int = 0) -> tuple[NDArray[np.uint16], NDA
 
 
 def publish(root: Path, stage: str, key: str, version: str) -> Published:
-    """Give a folder its receipt and make it the current version."""
+    """Write a folder's receipt and make it the current version."""
     partition = Lake(root).partition(stage, key)
     fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params={}, inputs={})
     published = write_receipt(

@@ -2,7 +2,7 @@
 
 One process imports everything once and forks for each build; the fork counts its calls of ``fsync``
 and kills itself at a given one. Each published file is flushed before it is renamed and its folder
-afterwards, so every state that a crash can leave lies between two calls of ``fsync``.
+afterwards, so every state that a crash can leave is between two calls of ``fsync``.
 """
 
 import json

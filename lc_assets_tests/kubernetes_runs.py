@@ -1,5 +1,5 @@
 """The Kubernetes job of a run, built by dagster-k8s from what Dagster's chart makes of the recipe's
-values. No cluster is asked.
+values. No cluster is contacted.
 """
 
 from typing import Any
@@ -51,7 +51,9 @@ def job_of_a_run(recipe: Recipe) -> dict[str, Any]:
 
 
 def context_of(recipe: Recipe) -> dict[str, Any]:
-    """What the chart's user deployment tells its runs: `k8sContainerContext` of its templates."""
+    """The configuration that the chart's user deployment passes to its runs: `k8sContainerContext`
+    of its templates.
+    """
     location = recipe.location
     return {
         "image_pull_policy": location["image"]["pullPolicy"],

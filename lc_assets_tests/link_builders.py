@@ -29,7 +29,7 @@ def documents_of(lake: Lake) -> list[dict[str, Any]]:
 
 
 def publish_links(lake: Lake, *, seed: int = 0) -> list[dict[str, Any]]:
-    """Links among the filtered documents, as `page_links` has them."""
+    """Links among the filtered documents, in the format of `page_links`."""
     rng = np.random.default_rng(seed)
     documents = documents_of(lake)
     partition = lake.partition("page_links", OLD)

@@ -1,5 +1,5 @@
-"""A power cut after a kill: what no fsync had made sure of is taken back, or torn, as a disk may
-do.
+"""A power failure after a kill: writes that were not flushed by fsync are lost, completely or in
+part.
 
 The model, file by file and folder by folder, from the log of `lc_assets_tests.kill_points`:
 
@@ -24,7 +24,7 @@ import numpy as np
 
 @dataclass(slots=True)
 class File:
-    """What the disk surely holds of a file."""
+    """The durable part of a file."""
 
     sure_bytes: int = 0
     is_sure: bool = False
@@ -45,7 +45,7 @@ class Named:
 
 
 def cut_power(log: Path, *, rng: np.random.Generator) -> tuple[int, int]:
-    """Take back what was not sure; return how many files lost bytes and how many names were
+    """Undo writes that were not durable; return how many files lost bytes and how many names were
     lost.
     """
     files, names = _replayed(log)

@@ -1,5 +1,5 @@
-"""Asking the real megatron-core, which lives in an environment of its own: that of
-``LC_MEGATRON_PYTHON``, or one made here.
+"""Queries to an installed megatron-core in a separate environment: that of ``LC_MEGATRON_PYTHON``,
+or one created here.
 
 An environment is made once per machine, under pytest's cache, by the lines of
 ``golden/megatron/README.md``.
@@ -36,7 +36,7 @@ class Peer:
         )
 
     def ask(self, **question):
-        """One question, one answer."""
+        """Send a request and return the response."""
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
@@ -45,7 +45,7 @@ class Peer:
         pytest.fail(f"megatron-core ended with {self._process.wait()}")
 
     def close(self):
-        """End it."""
+        """Stop the process."""
         self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()

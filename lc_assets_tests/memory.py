@@ -1,7 +1,7 @@
-"""How much memory this process had, by Linux's own mark of the program that runs.
+"""Peak memory of this process, from Linux's high-water mark of the running program.
 
-`resource.getrusage` will not do: where a process becomes another program it goes on from what it
-had before, so a child of a large test begins with the size of its parent; nor can it be set back.
+`resource.getrusage` is not suitable: it keeps its value across exec, so a child of a large test
+starts with the size of its parent; and it cannot be reset.
 """
 
 import contextlib
@@ -16,9 +16,7 @@ THE_MARK = "5"
 
 
 def peak_bytes() -> int:
-    """The most memory that this process held since it became this program, or since the mark was
-    set back.
-    """
+    """Peak memory of this process since it started this program, or since the mark was set back."""
     return int(re.search(r"VmHWM:\s+(\d+) kB", STATUS.read_text())[1]) * 1024  # type: ignore[index]
 
 
@@ -29,7 +27,7 @@ def peak_mb() -> float:
 
 @contextlib.contextmanager
 def added() -> Iterator[Callable[[], int]]:
-    """Within the block: how many bytes more than at its beginning were held at the worst moment."""
+    """Within the block: peak memory above that at its beginning, in bytes."""
     CLEAR.write_text(THE_MARK)
     before = peak_bytes()
     yield lambda: peak_bytes() - before

@@ -28,7 +28,9 @@ def wait_until_session_ends(leader: int) -> None:
 
 
 def state_of(process: int) -> str:
-    """Return a process's state as Linux names it, such as ``S`` when it waits; "" when it is gone."""
+    """Return a process's state as Linux names it, such as ``S`` when it waits; "" when it has
+    ended.
+    """
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -36,7 +38,7 @@ def state_of(process: int) -> str:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Whether a process exists and has not ended."""
     return state_of(process) not in {"", "Z", "X"}
 
 

@@ -31,7 +31,7 @@ PIECES = (
 
 
 def hostile_text() -> st.SearchStrategy[str]:
-    """Text without lone surrogates, dense in what makes signals go wrong."""
+    """Text without lone surrogates, dense in edge cases of signals."""
     piece = st.one_of(
         st.sampled_from(TRICKY_CHARACTERS),
         st.sampled_from(PIECES),

@@ -71,13 +71,13 @@ def record_of(shard: Shard, line: int, text: str) -> Any:
 
 
 def id_of(snapshot: str, line: int, tag: str = TAGS[0]) -> str:
-    """Id of a document; on the last line of the new snapshot stands the text that only it has."""
+    """Id of a document; the last line of the new snapshot has a text that no other document has."""
     return Shard.parse(f"{snapshot}/{tag}").document_id(min(line, 5))
 
 
 @dataclass(frozen=True)
 class WithdrawingLake:
-    """A workshop whose recipe names one list, and what was built when that was empty."""
+    """A build context whose recipe names one list, and the results built while it was empty."""
 
     context: BuildContext
     built: dict[str, Built]
@@ -103,7 +103,7 @@ class WithdrawingLake:
     def say(
         self, *entries: tuple[str, str], reason: str = "asked for", date: str = "2026-03-01"
     ) -> None:
-        """Write the list anew."""
+        """Rewrite the list."""
         lines = [
             line_of(Withdrawal(kind=kind, value=value, reason=reason, date=date))
             for kind, value in entries
@@ -123,7 +123,7 @@ class WithdrawingLake:
         return digests(self.built)
 
     def published(self, name: str) -> Published:
-        """What stands under a name."""
+        """The published version of a name."""
         return self.lake.partition(*name.split("/")).require()
 
     def rows(self, snapshot: str) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ class WithdrawingLake:
 
 
 def with_list(context: BuildContext, folder: Path, **settings: Any) -> BuildContext:
-    """The same workshop with an empty list in ``folder``, and other settings of it."""
+    """The same build context with an empty list in ``folder``, and other settings of it."""
     path = folder / "withdrawn.csv"
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")

@@ -223,7 +223,7 @@ def matches(
         where: its name, for messages; it is gzipped if this ends in ``.gz``.
 
     Raises:
-        CorruptFile: when the index is damaged or cut short, has a line longer than any, or is not
+        CorruptFile: when the index is damaged or truncated, has a line longer than any, or is not
             sorted.
     """
     wanted = iter(keys)
@@ -245,7 +245,7 @@ def matches(
                 yield key, lines[at]
                 at += 1
             if at == len(found) and key == last:
-                break  # it may go on in the next block
+                break  # it may continue in the next block
             key = next(wanted, None)
 
 
@@ -253,7 +253,7 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
     """Yield the lines of an index without their ends, in batches; empty ones are left out.
 
     Raises:
-        CorruptFile: when the index is damaged or cut short, or has a line longer than any.
+        CorruptFile: when the index is damaged or truncated, or has a line longer than any.
     """
     with opened(source, where=where) as stream:
         rest, ended = b"", False

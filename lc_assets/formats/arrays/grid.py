@@ -23,7 +23,7 @@ shard               2,048 × 65,536, and smaller if the array is smaller (`GridL
                     it from here
 inner chunk         64 × 1,024 by default: 128 KiB of uint16; readers take it from here
 codecs              little-endian bytes, zstd level 4 with its checksum; no shuffle: ids are symbols
-fill value          the data type's largest number, which is no token: rows that are missing read as
+fill value          the data type's largest number, not a token: rows that are missing read as
                     an id outside the vocabulary in any program, never as token 0
 attributes          format ``lc-token-grid``, format_version 2, row_tokens, vocab_size, tokenizer,
                     and what the writer adds; version 1, with inner chunks of 64 × 2,048 in shards
@@ -37,7 +37,7 @@ bytes of a shard   content
                    the frame states the size of its content and ends with zstd's own checksum (low
                    32 bits of XXH64)
 16 n, before CRC   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both
-                   uint64 little-endian; both are 2^64 - 1 for an inner chunk that lies wholly
+                   uint64 little-endian; both are 2^64 - 1 for an inner chunk that is entirely
                    outside the array
 last 4             CRC-32C of the index, uint32 little-endian
 =================  =================================================================================
@@ -295,8 +295,8 @@ class GridReader(ChunkedArray):
 
 
 def frame_content_bytes(frame: bytes) -> int | None:
-    """Content size that a zstd frame states in its header; None if it is no frame, states no size
-    or has no checksum.
+    """Content size that a zstd frame states in its header; None if it is not a frame, states no
+    size or has no checksum.
 
     Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
 

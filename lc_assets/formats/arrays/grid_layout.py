@@ -120,7 +120,7 @@ class GridLayout:
 
     @property
     def fill(self) -> int:
-        """The data type's largest number, which is no token."""
+        """The data type's largest number, which is not a token."""
         return int(np.iinfo(self.dtype).max)
 
     @property

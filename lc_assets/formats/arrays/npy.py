@@ -48,7 +48,7 @@ def read_npy(
         row_of: dtype of the one-dimensional array that the file must hold; by default, any array.
 
     Raises:
-        CorruptFile: if the file is missing, cut short, contains Python objects, or another array
+        CorruptFile: if the file is missing, truncated, contains Python objects, or another array
             than ``row_of`` states.
     """
     try:

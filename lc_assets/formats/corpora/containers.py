@@ -147,7 +147,7 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
         if path.name.endswith(".gz"):
             yield cast("BinaryIO", stack.enter_context(igzip.IGzipFile(fileobj=file, mode="rb")))
         else:
-            # Arrow's reader reports a stream that is cut short; zstandard's does not.
+            # Arrow's reader reports a truncated stream; zstandard's does not.
             inner = stack.enter_context(
                 pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
             )

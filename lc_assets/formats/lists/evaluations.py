@@ -149,7 +149,7 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """The strings in a value, in order, at any depth; numbers and field names are no text."""
+    """The strings in a value, in order, at any depth; numbers and field names are excluded."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

@@ -1,7 +1,7 @@
 r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file kept under
 version control.
 
-UTF-8, one entry per line, in the CSV of RFC 4180; the first line that is no comment names the
+UTF-8, one entry per line, in the CSV of RFC 4180; the first line that is not a comment names the
 columns::
 
     # taken down at the owner's request

@@ -331,7 +331,7 @@ def put_in_place(draft: Path, prefix: Path) -> None:
         flush(path(draft))
     idx_path(prefix).unlink(
         missing_ok=True
-    )  # between the two renames there is no data set, rather than halves of two
+    )  # between the two renames there is no data set, rather than a mix of two
     for path in (bin_path, idx_path):
         path(draft).replace(path(prefix))
     flush(prefix.parent)

@@ -34,7 +34,7 @@ Pitfalls:
 * Signals are joined by the line number inside ``id``, never by position: the program that made them
   skipped lines it could not decode, so everything after such a line is offset.
 * Signals and duplicates of single shards are missing upstream, and a few hundred documents files
-  are cut short.
+  are truncated.
 * A duplicate is a repeated WET digest, not a repeated text, and one unique document in a hundred is
   listed by mistake (the list comes from a Bloom filter).
 

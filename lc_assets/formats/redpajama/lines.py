@@ -320,7 +320,7 @@ class _Lines:
             yield number, line
 
     def _inner_lines(self, block: bytes, start: int, stop: int, n_lines: int) -> Iterator[Line]:
-        """The wanted ones among ``n_lines`` whole lines of a block; ``stop`` is the last
+        """The lines to yield among ``n_lines`` whole lines of a block; ``stop`` is the last
         newline.
         """
         number = self._count.n_lines

@@ -76,7 +76,7 @@ class _Row(NamedTuple):
 def read_signals(
     stream: BinaryIO, *, shard: Shard, where: str, wanted: Collection[str], max_line_bytes: int
 ) -> SignalsTable:
-    """Read the ``wanted`` values of a shard's documents.
+    """Read the values named in ``wanted`` of a shard's documents.
 
     Args:
         stream: the gzipped file.

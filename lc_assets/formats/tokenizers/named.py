@@ -79,7 +79,7 @@ TIKTOKEN: Final = {
         ),
     )
 }
-"""OpenAI's other public vocabularies. Some ids below ``n_ids`` are no token."""
+"""OpenAI's other public vocabularies. Some ids below ``n_ids`` are not tokens."""
 
 GPT2_NAMES: Final = (GPT2.name, "r50k_base")
 
@@ -137,7 +137,7 @@ def tokenizer_of(setting: str, *, fast: bool = True) -> Tokenizer:
 
 
 def text_of(setting: str, ids: Iterable[int]) -> str:
-    """Text of some ids; bytes that are no UTF-8, as at a cut, become U+FFFD.
+    """Text of some ids; bytes that are not UTF-8, as at a cut, become U+FFFD.
 
     >>> text_of("gpt2", [14134, 502, 50256])
     'Call me<|endoftext|>'
@@ -156,7 +156,7 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
 
 def sentence_flags(setting: str) -> NDArray[np.uint8]:
     """Flags of every id of a vocabulary (`lc_assets.packing.cutting.flags_of`), by the text of the
-    id alone; 0 where an id is no token.
+    id alone; 0 where an id is not a token.
 
     >>> sentence_flags("gpt2")[[13, 198, 262]].tolist()
     [1, 6, 4]

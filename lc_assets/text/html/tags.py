@@ -256,7 +256,7 @@ def is_named(page: Bytes, at: int, name: int) -> bool:
 
 @compiled
 def markup_end(page: Bytes, at: int) -> int:
-    """Where what begins with ``<!``, ``<?`` or ``</`` and is no tag ends; ``at`` is that of its
+    """Where what begins with ``<!``, ``<?`` or ``</`` and is not a tag ends; ``at`` is that of its
     ``<``.
     """
     size = len(page)

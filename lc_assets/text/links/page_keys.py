@@ -81,7 +81,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 def page_key(url: str) -> str | None:
-    """Key of the page at an address; None when it is no address of the web, or longer than
+    """Key of the page at an address; None when it is not a web address, or longer than
     `MAX_ADDRESS_CHARS`, as given or as a key.
 
     >>> page_key("HTTPS://user@www.Example.org:443/a/../b%7e/index.html?utm_source=x&q=1#part")
@@ -189,7 +189,7 @@ _QUERY_SESSIONS: Final = re.compile(
 
 
 def surt(url: str) -> str | None:
-    """The key of an address in a crawl's index; None when it is no address of the web, or a very
+    """The key of an address in a crawl's index; None when it is not a web address, or a very
     long one.
 
     >>> surt("https://www.Example.org:8080/A//b/?y=2&x=1#part"), surt("http://example.org")

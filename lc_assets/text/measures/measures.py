@@ -1,4 +1,5 @@
-r"""Measuring documents: computing the wanted columns of `lc_assets.text.measures.words.MEASURES`.
+r"""Measuring documents: computing the requested columns of
+`lc_assets.text.measures.words.MEASURES`.
 
 Every count is a whole number and every measure one division of two of them.
 
@@ -126,7 +127,7 @@ _WordFormula: TypeAlias = Callable[[_OfWords], _Value]
 
 
 def measure(text: str, wanted: Collection[str], url: str | None = None) -> dict[str, float | None]:
-    """Compute the wanted columns of one document, and nothing else.
+    """Compute only the requested columns of one document.
 
     Args:
         text: the document's text.

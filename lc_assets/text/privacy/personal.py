@@ -11,7 +11,7 @@ email  around an ``@``: at most 64 characters        names reserved by RFC 2606 
        its end                                       ``.localhost``)
 ip     four numbers to 255 without leading zeros;    private, loopback, documentation, multicast and
        what `ipaddress` reads as IPv6, with at       reserved addresses; four numbers after a word
-       least two colons                              like "version", or that go on: ``1.2.3.4.5``
+       least two colons                              like "version", or continued: ``1.2.3.4.5``
 phone  ``+`` or ``00`` and digits; or national       runs of digits without ``+`` or a leading 0;
        numbers as written there; `phonenumbers`      North America's fictional 555-01xx
 card   13 to 19 digits, in a run or in groups; an    all else
@@ -118,8 +118,9 @@ class Personal(NamedTuple):
 
 
 TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
-"""What may replace a value. A tag is something: what touched the value touches it still,
-so that replacing a value does not set its neighbour free to be one."""
+"""Replacements of a value. A tag is not a boundary: a string adjacent to the value is adjacent to
+the tag, so replacing a value does not make its neighbour a valid candidate.
+"""
 
 _LOCAL_CHARS = 64
 _LOCAL = re.compile(r"(?!.*\.\.).*[^.']", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Every column that a rule can test, and computing the wanted ones of a document.
+"""Every column that a rule can test, and computing the requested ones of a document.
 
 ======================  ========================================================================
 column                  comes from
@@ -98,7 +98,7 @@ def values_of(
     lists: WordLists = NO_LISTS,
     models: Models = NO_MODELS,
 ) -> dict[str, float | None]:
-    """Compute the wanted columns of one document, and nothing else.
+    """Compute only the requested columns of one document.
 
     Returns:
         A value per column, in the order of ``wanted``; None where it is missing, or a mean over

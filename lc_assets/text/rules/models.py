@@ -221,7 +221,7 @@ def given_by(column: str) -> str:
 def model_values(
     document: Offered, wanted: Collection[str], models: Models
 ) -> dict[str, float | None]:
-    """Compute those of the wanted columns that are `MODELLED`; nothing else is computed.
+    """Compute only those of the requested columns that are `MODELLED`.
 
     >>> english = Models(language=lambda line: ("en", 0.9))
     >>> wanted = ["language_is", "language_probability", "perplexity"]
