@@ -186,7 +186,7 @@ def _pieces(task: BandsTask, band: int) -> Iterator[tuple[Numbers, Numbers]]:
     """Members of the buckets of two or more whose last is new, ascending in each, a piece of the
     band at a time; and where each bucket begins.
 
-    A piece is a range of keys, so no bucket lies in two, and is sorted where the cache holds it.
+    A piece is a range of keys, so no bucket is in two, and small enough to be sorted in the cache.
     """
     files = list[tuple[Keys, Places]]()
     for path in task.files:

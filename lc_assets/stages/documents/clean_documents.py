@@ -132,7 +132,7 @@ def _publish_repeated_paragraphs(
 
 
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
-    """Each file holds as many documents as its table, of the same lengths."""
+    """Each file has as many documents as its table, with the same lengths."""
     wrong, n_documents = [], 0
     for path in documents_files(check_input.folder):
         name = path.name.removesuffix(DOCUMENTS_SUFFIX)

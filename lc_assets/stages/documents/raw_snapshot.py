@@ -1,4 +1,4 @@
-"""`raw_snapshot`: state which files a partition of a source has, without copying them.
+"""`raw_snapshot`: list the files of a source's partition, without copying them.
 
 One manifest line per file: path, size, and what identifies its content. The manifest's digest is
 the data version, so everything downstream is stale exactly when a file changed.
@@ -63,7 +63,7 @@ def write_raw_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """Publish the manifest of one partition.
 
     Raises:
-        BadInput: when the source has nothing for it.
+        BadInput: when the source has no files for it.
         Unreachable: when the source cannot be reached.
     """
     found = look_at_snapshot(context, snapshot)
@@ -103,7 +103,7 @@ def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardF
 
 @with_retries
 def look(task: LookTask) -> ShardFiles:
-    """State the files of one shard."""
+    """List the files of one shard."""
     return ShardFiles(
         task.shard,
         {
@@ -216,7 +216,7 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
 
 
 def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
-    """The manifest on disk gives the counts that the receipt states, and lists each file once."""
+    """The manifest matches the receipt's counts and lists each file once."""
     table = read_table(check_input.folder / MANIFEST_FILE, MANIFEST.names)
     counted = counts_of(table)
     paths = table["path"].to_pylist()
@@ -234,8 +234,8 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
-    """The settings of `raw_snapshot`; in what order languages, buckets and shards are named, and
-    whether twice, means nothing. Of files only the manifest counts.
+    """The settings of `raw_snapshot`; order and repetitions of languages, buckets and shards do not
+    matter. For sources of files, only the manifest matters.
     """
     if source_of_key(recipe.sources, key).kind == "files":
         return {"kind": "files"}

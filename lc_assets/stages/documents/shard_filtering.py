@@ -1,8 +1,8 @@
 """Filtering one shard: which documents are kept, and why the others are not.
 
-Nearly all documents of a shard with published signals are dropped by these, and only the lines of
-the rest are decoded. Of a file, values are computed from the text, a chunk of documents at a time.
-Both are sorted by `_sort`, which measures the text of the few that pass, where rules need it.
+In a shard with published signals, nearly all documents are dropped by these, and only the other
+lines are decoded. For files, values are computed from the text, a chunk of documents at a time. In
+both cases `_sort` measures the texts of documents that pass, if rules need it.
 
 Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records,
 never by line position: upstream's writer skips lines that it cannot decode.
@@ -79,7 +79,7 @@ class _Writers(NamedTuple):
 @once
 @with_retries
 def filter_shard(task: ShardTask) -> Counts:
-    """Filter one shard; a shard that the policies leave out is counted, with why."""
+    """Filter one shard; a shard skipped by a policy is counted with the reason."""
     try:
         with contextlib.ExitStack() as stack:
             sort = _filter_published if task.source is None else _filter_file
@@ -98,7 +98,7 @@ def _filter_published(
     part = Part(table, task.published, task.files.shard.document_id, LineCount(), duplicates or ())
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
-        """Those that are not known to fail by their signals; the others are only counted."""
+        """Documents that do not fail by their signals; the others are only counted."""
         with opened_documents(task) as stream:
             for line, raw in read_other_lines(
                 stream,
@@ -121,7 +121,7 @@ def _filter_published(
 
 
 def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Document | Reasons:
-    """A document that was read, or why it is dropped."""
+    """A document, or the reason for dropping it."""
     if isinstance(found, Unread):
         too_long = found.why == TOO_LONG
         return ((found.why, task.settings.max_line_bytes if too_long else nan),)
@@ -160,7 +160,7 @@ Records = list[tuple[int, str, Document | Unread]]
 
 
 def _chunks(records: Iterable[tuple[int, str, Document | Unread]]) -> Iterator[Records]:
-    """Documents, some at a time; one empty chunk of an empty file."""
+    """Chunks of documents; an empty file gives one empty chunk."""
     chunk: Records = []
     n_chars, is_first = 0, True
     for record in records:

@@ -225,7 +225,8 @@ def find_captures(task: CapturesTask) -> Counts:
 
 
 Found = tuple[Capture | str, str | None]
-"""A capture, or why there is none; and its page key when it may be of a document's page."""
+"""A capture, or the reason why there is none; and its page key if it may be of a document's page.
+"""
 
 
 def _in_records(task: CapturesTask) -> Iterator[Found]:
@@ -261,8 +262,8 @@ def _in_rows(task: CapturesTask) -> Iterator[Found]:
 
 
 def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
-    """Gives a capture its archive's path below the root, which an index names so, or relative to
-    itself.
+    """Resolves a capture's archive path, which an index states relative to the root or to itself,
+    to a path below the root.
     """
     known = set(paths_of(task.folder, "warc"))
     beside = task.path.rpartition("/")[0]
@@ -337,7 +338,7 @@ def publish_chosen(asked: Queries, paths: Sequence[Path]) -> None:
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Stretches of lines of one shard, with its number."""
+    """Consecutive lines of one shard, with its number."""
     for batch in batches:
         shards = np.asarray(batch.column("shard"))
         ends = [*(np.flatnonzero(np.diff(shards)) + 1).tolist(), len(shards)]

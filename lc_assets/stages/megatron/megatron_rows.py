@@ -38,7 +38,9 @@ COPIED_ROWS = 256
 """Rows in memory while they are copied: 32 MiB."""
 
 MOST_EPOCHS = 1000
-"""A size that repeats a source more often is a mistake, and its index may not fit into memory."""
+"""Maximum number of epochs; more are assumed to be a mistake, and the index may not fit into
+memory.
+"""
 
 
 def write_megatron_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -103,10 +105,10 @@ def index_train(folder: Path, settings: MegatronSettings) -> None:
 
 
 def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
-    """Refuse a size that would repeat its source more than `MOST_EPOCHS` times.
+    """Reject a size that would repeat its source more than `MOST_EPOCHS` times.
 
     Raises:
-        BadInput: if it does; states what there is.
+        BadInput: if it does; states the available number of samples.
     """
     if n_samples > MOST_EPOCHS * available:
         raise BadInput(

@@ -213,8 +213,8 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
 
 
 def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
-    """At no point of the blend is a source's count off its share by one sample or more per
-    source.
+    """At every point of the blend, each source's count differs from its share by less than one
+    sample per source.
     """
     mix = read_mix(check_input.folder)
     datasets = read_npy(check_input.folder / "dataset_index.npy")[mix.after :]
@@ -271,7 +271,7 @@ def _reaches(prefix: Path, n_used: int) -> bool:
 
 
 def _takes_from(kind: str) -> Callable[[Recipe, str, str], bool]:
-    """Whether a mix takes rows of this kind from a snapshot."""
+    """Whether a mix uses rows of this kind from a snapshot."""
     return lambda recipe, mix, snapshot: reads(recipe, mix, kind, snapshot)
 
 

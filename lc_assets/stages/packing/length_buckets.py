@@ -1,4 +1,4 @@
-"""`length_buckets`: the clean documents of a partition by their length in tokens, on request.
+"""`length_buckets`: the clean documents of a partition by their length in tokens; optional.
 
 ::
 

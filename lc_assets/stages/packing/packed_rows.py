@@ -1,9 +1,9 @@
 """`packed_rows`: rows of a fixed length, filled with documents of any length, with the span of
 every document.
 
-Published are rows as a token grid, the same pieces as Megatron's documents, the spans, as arrays
-for training and as a table for people, and on request the rows' texts (docs/formats/packed.md).
-How rows are filled: `lc_assets.packing`, docs/packing.md.
+It publishes rows as a token grid, the same pieces as Megatron documents, spans as arrays for
+training and as a table, and optionally the rows' texts (docs/formats/packed.md). How rows are
+filled: `lc_assets.packing`, docs/packing.md.
 """
 
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndsTask:
-    """One shard of a token store, in which ends of sentences and lines are looked for."""
+    """One shard of a token store, to be searched for ends of sentences and lines."""
 
     tokens: Path
     shard: str
@@ -131,12 +131,12 @@ class EndsTask:
 
     @property
     def name(self) -> str:
-        """Of the shard's ends."""
+        """The task's name."""
         return f"ends-{self.shard}"
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """Where they are kept while the version is built."""
+        """Paths of the two arrays of ends, in scratch."""
         stem = self.folder / SCRATCH / self.name
         return stem.with_name(f"{self.name}_first.npy"), stem.with_name(f"{self.name}_token.npy")
 
@@ -186,7 +186,7 @@ _SUMS: Final = {
     "cut_needlessly": "documents cut though a row holds them",
     "attention": "attention within pieces",
 }
-"""What is added up over the splits, by its name in `Balance`, as the receipt names it."""
+"""Counts that are summed over the splits: field of `Balance` → name in the receipt."""
 
 
 def counted(plans: dict[str, Packing], lengths: NDArray[np.int64]) -> Counts:

@@ -37,9 +37,7 @@ COLUMNS = ("id", "stretch", "split", "shift", "priority")
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """One side of a comparison: how a person called it, its lake, and its versions as a release has
-    them.
-    """
+    """One side of a comparison: its name as given, its lake, and its versions as in a release."""
 
     name: str
     lake: Lake

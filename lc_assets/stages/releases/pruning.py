@@ -7,8 +7,8 @@ deleted; the newest ``keep`` of each partition stay.
 
 **Purging** deletes versions that contain withdrawn documents, however new they are. A published
 version is never deleted: it must be rebuilt first. A version pinned by a release is deleted only if
-that release is given up by name; what is gone and why is recorded beside the release, and opening
-it raises an error that says so.
+that release is named explicitly; the deletions and the reason are recorded beside the release, and
+opening it raises an error that states them.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Pruning:
     Attributes:
         deletions: what to delete, downstream first.
         kept: versions that contain withdrawn documents and stay, each with the reason.
-        broken: releases that are given up, each with the versions it loses.
+        broken: releases that lose versions, each with these versions.
     """
 
     deletions: tuple[Deletion, ...]

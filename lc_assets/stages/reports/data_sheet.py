@@ -102,12 +102,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def train_rows(self) -> int:
-        """Rows to be trained on."""
+        """Number of training rows."""
         return sum(line.train_rows for line in self.snapshots)
 
     @property
     def heldout_rows(self) -> int:
-        """Rows held out."""
+        """Number of held-out rows."""
         return sum(line.heldout_rows for line in self.snapshots)
 
     @property
@@ -117,7 +117,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stored_bytes(self) -> int:
-        """What the rows take, encoded."""
+        """Encoded size of the rows."""
         return sum(line.stored_bytes for line in self.snapshots)
 
     @property

@@ -1,1 +1,1 @@
-"""What stages show of what they published in the UI: a function per stage, of its name."""
+"""What the UI shows of published versions: a function per stage, with the stage's name."""

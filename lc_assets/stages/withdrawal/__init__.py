@@ -1,1 +1,1 @@
-"""Documents that must no longer be served: which they are, and what contains them."""
+"""Withdrawn documents and the versions that contain them."""

@@ -1,4 +1,4 @@
-"""`withdrawn_documents`: the documents of all snapshots that must no longer be served.
+"""`withdrawn_documents`: the withdrawn documents of all snapshots.
 
 ====================  ============================================================================
 how                   the document
