@@ -35,8 +35,7 @@ LONGEST_PAUSE: Final = 60.0
 TRANSIENT: Final = frozenset(
     {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
 )
-"""Errors of shared disks that come and go; a full disk and a read-only folder are not among
-them.
+"""Transient errors of shared disks; a full disk and a read-only folder are not among them.
 """
 
 
@@ -125,7 +124,7 @@ class Lost(NamedTuple):
         why: the known reason, such as "was killed".
         departed: whether its whole machine was lost.
         document: number of the document it was processing; -1 when it was between documents.
-        limit: which limit that document exceeded; "" when the worker died by itself.
+        limit: which limit that document exceeded; "" when the worker died for another reason.
     """
 
     why: str

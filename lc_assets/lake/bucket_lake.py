@@ -262,8 +262,8 @@ class BucketPartition(Partition):
         return dict(sorted({**kept, **here}.items()))
 
     def remove(self, name: str, *, patience: float) -> None:
-        """See `Partition.remove`; its copy on this machine goes first, since it could be published
-        anew.
+        """See `Partition.remove`; its copy on this machine is removed first, since it could be
+        published again.
         """
         self._require_unpublished(name)
         if (self.folder / name).is_dir():

@@ -218,7 +218,7 @@ class Partition:
         return self.folder / f"rejected-{version}"
 
     def remove(self, name: str, *, patience: float) -> None:
-        """Remove a folder. Its receipt goes first, so that it stops being a version at once.
+        """Remove a folder. Its receipt is removed first, so that it stops being a version at once.
 
         Args:
             name: of the folder.

@@ -8,7 +8,7 @@ body labelled as coded that begins with ``<`` is used unchanged: Common Crawl's 
 
 The text is decoded by its byte order mark, or else the encoding that the server names, or else the
 one that the page names, or else as UTF-8 if possible, or by its letters. A page is HTML when the
-server says so; when the server says nothing, the crawler's detection counts.
+server says so; without a type from the server, the crawler's detection counts.
 
 Source: RFC 9110, 8.4 (content codings); RFC 9112, 7.1 (chunks, which may have extensions, and of
 which the last may be missing).

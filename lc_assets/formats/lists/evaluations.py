@@ -77,7 +77,7 @@ def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
         fields: which fields are taken; by default all of `FIELDS` that a record has.
 
     Raises:
-        BadInput: when a line is not what the file's suffix says; names it.
+        BadInput: when a line does not have the format of the file's suffix; names it.
     """
     if path.name.endswith(TEXT):
         yield from _lines(path)

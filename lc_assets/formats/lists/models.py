@@ -18,7 +18,7 @@ checked, so every machine gives the same answers and none needs a network. It kn
 It is Facebook's, under CC BY-SA 3.0: derived works must have the same licence.
 
 Models of quality and perplexity are plug-ins, because they are not part of this package. A model of
-quality tells ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
+quality separates ``__label__cc`` (the crawl) from better text. Without a model its score is absent.
 
 Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759);
 ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.

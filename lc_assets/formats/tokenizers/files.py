@@ -144,7 +144,7 @@ def open_tokenizer_file(path: Path) -> TokenizerFile:
     """Open a file by its suffix. A file that has not changed is read and parsed once.
 
     Raises:
-        BadInput: when it cannot be read, or is not what its suffix says.
+        BadInput: when it cannot be read, or does not have the format of its suffix.
     """
     return _opened(path, _stamp(path), _stamp(path.with_name(CONFIG)))
 
@@ -161,7 +161,7 @@ def _opened(path: Path, *_stamps: tuple[int, ...]) -> TokenizerFile:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes when a file does; nothing when there is none."""
+    """A mark that changes when a file does; empty without a file."""
     try:
         stat = path.stat()
     except OSError:

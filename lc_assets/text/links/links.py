@@ -11,7 +11,7 @@ paper  exactly what the three expressions of the LongPack paper find (`REGEX_REF
 =====  ===========================================================================================
 
 The paper's first expression takes cubic time in the length of an unclosed tag: a minute for 9 kB.
-`scanned` finds the same in linear time: from ``<a`` the tag goes up to the next ``>``, and the
+`scanned` finds the same in linear time: from ``<a`` the tag extends to the next ``>``, and the
 anchor text from there to the next ``<``. If they make no link, no later ``<a`` in the same tag can.
 
 Source: LongPack (ICLR 2025), Appendix.

@@ -50,7 +50,8 @@ def licence_of(text: str, url: str | None = None) -> str | None:
     """Name the first Creative Commons licence that a document mentions: links before names, the
     text before the address.
 
-    Returns: Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it only says
+    Returns:
+        Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it only says
         Creative Commons license; None when it names none.
 
     >>> licence_of("Text under CC BY-SA 4.0."), licence_of("see https://creativecommons.org/publicdomain/zero/1.0/")

@@ -271,7 +271,7 @@ def said_languages(said: str) -> frozenset[str]:
 def quality_score(text: str, predict: Predictor) -> float:
     r"""How little a text resembles the crawl, 0 to 1, rounded to 8 places.
 
-    A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the
+    A model separates ``cc`` (the crawl) from better text; the score is the probability of the
     latter.
 
     >>> [quality_score("a\nb", lambda line: (label, 0.75)) for label in ("cc", "wiki")]
