@@ -35,8 +35,7 @@ LONGEST_PAUSE: Final = 60.0
 TRANSIENT: Final = frozenset(
     {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
 )
-"""Transient errors of shared disks; a full disk and a read-only folder are not among them.
-"""
+"""Transient errors of shared disks; a full disk and a read-only folder are not among them."""
 
 
 class Executor(Protocol):
