@@ -1,8 +1,8 @@
 """Arrow without pandas, for processes of our own: commands and workers.
 
 Arrow imports pandas, where it is installed, at its first conversion of Python values; that takes
-0.3 CPU-seconds and 40 MB, and nothing here uses it. Dagster's integration with Google Cloud and pandera
-install pandas and still get it when they import it.
+0.3 CPU-seconds and 40 MB, and nothing here uses it. Dagster's integration with Google Cloud and
+pandera install pandas and still get it when they import it.
 """
 
 import sys

@@ -73,7 +73,8 @@ def parse_listing(content: bytes, *, snapshot: SnapshotId, where: str) -> list[S
     r"""Read a listing: one shard's tag per line, in the listing's order; blank lines do not count.
 
     >>> from lc_assets.vocabulary import parse_snapshot
-    >>> parse_listing(b"2023-06/0000/en_head\n", snapshot=parse_snapshot("2023-06"), where="listing")[0].name
+    >>> snapshot = parse_snapshot("2023-06")
+    >>> parse_listing(b"2023-06/0000/en_head\n", snapshot=snapshot, where="listing")[0].name
     '0000-en_head'
 
     Raises:

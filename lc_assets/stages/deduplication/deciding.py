@@ -219,7 +219,8 @@ def across_the_split(
         SELECT a AS id, b AS other, similarity FROM pairs WHERE similarity >= {floor!r}
         UNION ALL SELECT b, a, similarity FROM pairs WHERE similarity >= {floor!r}""")
     documents = database.lines(
-        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) SEMI JOIN neighbours USING (id)"
+        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) "
+        "SEMI JOIN neighbours USING (id)"
     )
     keys = [line["digest"] or line["id"] for line in documents]
     held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)

@@ -229,7 +229,7 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
 
 
 def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
-    """Evenly chosen pairs, compared again by their texts, have exactly the similarity in the table."""
+    """Evenly chosen pairs, compared again by text, have exactly the similarity in the table."""
     lines = read_table(check_input.folder / TABLE, NEAR_PAIRS.names).to_pylist()
     chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
     sets = _shingles(check_input, {line[side] for line in chosen for side in ("a", "b")})

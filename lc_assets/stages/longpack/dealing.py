@@ -137,7 +137,7 @@ def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
 
 
 def _key_bytes(settings: LongPackSettings) -> str:
-    """Upper bound of the length of a page's anchor words in UTF-8, before white space is collapsed."""
+    """Upper bound of the UTF-8 length of a page's anchor words, before white space is collapsed."""
     return (
         "strlen(keys)"
         if settings.paper_exact
@@ -216,7 +216,7 @@ class Deal:
 
 
 def deal(made: Deal) -> dict[str, int]:
-    """Add to ``held`` the offers that roots take; returns the counts of refused offers by reason."""
+    """Add to ``held`` the offers that roots take; returns counts of refused offers by reason."""
     asked, counts = made.asked, Counter[str]()
     blocks = asked.lines(f"""SELECT min(root) AS low, max(root) + 1 AS high FROM (
         SELECT root, (sum(count(*)) OVER (ORDER BY root) - count(*)) // {max(made.at_once, 1)} AS

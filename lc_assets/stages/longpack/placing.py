@@ -80,7 +80,7 @@ class Packing:
         return self.work / "parts" / f"{group:06d}.parquet"
 
     def wanted(self, file: int) -> Path:
-        """The destinations of a file's texts: lines, groups and parts, ``(3, n)`` int64, by line."""
+        """Destinations of a file's texts: lines, groups and parts, ``(3, n)`` int64, by line."""
         return self.work / "wanted" / f"{file:06d}.npy"
 
 

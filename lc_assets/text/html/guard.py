@@ -104,7 +104,8 @@ class Shape(msgspec.Struct, frozen=True):
 def complaint_about(page: bytes) -> str | None:
     """Why a page must not be parsed, or None.
 
-    >>> complaint_about(b"<p>One<p>Two"), complaint_about(b"<div>" * 1000), complaint_about(b"<p " + b"a " * 2000 + b">")
+    >>> pages = b"<p>One<p>Two", b"<div>" * 1000, b"<p " + b"a " * 2000 + b">"
+    >>> tuple(complaint_about(page) for page in pages)
     (None, 'elements too deep in each other', 'too many attributes of one tag')
     """
     shape = shape_of(

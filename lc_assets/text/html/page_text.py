@@ -1,11 +1,11 @@
 """The text of a page.
 
-=========  ===================================================================  =====================
-quality    by                                                                   pages per second [M]
-=========  ===================================================================  =====================
-``fast``   resiliparse: the main content, or all of it, with its line breaks    631–771
-``high``   trafilatura (``pip install 'lc-assets[trafilatura]'``)               56
-=========  ===================================================================  =====================
+========  ==================================================================  ====================
+quality   by                                                                  pages per second [M]
+========  ==================================================================  ====================
+``fast``  resiliparse: the main content, or all of it, with its line breaks   631–771
+``high``  trafilatura (``pip install 'lc-assets[trafilatura]'``)              56
+========  ==================================================================  ====================
 
 [M]: of articles, one core; against texts marked by people, the 4-gram F1 is .898 and .959.
 """

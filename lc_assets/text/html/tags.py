@@ -75,21 +75,34 @@ _FACTOR: Final = 131
 _SLOTS: Final = 1024
 
 _WORDS: Final[dict[Any, str]] = {
-    VOID: "area base basefont bgsound br embed frame hr img image input keygen link meta param source track wbr col",
+    VOID: (
+        "area base basefont bgsound br embed frame hr img image input keygen link meta param "
+        "source track wbr col"
+    ),
     RAW: "iframe noembed noframes script style textarea title xmp plaintext",
-    ENDS_P: "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header hgroup main menu "
-    "nav ol p search section summary ul h1 h2 h3 h4 h5 h6 pre listing form li dd dt plaintext xmp hr",
-    SPECIAL: "address applet area article aside base basefont bgsound blockquote body br button caption center col colgroup dd details dir "
-    "div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input "
-    "keygen li link listing main marquee menu meta nav noembed noframes noscript object ol p param plaintext pre script search section "
-    "select source style summary table tbody td template textarea tfoot th thead title tr track ul wbr xmp",
+    ENDS_P: (
+        "address article aside blockquote center details dialog dir div dl fieldset figcaption "
+        "figure footer header hgroup main menu nav ol p search section summary ul h1 h2 h3 h4 h5 "
+        "h6 pre listing form li dd dt plaintext xmp hr"
+    ),
+    SPECIAL: (
+        "address applet area article aside base basefont bgsound blockquote body br button "
+        "caption center col colgroup dd details dir div dl dt embed fieldset figcaption figure "
+        "footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input "
+        "keygen li link listing main marquee menu meta nav noembed noframes noscript object ol p "
+        "param plaintext pre script search section select source style summary table tbody td "
+        "template textarea tfoot th thead title tr track ul wbr xmp"
+    ),
     SCOPE: "applet caption html table td th marquee object template select frameset svg math",
     MARKER: "applet caption td th marquee object",
     FORMATTING: "a b big code em font i nobr s small strike strong tt u",
     PASSED_OVER: "html head body colgroup",
     BREAKS: "br embed hr img meta",
-    BLOCK: "address article aside blockquote button center details dialog dir div dl fieldset figcaption figure footer header hgroup "
-    "listing main menu nav ol pre search section summary ul applet marquee object dd dt h1 h2 h3 h4 h5 h6",
+    BLOCK: (
+        "address article aside blockquote button center details dialog dir div dl fieldset "
+        "figcaption figure footer header hgroup listing main menu nav ol pre search section "
+        "summary ul applet marquee object dd dt h1 h2 h3 h4 h5 h6"
+    ),
     LIST: "ol ul",
     KNOWN: "ruby span sub sup var optgroup noscript",
     TEXT_ONLY: "title desc style script mi mo mn ms mtext annotation",
