@@ -292,7 +292,7 @@ def test_a_file_that_changed_while_it_was_read_is_noticed(place, monkeypatch):
         (place / "corpus" / "a.jsonl").write_text('{"id": "new", "text": "x"}\n' * 9, "utf-8")
         return sound(*arguments)
 
-    sound = removed_documents._contaminated
-    monkeypatch.setattr(removed_documents, "_contaminated", changed)
+    sound = removed_documents.contaminated
+    monkeypatch.setattr(removed_documents, "contaminated", changed)
     with pytest.raises(Mismatch, match="has changed since the manifest was made"):
         run(place)
