@@ -1,5 +1,4 @@
-r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account
-numbers.
+r"""Personal data in a text: e-mail and IP addresses, telephone, card and bank account numbers.
 
 An expression with bounded repeats finds a candidate, and a validator confirms it.
 
