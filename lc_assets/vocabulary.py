@@ -21,6 +21,9 @@ from typing import Final, NewType, Self
 
 from lc_assets.errors import BadInput
 
+REDPAJAMA_V2: Final = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
+"""Where RedPajama-V2 is published."""
+
 KIBI: Final = 1024
 
 ROW_TOKENS: Final = 64 * KIBI

@@ -155,8 +155,6 @@ class DocumentOptions:
 
 
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
-REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
-"""Where RedPajama-V2 is published."""
 
 
 @dataclass(kw_only=True)
@@ -324,8 +322,8 @@ def built_over_files(
     target: str,
     settings: "Mapping[str, Any]",
     *,
-    text_field: str | None,
     workers: int | None,
+    **how: Any,
 ) -> "tuple[dict[str, dict[str, Built]], Path]":
     """Build a stage and all that it reads over `Sources`; return what was built, and the lake.
 
@@ -334,8 +332,8 @@ def built_over_files(
         sources: what to read, and where to write.
         target: the stage.
         settings: sections of the recipe.
-        text_field: where a record's text is.
         workers: processes.
+        how: further arguments of `lc_assets.stages.file_lakes.context_over_files`.
 
     Raises:
         BadInput: when nothing is left to read, or an input is unusable.
@@ -344,6 +342,7 @@ def built_over_files(
     from lc_assets.stages.file_lakes import build_for, context_over_files
 
     inputs, out = inputs_and_out(sources, command)
-    how: dict[str, Any] = {"settings": settings, "text_field": text_field}
-    context = context_over_files(inputs, out, executor=executor_of(workers), **how)
+    context = context_over_files(
+        inputs, out, executor=executor_of(workers), settings=settings, **how
+    )
     return build_for(context, target), out

@@ -17,10 +17,10 @@ from lc_assets.execution.progress import in_log
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.vocabulary import REDPAJAMA_V2
 
 SHARD_LOG = "shards.jsonl"
 """File beside a run's output in Dagster's storage, with a line per shard."""
-REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
 
 @dataclass(frozen=True, slots=True)

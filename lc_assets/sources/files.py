@@ -23,7 +23,6 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
-    PARQUET,
     SUFFIXES,
     TEXT,
     CorpusDocument,
@@ -303,8 +302,3 @@ def _plain_name(path: str) -> str:
 
 def _short_digest(path: str) -> str:
     return hashlib.sha256(path.encode()).hexdigest()[:8]
-
-
-def has_fields(path: str) -> bool:
-    """Whether a file's records have fields, one of which must be the text."""
-    return path.endswith((*JSON_LINES, *PARQUET))

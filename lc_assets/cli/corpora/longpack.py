@@ -47,10 +47,7 @@ def links(
     Example: lc links crawl/2023-06 out --json links
     """
     from lc_assets.build.settings.longpack import PageLinkSettings
-    from lc_assets.execution.local import executor_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files
 
-    inputs, out = options.inputs_and_out(sources, "links")
     settings = {
         "page_links": PageLinkSettings(
             extractor=options.one_of("--extractor", extractor, ("html5", "paper")),
@@ -58,10 +55,10 @@ def links(
             all_pages=True,
         )
     }
-    context = context_over_files(
-        inputs, out, executor=executor_of(workers), settings=settings, together=True
+    built, out = options.built_over_files(
+        "links", sources, "page_links", settings, workers=workers, together=True
     )
-    _show_links(build_for(context, "page_links"))
+    _show_links(built)
     say(f"{out}: tables in page_links")
 
 
@@ -212,11 +209,9 @@ def longpack(
         PageLinkSettings,
     )
     from lc_assets.build.settings.rows import TokenizingSettings
-    from lc_assets.execution.local import executor_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import replaced
 
     begun = time.perf_counter()
-    inputs, out = options.inputs_and_out(sources, "longpack")
     given = asdict(packing) | {"same_language": not pages.any_language, "untitled": "first_line"}
     for name, known in CHOICES.items():
         options.one_of(f"--{name}", given[name], known)
@@ -233,16 +228,17 @@ def longpack(
         "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
         "packed_rows": PackingSettings(heldout_fraction=0),
     }
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings=settings,
+    built, out = options.built_over_files(
+        "longpack",
+        sources,
+        "longpack_documents",
+        settings,
+        workers=workers,
         text_field=text_field,
         together=True,
         quality=options.one_of("--quality", pages.quality, ("fast", "high")),
     )
-    _show(build_for(context, "longpack_documents"))
+    _show(built)
     say(f"{out}: packed documents in longpack_documents; {lasted(time.perf_counter() - begun)}")
 
 

@@ -131,11 +131,9 @@ def pack(
     from lc_assets.build.settings.longpack import PackingSettings
     from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.errors import BadInput
-    from lc_assets.execution.local import executor_of
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import replaced
 
-    inputs, out = options.inputs_and_out(sources, "pack")
     settings = replaced(
         PackingSettings(),
         **vars(rows),
@@ -149,14 +147,11 @@ def pack(
     tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
     if vocabulary_of(tokens.tokenizer).eot is None and not no_eod:
         raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={"packed_rows": settings, "token_documents": tokens},
-        text_field=text_field,
+    sections = {"packed_rows": settings, "token_documents": tokens}
+    built, _ = options.built_over_files(
+        "pack", sources, "packed_rows", sections, text_field=text_field, workers=workers
     )
-    show(build_for(context, "packed_rows"), settings)
+    show(built, settings)
 
 
 def show(built: "Mapping[str, Mapping[str, Built]]", settings: "PackingSettings") -> None:

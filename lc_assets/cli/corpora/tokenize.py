@@ -41,12 +41,10 @@ def tokenize(
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """
     from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
-    from lc_assets.execution.local import executor_of
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import replaced
     from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
-    inputs, out = options.inputs_and_out(sources, "tokenize")
     settings = replaced(
         TokenizingSettings(),
         tokenizer=located(tokenizer),
@@ -60,17 +58,14 @@ def tokenize(
         complain(f"warning: {warning}")
     if append_eod and vocabulary.eot is None:
         complain(f"warning: {vocabulary.name} has no end of text, so none is appended")
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={
-            "token_documents": settings,
-            "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
-        },
-        text_field=text_field,
+    sections = {
+        "token_documents": settings,
+        "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
+    }
+    built, _ = options.built_over_files(
+        "tokenize", sources, "token_documents", sections, text_field=text_field, workers=workers
     )
-    _show_data_sets(build_for(context, "token_documents"), stored.name)
+    _show_data_sets(built, stored.name)
 
 
 def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> None:
@@ -121,13 +116,11 @@ def buckets(
     from lc_assets.build.settings.longpack import LengthBucketSettings
     from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.errors import BadInput
-    from lc_assets.execution.local import executor_of
     from lc_assets.formats.tokenizers.named import located
     from lc_assets.packing.lengths import bucket_names
-    from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of, replaced
+    from lc_assets.stages.file_lakes import counts_of, replaced
     from lc_assets.stages.packing.length_buckets import DOCUMENTS, TOKENS
 
-    inputs, out = options.inputs_and_out(sources, "buckets")
     settings = replaced(LengthBucketSettings(), wanted=True)
     if edges is not None:
         try:
@@ -135,17 +128,13 @@ def buckets(
         except ValueError as error:
             raise BadInput(f"--edges {edges}: expected numbers, such as 4096,16384") from error
         settings = replaced(settings, edges=wanted)
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={
-            "length_buckets": settings,
-            "token_documents": replaced(TokenizingSettings(), tokenizer=located(tokenizer)),
-        },
-        text_field=text_field,
+    sections = {
+        "length_buckets": settings,
+        "token_documents": replaced(TokenizingSettings(), tokenizer=located(tokenizer)),
+    }
+    built, _ = options.built_over_files(
+        "buckets", sources, "length_buckets", sections, text_field=text_field, workers=workers
     )
-    built = build_for(context, "length_buckets")
     counts = counts_of(built)
     left_out = counts.seen - counts.kept
     say(f"{counts.seen:,} documents = {counts.kept:,} in buckets + {left_out:,} left out")

@@ -11,6 +11,7 @@ import typer
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
+from lc_assets.vocabulary import REDPAJAMA_V2
 
 if TYPE_CHECKING:
     from lc_assets.build.stage import BuildContext
@@ -25,7 +26,7 @@ class LakeOptions:
     """The lake, its sources and its settings."""
 
     lake: options.Lake
-    upstream: options.Upstream = options.REDPAJAMA_V2
+    upstream: options.Upstream = REDPAJAMA_V2
     crawl: options.Crawl = ""
     recipe: options.Recipe = None
     withdrawn: options.Withdrawn = ""
