@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64, Integer, UInt8
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.drawing import draw, draw_few
@@ -44,11 +44,11 @@ SHARED = 4
 _ENDLESS = 2**62
 _COUNTED = 2**20
 
-Blend: TypeAlias = tuple[Int16[np.ndarray, " sample"], Int64[np.ndarray, " sample"]]
+Blend: TypeAlias = tuple[NDArray[np.int16], NDArray[np.int64]]
 """``dataset_index`` and ``dataset_sample_index``."""
 
 
-def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]:
+def normalise(weights: Sequence[float | int]) -> NDArray[np.float64]:
     """Divide the weights by their sum, in double precision, as Megatron's ``normalize``.
 
     Megatron does so twice, when a mix is configured and when it is built; the second time may
@@ -109,7 +109,7 @@ def requests(
     return [math.ceil(target * (1 + surplus)) for target in targets(weights, n_samples)]
 
 
-def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> Blend:
+def blend(weights: NDArray[np.float64], size: int) -> Blend:
     """Build a blend.
 
     Args:
@@ -151,9 +151,7 @@ def blend_all(sizes: Sequence[int]) -> Blend:
     return _drawn(limits / float(sum(sizes)), limits, sum(sizes))
 
 
-def _drawn(
-    weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int
-) -> Blend:
+def _drawn(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -> Blend:
     """Compare a few data sets one by one, and many lane by lane; a lane shares weight and limit."""
     chosen, samples = np.empty(size, np.int16), np.empty(size, np.int64)
     lane_limits, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
@@ -167,7 +165,7 @@ def _drawn(
     return chosen, samples
 
 
-def counts(chosen: Integer[np.ndarray, " sample"], n_datasets: int) -> list[int]:
+def counts(chosen: NDArray[np.integer], n_datasets: int) -> list[int]:
     """Samples of each data set in a blend.
 
     >>> counts(np.array([0, 2, 0], np.int16), 3)
@@ -201,9 +199,7 @@ def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
     )
 
 
-def for_uint8(
-    chosen: Int16[np.ndarray, " sample"], n_datasets: int
-) -> UInt8[np.ndarray, " sample"]:
+def for_uint8(chosen: NDArray[np.int16], n_datasets: int) -> NDArray[np.uint8]:
     """Data set numbers in one byte, as in Megatron's older forks.
 
     >>> for_uint8(np.array([0, 2], np.int16), 3)
@@ -239,9 +235,7 @@ def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
     return [float(weight) for weight in normalise(powers.tolist()).tolist()]
 
 
-def largest_without_repeats(
-    weights: Float64[np.ndarray, " dataset"], available: Sequence[int]
-) -> int:
+def largest_without_repeats(weights: NDArray[np.float64], available: Sequence[int]) -> int:
     """Size of the largest blend that repeats no sample.
 
     >>> largest_without_repeats(np.array([0.5, 0.5]), [10, 4])

@@ -20,7 +20,7 @@ Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``,
 """
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled, inlined
 
@@ -38,10 +38,10 @@ _BISECTIONS = 16
 
 @compiled
 def draw_few(
-    weights: Float64[np.ndarray, " dataset"],
-    limits: Int64[np.ndarray, " dataset"],
-    chosen: Int16[np.ndarray, " sample"],
-    samples: Int64[np.ndarray, " sample"],
+    weights: NDArray[np.float64],
+    limits: NDArray[np.int64],
+    chosen: NDArray[np.int16],
+    samples: NDArray[np.int64],
 ) -> None:
     """Fill in ``chosen`` and ``samples``, comparing every data set at every step.
 
@@ -68,12 +68,12 @@ def draw_few(
 
 @compiled
 def draw(
-    weights: Float64[np.ndarray, " lane"],
-    limits: Int64[np.ndarray, " lane"],
-    starts: Int64[np.ndarray, " lane_and_end"],
-    members: Int64[np.ndarray, " dataset"],
-    chosen: Int16[np.ndarray, " sample"],
-    samples: Int64[np.ndarray, " sample"],
+    weights: NDArray[np.float64],
+    limits: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    members: NDArray[np.int64],
+    chosen: NDArray[np.int16],
+    samples: NDArray[np.int64],
 ) -> None:
     """Fill in ``chosen`` and ``samples``.
 

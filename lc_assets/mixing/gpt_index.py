@@ -28,10 +28,10 @@ Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Int32, Int64, Integer, UInt32
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
@@ -45,9 +45,9 @@ INT64_SHUFFLE_FROM = 2**32 - 2
 _AHEAD = 1024
 """Lengths that are fetched before they are used: the processor fetches many at once."""
 
-Documents: TypeAlias = Int32[np.ndarray, " document"]
-SampleIndex: TypeAlias = Int32[np.ndarray, "boundary 2"] | Int64[np.ndarray, "boundary 2"]
-ShuffleIndex: TypeAlias = UInt32[np.ndarray, " sample"] | Int64[np.ndarray, " sample"]
+Documents: TypeAlias = NDArray[np.int32]
+SampleIndex: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
+ShuffleIndex: TypeAlias = NDArray[np.uint32] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +114,12 @@ class Epochs:
 
 
 def build_gpt_index(
-    lengths: Integer[np.ndarray, " all_documents"],
+    lengths: NDArray[np.integer],
     *,
     sequence_length: int,
     seed: int,
     n_samples: int | None = None,
-    documents: range | Integer[np.ndarray, " document"] | None = None,
+    documents: range | NDArray[np.integer] | None = None,
     extra_token: bool = True,
     keep_partial: bool = False,
 ) -> GptIndex:
@@ -167,11 +167,12 @@ def _shuffle_apart(
 
 def served_in_order(n_samples: int) -> ShuffleIndex:
     """A shuffle index that is not shuffled yet."""
-    return np.arange(n_samples, dtype=np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32)
+    dtype: Any = np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32
+    return np.arange(n_samples, dtype=dtype)
 
 
 def chosen_documents(
-    n_documents: int, documents: range | Integer[np.ndarray, " document"] | None = None
+    n_documents: int, documents: range | NDArray[np.integer] | None = None
 ) -> Documents:
     """Numbers of the documents in the split, as int32; None means all.
 
@@ -221,8 +222,8 @@ def plan_epochs(epoch_tokens: int, cut: Cut, n_samples: int | None) -> Epochs:
 
 
 def sample_index(
-    lengths: Integer[np.ndarray, " all_documents"],
-    order: Int32[np.ndarray, " place"],
+    lengths: NDArray[np.integer],
+    order: NDArray[np.int32],
     cut: Cut,
     n_tokens: int,
 ) -> SampleIndex:
@@ -249,11 +250,11 @@ def sample_index(
 
 @compiled
 def _walk(
-    lengths: Int32[np.ndarray, " all_documents"],
-    order: Int32[np.ndarray, " place"],
+    lengths: NDArray[np.int32],
+    order: NDArray[np.int32],
     sequence_length: int,
     extra_token: int,
-    out: Integer[np.ndarray, "boundary 2"],
+    out: NDArray[np.integer],
 ) -> int:
     """Write where whole samples begin, in one pass over the documents.
 
@@ -293,7 +294,7 @@ def _walk(
 
 def lengthened(
     index: GptIndex,
-    lengths: Integer[np.ndarray, " all_documents"],
+    lengths: NDArray[np.integer],
     *,
     sequence_length: int,
     seed: int,

@@ -12,7 +12,7 @@ Source: NumPy ``mtrand.pyx`` (``_shuffle_raw``), ``legacy-distributions.c``, ``m
 from typing import Any
 
 import numpy as np
-from jaxtyping import UInt32
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 
@@ -52,7 +52,7 @@ def shuffle(values: np.ndarray, state: np.random.RandomState) -> None:
 
 
 @compiled
-def _shuffle(values: np.ndarray, state: UInt32[np.ndarray, "624"], position: int) -> int:
+def _shuffle(values: np.ndarray, state: NDArray[np.uint32], position: int) -> int:
     """Shuffle ``values`` in place.
 
     Args:

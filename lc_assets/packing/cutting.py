@@ -31,15 +31,15 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Int8, Int64, Integer, UInt8
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_tokens
 from lc_assets.randomness import keyed_u64
 
-PieceColumn: TypeAlias = Int64[np.ndarray, " piece"]
-EndColumn: TypeAlias = Int64[np.ndarray, " end"]
+PieceColumn: TypeAlias = NDArray[np.int64]
+EndColumn: TypeAlias = NDArray[np.int64]
 
 ENDS_SENTENCE: Final = 1
 ENDS_LINE: Final = 2
@@ -63,18 +63,18 @@ class Ends:
         token: the token after each end, ascending within a document.
     """
 
-    first: Int64[np.ndarray, " boundary"]
+    first: NDArray[np.int64]
     token: EndColumn
 
     @classmethod
-    def joined(cls, found: Iterable[Integer[np.ndarray, " end"]]) -> "Ends":
+    def joined(cls, found: Iterable[NDArray[np.integer]]) -> "Ends":
         """Put the ends of each document together."""
         parts: list[Any] = list(found)
         first = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=first[1:])
         return cls(first=first, token=np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def of_documents(self, order: Integer[np.ndarray, " place"]) -> "Ends":
+    def of_documents(self, order: NDArray[np.integer]) -> "Ends":
         """Ends of the documents that ``order`` names, in that order."""
         counts = np.diff(self.first)[order]
         place, nth = numbered(counts)
@@ -104,9 +104,7 @@ def spacing(segment_tokens: int) -> int:
     return min(KEPT_OF, max(segment_tokens // CHOICES, 1))
 
 
-def ends_in(
-    ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF
-) -> EndColumn:
+def ends_in(ids: NDArray[np.integer], flags: NDArray[np.uint8], every: int = KEPT_OF) -> EndColumn:
     """Where sentences and lines of one document end: the token after each.
 
     At most one end of ``every`` ids is kept, and never that of the last id.
@@ -158,10 +156,10 @@ def _cut(
     start: PieceColumn,
     stop: PieceColumn,
     segment_tokens: int,
-    first: Int64[np.ndarray, " boundary"],
+    first: NDArray[np.int64],
     token: EndColumn,
     counts: PieceColumn,
-    cut: Int64[np.ndarray, "2 segment"],
+    cut: NDArray[np.int64],
 ) -> int:
     """Write the number of segments of each piece into ``counts``; where each segment begins and
     ends into ``cut``, if it has room for any; and return their number.
@@ -207,7 +205,7 @@ class Decomposition:
 
     document: PieceColumn
     start: PieceColumn
-    exponent: Int8[np.ndarray, " piece"]
+    exponent: NDArray[np.int8]
 
     def of(self, exponent: int) -> tuple[PieceColumn, PieceColumn]:
         """Documents and starts of the pieces of one length."""
@@ -220,7 +218,7 @@ class Decomposition:
 
 
 def decomposed(
-    lengths: Int64[np.ndarray, " doc"],
+    lengths: NDArray[np.int64],
     *,
     shortest: int,
     longest: int,
@@ -282,7 +280,7 @@ def _drawn(document: PieceColumn, keys: Sequence[str], n_docs: int, seed: int) -
     return order
 
 
-def _starts(document: PieceColumn, exponent: Int8[np.ndarray, " piece"]) -> PieceColumn:
+def _starts(document: PieceColumn, exponent: NDArray[np.int8]) -> PieceColumn:
     before = np.concatenate(
         [[0], np.cumsum(np.left_shift(np.int64(1), exponent.astype(np.int64)))]
     )[:-1]

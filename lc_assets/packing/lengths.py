@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.vocabulary import KIBI
@@ -40,9 +40,7 @@ class BucketCount:
     share: float
 
 
-def bucket_of(
-    lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES
-) -> Int64[np.ndarray, " doc"]:
+def bucket_of(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> NDArray[np.int64]:
     """Number of each document's bucket.
 
     >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
@@ -52,9 +50,7 @@ def bucket_of(
         BadInput: if the edges do not ascend.
     """
     _require_edges(edges)
-    found: Int64[np.ndarray, " doc"] = np.searchsorted(
-        np.array(edges, np.int64), lengths, side="right"
-    )
+    found: NDArray[np.int64] = np.searchsorted(np.array(edges, np.int64), lengths, side="right")
     return found
 
 
@@ -72,9 +68,7 @@ def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     return [f"{low}-{high}" for low, high in pairwise(shown)]
 
 
-def bucket_counts(
-    lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES
-) -> list[BucketCount]:
+def bucket_counts(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> list[BucketCount]:
     """Count documents and tokens by bucket.
 
     >>> counts = bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))
@@ -141,9 +135,7 @@ PAPER: Final = Growth(
 """The paper's figures, over roots of RefinedWeb; it gives no median."""
 
 
-def growth(
-    before: Int64[np.ndarray, " document"], after: Int64[np.ndarray, " document"], *, n_roots: int
-) -> Growth:
+def growth(before: NDArray[np.int64], after: NDArray[np.int64], *, n_roots: int) -> Growth:
     """Statistics of the growth of roots.
 
     Args:

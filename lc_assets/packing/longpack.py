@@ -50,7 +50,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, UInt64
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
@@ -191,7 +191,7 @@ def roots_drawn_by(seed: int) -> dict[str, str]:
     return {"roots": f"{KEYED_ALGORITHM}, seed {seed}, purpose {_PURPOSE!r}, key page key"}
 
 
-def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page"]:
+def root_ranks(page_keys: Iterable[str], seed: int) -> NDArray[np.uint64]:
     """Rank of every page, uniform on 64 bits; the smallest rank comes first.
 
     >>> root_ranks(["example.org/a", "example.org/b"], seed=64)
@@ -200,7 +200,7 @@ def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page
     return keyed_u64(_PURPOSE, seed=seed, keys=page_keys)
 
 
-def are_roots(ranks: UInt64[np.ndarray, " page"], share: float) -> Bool[np.ndarray, " page"]:
+def are_roots(ranks: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
     """Whether each page is a root: its rank, as a fraction of 2⁶⁴, is below ``share``.
 
     A larger share includes all the roots of a smaller one.

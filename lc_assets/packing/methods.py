@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int64, Integer
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled, interpreted
 from lc_assets.errors import BadInput
@@ -45,7 +45,7 @@ from lc_assets.packing.pieces import (
 )
 from lc_assets.packing.segments import dispatch, interleave
 
-Documents: TypeAlias = Integer[np.ndarray, " document"]
+Documents: TypeAlias = NDArray[np.integer]
 
 
 def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
@@ -79,7 +79,7 @@ def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
     )
 
 
-def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
+def best_fit(lengths: NDArray[np.integer], *, row_tokens: int) -> Packing:
     """Pack documents into rows; within a row, pieces are in the order of their documents.
 
     >>> packed = best_fit(np.array([3, 9, 5, 1]), row_tokens=8)
@@ -103,9 +103,7 @@ def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> P
 
 
 @compiled
-def _fit(
-    lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.ndarray, " piece"]
-) -> int:
+def _fit(lengths: NDArray[np.int64], row_tokens: int, row: NDArray[np.int64]) -> int:
     """Write the row of each piece into ``row``, and return the number of rows."""
     size = 1
     while size <= row_tokens:
@@ -136,9 +134,7 @@ def _fit(
 
 
 @compiled
-def _longest_first(
-    lengths: Int64[np.ndarray, " piece"], row_tokens: int
-) -> Int64[np.ndarray, " piece"]:
+def _longest_first(lengths: NDArray[np.int64], row_tokens: int) -> NDArray[np.int64]:
     """Pieces by descending length; ties keep their order."""
     place = np.zeros(row_tokens + 2, np.int64)
     for length in lengths:
@@ -197,7 +193,7 @@ class Shape:
     segment_tokens: int = 4096
 
 
-Method = Callable[[Int64[np.ndarray, " document"], Shape, Ends | None], Packing]
+Method = Callable[[NDArray[np.int64], Shape, Ends | None], Packing]
 
 METHODS: Final[Mapping[str, Method]] = {
     "bestfit": lambda lengths, shape, _: best_fit(lengths, row_tokens=shape.row_tokens),
@@ -221,7 +217,7 @@ def pack(
     method: str,
     shape: Shape,
     ends: Ends | None = None,
-    order: Integer[np.ndarray, " place"] | None = None,
+    order: NDArray[np.integer] | None = None,
 ) -> Packing:
     """Pack documents into rows.
 
@@ -254,7 +250,7 @@ def pack(
 def pack_groups(
     lengths: Documents,
     group: Documents,
-    order_by: Documents | Float64[np.ndarray, " document"],
+    order_by: Documents | NDArray[np.float64],
     *,
     method: str,
     shape: Shape,

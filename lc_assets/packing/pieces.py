@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int64, Integer
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 
-PieceColumn: TypeAlias = Int64[np.ndarray, " piece"]
-Documents: TypeAlias = Integer[np.ndarray, " document"]
+PieceColumn: TypeAlias = NDArray[np.int64]
+Documents: TypeAlias = NDArray[np.integer]
 
 MOST_ROW_TOKENS: Final = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
@@ -48,7 +48,7 @@ class Pieces:
         """Tokens of all pieces together."""
         return int(self.lengths.sum())
 
-    def take(self, order: Integer[np.ndarray, " piece"]) -> "Pieces":
+    def take(self, order: NDArray[np.integer]) -> "Pieces":
         """The pieces at some indices."""
         return Pieces(self.document[order], self.start[order], self.stop[order])
 
@@ -76,7 +76,7 @@ class Packing:
         return cls(row_tokens=row_tokens, n_rows=n_rows, row=row[order], pieces=pieces.take(order))
 
     @cached_property
-    def first(self) -> Int64[np.ndarray, " boundary"]:
+    def first(self) -> NDArray[np.int64]:
         """First piece of each row, then the number of pieces."""
         return np.searchsorted(self.row, np.arange(self.n_rows + 1)).astype(np.int64)
 
@@ -87,7 +87,7 @@ class Packing:
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
 
     @cached_property
-    def used(self) -> Int64[np.ndarray, " row"]:
+    def used(self) -> NDArray[np.int64]:
         """Tokens of each row that are not padding."""
         ends = np.concatenate([[0], np.cumsum(self.pieces.lengths)])
         return np.diff(ends[self.first])
@@ -97,14 +97,14 @@ class Packing:
         """Tokens of padding in all rows together."""
         return self.n_rows * self.row_tokens - self.pieces.n_tokens
 
-    def of_documents(self, order: Integer[np.ndarray, " place"]) -> "Packing":
+    def of_documents(self, order: NDArray[np.integer]) -> "Packing":
         """The same packing with other document numbers: document ``n`` becomes ``order[n]``."""
         pieces = Pieces(
             order[self.pieces.document].astype(np.int64), self.pieces.start, self.pieces.stop
         )
         return Packing(row_tokens=self.row_tokens, n_rows=self.n_rows, row=self.row, pieces=pieces)
 
-    def in_row_order(self, order: Integer[np.ndarray, " row"]) -> "Packing":
+    def in_row_order(self, order: NDArray[np.integer]) -> "Packing":
         """The same rows in another order; ``order`` contains every row once."""
         place = np.empty(self.n_rows, np.int64)
         place[order] = np.arange(self.n_rows)
@@ -188,8 +188,8 @@ def cut_evenly(pieces: Pieces, most: int) -> Pieces:
 
 
 def numbered(
-    counts: Int64[np.ndarray, " item"],
-) -> tuple[Int64[np.ndarray, " part"], Int64[np.ndarray, " part"]]:
+    counts: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For ``counts`` parts of each item: the item of each part, and the part's number within it.
 
     >>> [part.tolist() for part in numbered(np.array([1, 0, 2]))]
@@ -223,7 +223,7 @@ def balance(packing: Packing, lengths: Documents) -> Balance:
     )
 
 
-def cut_documents(pieces: Pieces, lengths: Documents) -> Bool[np.ndarray, " document"]:
+def cut_documents(pieces: Pieces, lengths: Documents) -> NDArray[np.bool_]:
     """Which documents have a piece that is only a part of them."""
     cut = np.zeros(len(lengths), np.bool_)
     cut[pieces.document[pieces.lengths < lengths[pieces.document]]] = True
@@ -277,7 +277,7 @@ def require_tokens(n_tokens: int, whose: str, most: int | None = None) -> None:
         raise BadInput(f"{whose} must have {bound}, got {n_tokens:,}")
 
 
-def require_lengths(lengths: Any) -> Int64[np.ndarray, " document"]:
+def require_lengths(lengths: Any) -> NDArray[np.int64]:
     """Lengths of documents as int64.
 
     Raises:

@@ -13,7 +13,7 @@ import heapq
 from typing import Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Int64, Integer
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.packing.cutting import Ends, cut_into_segments
@@ -27,14 +27,14 @@ from lc_assets.packing.pieces import (
     whole,
 )
 
-SegmentColumn: TypeAlias = Int64[np.ndarray, " segment"]
+SegmentColumn: TypeAlias = NDArray[np.int64]
 
 MOST_TRIES: Final = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
 
 
 def dispatch(
-    lengths: Integer[np.ndarray, " document"],
+    lengths: NDArray[np.integer],
     *,
     row_tokens: int,
     segment_tokens: int,
@@ -94,7 +94,7 @@ def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) 
     )
 
 
-def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"]:
+def _segments_of(pieces: Pieces, segments: Pieces) -> NDArray[np.int64]:
     """Number of segments of each piece; both are the same tokens in the same order."""
     edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
     return np.diff(np.searchsorted(np.cumsum(segments.lengths), edges, side="right"))
@@ -102,7 +102,7 @@ def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"
 
 def _documents_with_long_segments_first(
     document: SegmentColumn, lengths: SegmentColumn
-) -> tuple[SegmentColumn, Int64[np.ndarray, " boundary"]]:
+) -> tuple[SegmentColumn, NDArray[np.int64]]:
     """Order segments by the longest segment of their document, then by length, descending.
 
     Returns:
@@ -120,7 +120,7 @@ def _documents_with_long_segments_first(
 
 
 def _fewest_rows(
-    lengths: SegmentColumn, first: Int64[np.ndarray, " boundary"], row_tokens: int
+    lengths: SegmentColumn, first: NDArray[np.int64], row_tokens: int
 ) -> tuple[SegmentColumn, int]:
     """Deal segments into close to the fewest rows that hold them; see `_deal`.
 
@@ -149,7 +149,7 @@ def _fewest_rows(
 @compiled
 def _deal(
     lengths: SegmentColumn,
-    first: Int64[np.ndarray, " boundary"],
+    first: NDArray[np.int64],
     n_rows: int,
     row_tokens: int,
     row: SegmentColumn,

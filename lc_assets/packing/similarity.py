@@ -30,15 +30,15 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int16, Int32, Int64
+from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.packing.term_vectors import UNIT, PageTerms
 from lc_assets.randomness import keyed_u64
 
-PageColumn: TypeAlias = Int64[np.ndarray, " page"]
-Boundaries: TypeAlias = Int64[np.ndarray, " boundary"]
+PageColumn: TypeAlias = NDArray[np.int64]
+Boundaries: TypeAlias = NDArray[np.int64]
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
@@ -158,12 +158,12 @@ class _Index(NamedTuple):
     """
 
     begins: Boundaries
-    terms: Int32[np.ndarray, " entry"]
-    weights: Int16[np.ndarray, " entry"]
-    term_begins: Int64[np.ndarray, " term"]
-    term_ends: Int64[np.ndarray, " term"]
-    pages: Int32[np.ndarray, " entry"]
-    page_weights: Int16[np.ndarray, " entry"]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.int16]
+    term_begins: NDArray[np.int64]
+    term_ends: NDArray[np.int64]
+    pages: NDArray[np.int32]
+    page_weights: NDArray[np.int16]
     lengths: PageColumn
 
 
@@ -179,10 +179,10 @@ class _Limits(NamedTuple):
 class _Scratch(NamedTuple):
     """Pages in packs; sums of products, zero between calls; pages with such a sum; neighbours."""
 
-    used: Bool[np.ndarray, " page"]
-    scores: Int32[np.ndarray, " page"]
-    touched: Int32[np.ndarray, " page"]
-    found: Int32[np.ndarray, " neighbour"]
+    used: NDArray[np.bool_]
+    scores: NDArray[np.int32]
+    touched: NDArray[np.int32]
+    found: NDArray[np.int32]
 
 
 def _placed(
@@ -219,7 +219,7 @@ def _placed(
     return SimilarPacks(order=order, parents=parents, first=first[: n_packs + 1].copy())
 
 
-def _too_common(sizes: Int64[np.ndarray, " term"], n_pages: int) -> Int64[np.ndarray, " term"]:
+def _too_common(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:
     """The most common terms, which are ignored to keep within `EFFORT`."""
     by_size = np.bincount(sizes)
     looks = np.cumsum(by_size * np.arange(len(by_size)) ** 2)

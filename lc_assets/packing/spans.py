@@ -12,11 +12,11 @@ Source: flash-attention's ``flash_attn_varlen_func`` (``cu_seqlens`` is int32, `
 from typing import Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int32, Integer
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 
-SpanColumn: TypeAlias = Int32[np.ndarray, " span"]
+SpanColumn: TypeAlias = NDArray[np.int32]
 
 PADDING: Final = -1
 """Owner of a span of padding."""
@@ -25,9 +25,9 @@ MOST_MASK_BYTES: Final = 2**31
 
 
 def covering(
-    first: Integer[np.ndarray, " boundary"],
-    stop: Integer[np.ndarray, " span"],
-    owner: Integer[np.ndarray, " span"],
+    first: NDArray[np.integer],
+    stop: NDArray[np.integer],
+    owner: NDArray[np.integer],
     *,
     left: int,
     width: int,
@@ -64,7 +64,7 @@ def covering(
     return lengths[kept].astype(np.int32), owners[kept]
 
 
-def cumulative(lengths: SpanColumn) -> Int32[np.ndarray, " boundary"]:
+def cumulative(lengths: SpanColumn) -> NDArray[np.int32]:
     """``cu_seqlens``: the first token of each span in the flattened batch; then the number of
     tokens.
 
@@ -76,7 +76,7 @@ def cumulative(lengths: SpanColumn) -> Int32[np.ndarray, " boundary"]:
     return edges
 
 
-def positions(lengths: SpanColumn, shape: tuple[int, int]) -> Int32[np.ndarray, "row token"]:
+def positions(lengths: SpanColumn, shape: tuple[int, int]) -> NDArray[np.int32]:
     """Position of each token in its span, from 0.
 
     >>> positions(np.array([3, 2, 3], np.int32), (1, 8)).tolist()
@@ -89,25 +89,23 @@ def positions(lengths: SpanColumn, shape: tuple[int, int]) -> Int32[np.ndarray, 
 
 def owners_of_tokens(
     lengths: SpanColumn, owners: SpanColumn, shape: tuple[int, int]
-) -> Int32[np.ndarray, "row token"]:
+) -> NDArray[np.int32]:
     """Document of each token; `PADDING` for padding."""
     return np.repeat(owners, lengths).reshape(shape)
 
 
-def loss_mask(
-    lengths: SpanColumn, owners: SpanColumn, shape: tuple[int, int]
-) -> Bool[np.ndarray, "row token"]:
+def loss_mask(lengths: SpanColumn, owners: SpanColumn, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Loss mask: no padding, and no first token of a span, which another document precedes.
 
     >>> loss_mask(np.array([3, 2, 3], np.int32), np.array([7, 4, -1], np.int32), (1, 8)).tolist()
     [[False, True, True, False, True, False, False, False]]
     """
-    mask: Bool[np.ndarray, " token"] = np.repeat(owners != PADDING, lengths)
+    mask: NDArray[np.bool_] = np.repeat(owners != PADDING, lengths)
     mask[cumulative(lengths)[:-1]] = False
     return mask.reshape(shape)
 
 
-def block_diagonal(owners: Integer[np.ndarray, "row token"]) -> Bool[np.ndarray, "row token token"]:
+def block_diagonal(owners: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Attention mask: whether a token (first axis) attends to another one (second axis).
 
     It attends to itself and to earlier tokens of the same document in its row. Padding attends only
@@ -126,7 +124,7 @@ def block_diagonal(owners: Integer[np.ndarray, "row token"]) -> Bool[np.ndarray,
             f"{MOST_MASK_BYTES:,} bytes: use cu_seqlens with variable-length attention, or shorter "
             "rows"
         )
-    same: Bool[np.ndarray, "row token token"] = owners[:, :, None] == owners[:, None, :]
+    same: NDArray[np.bool_] = owners[:, :, None] == owners[:, None, :]
     same &= (owners != PADDING)[:, :, None]
     same &= np.tri(n_tokens, dtype=np.bool_)
     same |= np.eye(n_tokens, dtype=np.bool_)

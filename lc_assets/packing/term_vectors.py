@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
-from jaxtyping import Int32, Int64, Integer
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 
@@ -44,9 +44,9 @@ class PageTerms:
         weights: how often each term occurs, int32; in vectors its weight, int16, 1 to `UNIT`.
     """
 
-    begins: Int64[np.ndarray, " boundary"]
-    terms: Int32[np.ndarray, " entry"]
-    weights: Integer[np.ndarray, " entry"]
+    begins: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.begins) - 1
@@ -61,7 +61,7 @@ class PageTerms:
             weights=np.concatenate([np.empty(0, weight), *(weights for _, weights in found)]),
         )
 
-    def pages(self, order: Int64[np.ndarray, " page"]) -> "PageTerms":
+    def pages(self, order: NDArray[np.int64]) -> "PageTerms":
         """The same pages in another order."""
         lengths = np.diff(self.begins)[order]
         begins = np.concatenate([[0], np.cumsum(lengths)])
@@ -102,7 +102,7 @@ def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerm
     return PageTerms.of(parts, np.int16)
 
 
-def _rarity(sizes: Int64[np.ndarray, " term"], n_pages: int) -> Int64[np.ndarray, " term"]:
+def _rarity(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:
     """Logarithm of the corpus over each term's pages, by `math.log`: NumPy's differs between
     processors in the last bit; 0 for terms of one page or none.
     """

@@ -25,13 +25,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.randomness import keyed_u64
 
-DocColumn: TypeAlias = Int64[np.ndarray, " doc"]
-DocMask: TypeAlias = Bool[np.ndarray, " doc"]
+DocColumn: TypeAlias = NDArray[np.int64]
+DocMask: TypeAlias = NDArray[np.bool_]
 
 
 def upsampled(

@@ -21,7 +21,7 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``DType.optim
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Integer
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, Mismatch
 
@@ -115,7 +115,7 @@ def memory_dtype(vocab_size: int) -> np.dtype[Any]:
     return UINT16 if _sound(vocab_size) <= CURATOR_INT32_ABOVE else UINT32
 
 
-def as_dtype(ids: Integer[np.ndarray, "..."], dtype: np.dtype[Any]) -> Integer[np.ndarray, "..."]:
+def as_dtype(ids: NDArray[np.integer], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Cast ids to ``dtype``; an id that does not fit is an error.
 
     >>> as_dtype(np.array([0, 65_535]), UINT16)

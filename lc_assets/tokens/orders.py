@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt16, UInt32, UInt64
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
@@ -42,7 +41,7 @@ sources.
 """
 
 
-def priorities(ids: Sequence[str], *, seed: int) -> UInt64[np.ndarray, " doc"]:
+def priorities(ids: Sequence[str], *, seed: int) -> NDArray[np.uint64]:
     """Priority of each document in the shuffle, uniform on 64 bits.
 
     >>> priorities(["a", "b"], seed=7)
@@ -51,7 +50,7 @@ def priorities(ids: Sequence[str], *, seed: int) -> UInt64[np.ndarray, " doc"]:
     return keyed_u64("shuffle", seed=seed, keys=ids)
 
 
-def shuffled(priority: UInt64[np.ndarray, " doc"], ids: Sequence[str]) -> Int64[np.ndarray, " doc"]:
+def shuffled(priority: NDArray[np.uint64], ids: Sequence[str]) -> NDArray[np.int64]:
     """The permutation that sorts documents by (priority, id): position in the shuffle → document.
 
     >>> shuffled(np.array([5, 3, 5], np.uint64), ["b", "c", "a"])
@@ -74,7 +73,7 @@ def shuffled(priority: UInt64[np.ndarray, " doc"], ids: Sequence[str]) -> Int64[
     )
 
 
-def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> Int64[np.ndarray, " doc"]:
+def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> NDArray[np.int64]:
     """Shift of each document's row: uniform on 0 to ``row_tokens`` - 1.
 
     Exactly uniform when ``row_tokens`` is a power of two; otherwise off by less than ``row_tokens``
@@ -91,7 +90,7 @@ def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> Int64[np.ndarra
     return (keyed_u64("shift", seed=seed, keys=ids) % np.uint64(row_tokens)).astype(np.int64)
 
 
-def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> Bool[np.ndarray, " doc"]:
+def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> NDArray[np.bool_]:
     """Whether each key is held out: its keyed hash, as a fraction of 2⁶⁴, is below ``fraction``.
 
     A larger fraction holds out a superset; 0 holds out nothing and 1 everything.
@@ -110,8 +109,8 @@ def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> Bool[np.ndarr
 
 
 def interleave(
-    priorities_by_source: Sequence[UInt64[np.ndarray, " _"]],
-) -> tuple[UInt16[np.ndarray, " row"], UInt32[np.ndarray, " row"]]:
+    priorities_by_source: Sequence[NDArray[np.uint64]],
+) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
     """Merge the sources' own orders into the global one.
 
     Args:
@@ -139,7 +138,7 @@ def interleave(
     return source, (order - first_row[source]).astype(np.uint32)
 
 
-def _check_sources(priorities_by_source: Sequence[UInt64[np.ndarray, " _"]]) -> None:
+def _check_sources(priorities_by_source: Sequence[NDArray[np.uint64]]) -> None:
     if len(priorities_by_source) > MOST_SOURCES:
         raise BadInput(f"{len(priorities_by_source):,} sources; a uint16 numbers {MOST_SOURCES:,}")
     for number, source in enumerate(priorities_by_source):
@@ -220,11 +219,12 @@ def _next_of(sources: NDArray[np.integer], source: int, begin: int, end: int) ->
     return np.empty(0, np.int64)
 
 
-Rows: TypeAlias = UInt16[np.ndarray, "doc token"] | UInt32[np.ndarray, "doc token"]
-Row: TypeAlias = UInt16[np.ndarray, " token"] | UInt32[np.ndarray, " token"]
+Rows: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+"""Rows of one length, of uint16 or uint32: ``(documents, tokens)``."""
+Row: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
 
 
-def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
+def roll_rows(rows: Rows, shifts: NDArray[np.int64]) -> Rows:
     """Roll each row right by its own shift, as `np.roll` would; shifts of any size and sign.
 
     >>> roll_rows(np.array([[12, 5, 7, 4, 21]], np.uint16), np.array([3]))
@@ -267,7 +267,7 @@ def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
     return target[right:], target[:right]
 
 
-def unroll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
+def unroll_rows(rows: Rows, shifts: NDArray[np.int64]) -> Rows:
     """Undo `roll_rows`: each row begins with its document's first token again.
 
     >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))

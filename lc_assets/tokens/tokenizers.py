@@ -43,12 +43,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import UInt16, UInt32
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 
-Ids: TypeAlias = UInt16[np.ndarray, " token"] | UInt32[np.ndarray, " token"]
+Ids: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
 """Token ids of one text: uint16 for vocabularies of at most 65,536 tokens, else uint32."""
 
 TextEncoding = Literal["plain", "json_ascii", "json_utf8"]
@@ -266,7 +266,8 @@ def first_ids(tokenizer: Tokenizer, text: str, wanted: int) -> Ids:
         parts.append(tokenizer.encode(text[done:end]))
         n_ids, done = n_ids + len(parts[-1]), end
         per_token = done / max(n_ids, 1)
-    return np.concatenate(parts)[:wanted] if parts else tokenizer.encode(text)
+    first: NDArray[Any] = np.concatenate(parts) if parts else tokenizer.encode(text)
+    return first[:wanted]
 
 
 def _cut_after(cuts: re.Pattern[str], text: str, place: int) -> int:

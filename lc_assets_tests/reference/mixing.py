@@ -1,15 +1,13 @@
 """Blends and sample indices in NumPy: what the compiled loops must give."""
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int32, Int64, Integer
+from numpy.typing import NDArray
 
 from lc_assets.mixing.blending import Blend
 from lc_assets.mixing.gpt_index import Cut, SampleIndex
 
 
-def blend(
-    weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int
-) -> Blend:
+def blend(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -> Blend:
     """Megatron's rule in NumPy, one sample after the other."""
     taken, behind = np.zeros(len(weights)), np.empty(len(weights))
     chosen = np.empty(size, np.int16)
@@ -25,7 +23,7 @@ def blend(
     return chosen, occurrence(chosen)
 
 
-def occurrence(chosen: Int16[np.ndarray, " sample"]) -> Int64[np.ndarray, " sample"]:
+def occurrence(chosen: NDArray[np.int16]) -> NDArray[np.int64]:
     """Number of earlier entries with the same value.
 
     >>> occurrence(np.array([4, 4, 1, 4], np.int16))
@@ -40,8 +38,8 @@ def occurrence(chosen: Int16[np.ndarray, " sample"]) -> Int64[np.ndarray, " samp
 
 
 def sample_index(
-    lengths: Integer[np.ndarray, " all_documents"],
-    order: Int32[np.ndarray, " place"],
+    lengths: NDArray[np.integer],
+    order: NDArray[np.int32],
     cut: Cut,
     n_tokens: int,
 ) -> SampleIndex:

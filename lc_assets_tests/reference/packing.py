@@ -6,7 +6,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Int64
+from numpy.typing import NDArray
 
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.pieces import Pieces
@@ -14,9 +14,7 @@ from lc_assets.packing.similarity import Similarity, SimilarPacks
 from lc_assets.packing.term_vectors import PageTerms
 
 
-def fit(
-    lengths: Int64[np.ndarray, " piece"], row_tokens: int
-) -> tuple[Int64[np.ndarray, " piece"], int]:
+def fit(lengths: NDArray[np.int64], row_tokens: int) -> tuple[NDArray[np.int64], int]:
     """Best fit with a sorted list of the rooms that there are and, for each, its rows."""
     row = np.empty(len(lengths), np.int64)
     rooms: list[int] = []
@@ -61,11 +59,11 @@ def cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
 
 
 def deal(
-    lengths: Int64[np.ndarray, " segment"],
-    first: Int64[np.ndarray, " boundary"],
+    lengths: NDArray[np.int64],
+    first: NDArray[np.int64],
     n_rows: int,
     row_tokens: int,
-) -> tuple[Int64[np.ndarray, " segment"], int]:
+) -> tuple[NDArray[np.int64], int]:
     """Deal segments to rows with the standard library's heap: the emptiest row, then the first."""
     row = np.empty(len(lengths), np.int64)
     rows = [(0, number) for number in range(n_rows)]
@@ -85,7 +83,7 @@ def deal(
     return row, n_rows
 
 
-def too_common(sizes: Int64[np.ndarray, " term"], most: int) -> list[int]:
+def too_common(sizes: NDArray[np.int64], most: int) -> list[int]:
     """The most common terms, which would cost more than ``most`` comparisons with the others."""
     looks = 0
     for size in range(int(sizes.max(initial=0)) + 1):
@@ -97,7 +95,7 @@ def too_common(sizes: Int64[np.ndarray, " term"], most: int) -> list[int]:
 
 def place_similar(
     vectors: PageTerms,
-    lengths: Int64[np.ndarray, " page"],
+    lengths: NDArray[np.int64],
     max_tokens: int,
     similarity: Similarity,
     effort: int,

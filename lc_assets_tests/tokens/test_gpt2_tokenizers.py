@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
@@ -204,9 +203,7 @@ def test_escaping(mode, escaped):
 
 def test_an_unknown_escaping_is_refused():
     """Rather than taken for another."""
-    with pytest.raises(
-        (BadInput, TypeCheckError), match=r"expected plain, json_ascii or json_utf8|mode"
-    ):
+    with pytest.raises(BadInput, match="expected plain, json_ascii or json_utf8"):
         escape("x", "json")
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
 from lc_assets.tokens.orders import roll_into, roll_rows, unroll_rows
@@ -41,7 +40,7 @@ def test_unrolling_undoes_rolling(case):
 
 def test_one_shift_per_row():
     """A shift too few would leave rows unrolled, or roll them all alike."""
-    with pytest.raises((BadInput, TypeCheckError), match=r"one shift per row|shifts"):
+    with pytest.raises(BadInput, match="one shift per row"):
         roll_rows(np.zeros((3, 4), np.uint16), np.array([1]))
 
 

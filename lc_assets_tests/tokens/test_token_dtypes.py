@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.tokens.dtypes import (
@@ -94,5 +93,5 @@ def test_the_id_that_does_not_fit_is_named():
 
 def test_ids_are_integers():
     """Floating point is a mistake upstream."""
-    with pytest.raises((BadInput, TypeCheckError), match=r"integers|ids"):
+    with pytest.raises(BadInput, match="integers"):
         as_dtype(np.array([1.0]), UINT16)

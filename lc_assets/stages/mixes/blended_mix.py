@@ -117,8 +117,9 @@ def write_blended_mix(context: BuildContext, mix: str) -> Built:
             for name, source in published.items()
         }
         plan = plan_mix(context.recipe, mix, available)
-        for name, array in zip(("dataset_index", "dataset_sample_index"), plan.drawn, strict=True):
-            write_npy(staging.folder / f"{name}.npy", array)
+        chosen, samples = plan.drawn
+        write_npy(staging.folder / "dataset_index.npy", chosen)
+        write_npy(staging.folder / "dataset_sample_index.npy", samples)
         for name, asked in zip(plan.names, plan.asked, strict=True):
             _index_source(
                 staging.folder / name, published[name], megatron.sequence_length, plan.seed, asked

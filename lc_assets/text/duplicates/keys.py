@@ -30,7 +30,6 @@ from typing import Final
 
 import can_ada
 import numpy as np
-from jaxtyping import Int32
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
@@ -108,7 +107,7 @@ def jaccard(left: Hashes, right: Hashes) -> float:
     return shared / union if union else 1.0
 
 
-def term_counts(text: str) -> tuple[Int32[np.ndarray, " term"], Int32[np.ndarray, " term"]]:
+def term_counts(text: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The normalized words of a text as numbers, and how often each occurs.
 
     Returns:

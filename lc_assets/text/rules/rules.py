@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Float64
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
@@ -253,7 +252,7 @@ def _common_length(columns: Mapping[str, NDArray[np.float64]]) -> int:
 
 
 def quantile_bounds(
-    values: Float64[np.ndarray, " doc"], below: Fraction, above: Fraction
+    values: NDArray[np.float64], below: Fraction, above: Fraction
 ) -> tuple[float | None, float | None]:
     """The bounds that keep the middle of some documents: `Rule.at_least` and `Rule.at_most`.
 
