@@ -149,34 +149,36 @@ WINDOW: Final = 3
 
 
 def number_grams(words: Words) -> Grams:
-    """Number the phrases."""
-    n_kinds, n_words = len(words.weights), len(words.words)
-    numbers: dict[tuple[int, int], int] = {}
-    pairs, triples = np.full(n_words, -1, np.int32), np.full(n_words, -1, np.int32)
-    uses, capitals = defaultdict[int, int](int), defaultdict[int, int](int)
-    for place, word in enumerate(words.words.tolist()):
-        gram, capital = word, True
-        for further in range(3):
-            if place + further >= n_words or (
-                further and not words.flags[place + further] & JOINED
-            ):
+    """Number the phrases: by size, then by the numbers of their words."""
+    n_words = len(words.words)
+    places: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place in range(n_words):
+        for size in range(1, 4):
+            last = place + size - 1
+            if last >= n_words or (size > 1 and not words.flags[last] & JOINED):
                 break
-            if further:
-                key = (gram, int(words.words[place + further]))
-                gram = numbers.setdefault(key, n_kinds + len(numbers))
-                (pairs if further == 1 else triples)[place] = gram
-            capital = capital and bool(words.flags[place + further] & CAPITAL)
-            if not words.flags[place] & INITIAL:
-                uses[gram] += 1
-                capitals[gram] += capital
-    left, right = np.array(list(numbers), np.int32).reshape(-1, 2).T
-    every = range(n_kinds + len(numbers))
+            places[tuple(words.words[place : last + 1].tolist())].append(place)
+    found = sorted(places, key=lambda phrase: (len(phrase), phrase))
+    at = np.full((3, n_words), -1, np.int32)
+    uses, capitals = [], []
+    for number, phrase in enumerate(found):
+        at[len(phrase) - 1, places[phrase]] = number
+        counted = [place for place in places[phrase] if not words.flags[place] & INITIAL]
+        uses.append(len(counted))
+        capitals.append(
+            sum(all(words.flags[place : place + len(phrase)] & CAPITAL) for place in counted)
+        )
     return Grams(
-        left,
-        right,
-        pairs,
-        triples,
-        *(np.array([of[gram] for gram in every], np.int32) for of in (uses, capitals)),
+        at,
+        *(
+            np.array(values, np.int64)
+            for values in (
+                [places[phrase][0] for phrase in found],
+                list(map(len, found)),
+                uses,
+                capitals,
+            )
+        ),
     )
 
 
@@ -239,10 +241,11 @@ def list_mentions(
                 sentences_of[name].append(sentence)
         if place == len(words.words):
             break
-        word, said = int(words.words[place]), int(words.sentences[place])
-        for gram in (word, int(grams.pairs[place]), int(grams.triples[place])):
+        said = int(words.sentences[place])
+        for gram in grams.at[:, place].tolist():
             if gram in sentences_of:
                 sentences_of[gram].append(said)
+        word = int(grams.at[0, place])
         if named[word]:
             name, name_said = word, said
     flat = [sentence for found in sentences_of.values() for sentence in found]

@@ -6,14 +6,10 @@ from lc_assets.text.referrals.words import spelling
 
 def phrase(text: str, found: FoundConcepts, concept: int) -> str:
     """A concept as it is compared."""
-    numbers, gram, n_kinds = list[int](), int(found.concepts[concept]), len(found.words.weights)
-    while gram >= n_kinds:
-        numbers.append(int(found.grams.right[gram - n_kinds]))
-        gram = int(found.grams.left[gram - n_kinds])
-    return " ".join(
-        spelling(text, *found.words.spellings[number].tolist())
-        for number in [gram, *reversed(numbers)]
-    )
+    gram = found.concepts[concept]
+    first, size = found.grams.first[gram], found.grams.sizes[gram]
+    kinds = found.words.words[first : first + size]
+    return " ".join(spelling(text, *span) for span in found.words.spellings[kinds].tolist())
 
 
 def by_phrase(text: str, found: FoundConcepts) -> dict[str, list[int]]:

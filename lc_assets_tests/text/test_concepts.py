@@ -102,7 +102,7 @@ def test_equals_of_the_last_of_the_best_come_along():
     """So the choice does not depend on which of them came first."""
     words = read_words("alpha beta. Gamma delta.", SPECIAL)
     grams = concepts.number_grams(words)
-    _, chosen = choose(words.weights, grams, concepts.rank_words(words), 1)
+    _, chosen = choose(words, grams, concepts.rank_words(words), 1)
     assert chosen.all()
 
 
@@ -142,7 +142,7 @@ def test_compiled_finding_is_plain_finding(text, top, starts):
     for name, ours, theirs in zip(grams._fields, grams, plain_grams, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
         assert ours.dtype == theirs.dtype
-    named, chosen = choose(words.weights, grams, ranks, top)
+    named, chosen = choose(words, grams, ranks, top)
     fast = phrases.list_mentions(words, grams, chosen, named)
     slow = concepts.list_mentions(words, grams, chosen, named)
     for ours, theirs in zip(fast, slow, strict=True):

@@ -31,7 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.text.referrals.phrases import Grams, list_mentions, number_grams, rank_words
+from lc_assets.text.referrals.phrases import (
+    MOST_WORDS,
+    Grams,
+    list_mentions,
+    number_grams,
+    rank_words,
+)
 from lc_assets.text.referrals.reading import WordReader
 from lc_assets.text.referrals.referrals import Mentions
 from lc_assets.text.referrals.words import SpecialWords, Words, spelling
@@ -173,8 +179,7 @@ class LexicalConcepts:
     def __init__(self, special: SpecialWords, *, top: int = TOP) -> None:
         if top < 1:
             raise BadInput(f"top must be at least 1, got {top}")
-        self._special, self._top = special, top
-        self._known_reader: WordReader | None = None
+        self._reader, self._top = WordReader(special), top
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
         """See `Concepts.mentions`.
@@ -203,7 +208,7 @@ class LexicalConcepts:
             )
         words = self._reader.read(text, starts)
         grams = number_grams(words)
-        named, chosen = choose(words.weights, grams, rank_words(words), self._top)
+        named, chosen = choose(words, grams, rank_words(words), self._top)
         sentences, ends = list_mentions(words, grams, chosen, named)
         concepts = np.flatnonzero(chosen)
         mentions = Mentions(words.n_sentences, sentences, ends)
@@ -224,38 +229,28 @@ class LexicalConcepts:
         spellings, ranks = words.spellings.tolist(), rank_words(words).tolist()
         return {spelling(text, *span): rank for span, rank in zip(spellings, ranks, strict=True)}
 
-    @property
-    def _reader(self) -> WordReader:
-        if self._known_reader is None:
-            self._known_reader = WordReader(self._special)
-        return self._known_reader
-
 
 def choose(
-    weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], top: int
+    words: Words, grams: Grams, ranks: NDArray[np.int64], top: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Determine which phrases are names, and which are concepts.
 
     Args:
-        weights: uint8[word kind], as in `lc_assets.text.referrals.words.Words`.
-        grams: the text's phrases.
+        words: of the text.
+        grams: its phrases.
         ranks: int64[word kind].
         top: how many of the best are concepts.
 
     Returns:
         Two of bool[phrase].
     """
-    n_kinds, left, right = len(weights), grams.left, grams.right
-    letters = np.append(weights, np.zeros(len(right), np.uint8))
-    sums = np.append(ranks, np.zeros(len(right), np.int64))
-    is_pair = left < n_kinds  # else it extends a pair, whose sums must be known
-    pairs, triples = (n_kinds + np.flatnonzero(which) for which in (is_pair, ~is_pair))
-    for values in (letters, sums):
-        for chosen in (pairs, triples):
-            values[chosen] = values[left[chosen - n_kinds]] + values[right[chosen - n_kinds]]
-    sums[:n_kinds] *= 6
-    sums[pairs] *= 3
-    sums[triples] *= 2
+    letters, sums = np.zeros((2, len(grams.sizes)), np.int64)
+    for place in range(MOST_WORDS):
+        longer = grams.sizes > place
+        kinds = words.words[grams.first[longer] + place]
+        letters[longer] += words.weights[kinds]
+        sums[longer] += ranks[kinds]
+    sums *= 6 // grams.sizes  # means of one, two or three ranks, times six
     tells = letters >= LEAST_LETTERS
     named = tells & (grams.uses > 0) & (2 * grams.capitals >= grams.uses)
     scores = sums[tells]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,33 +130,6 @@ def _classify(
     return n_starts
 
 
-class _Out(NamedTuple):
-    """Room for what `_read` finds: see `lc_assets.text.referrals.words.Words`."""
-
-    words: NDArray[np.int32]
-    sentences: NDArray[np.int32]
-    flags: NDArray[np.uint8]
-    pronouns: NDArray[np.int32]
-    pronoun_sentences: NDArray[np.int32]
-    parts: NDArray[np.int32]
-
-
-class _Kinds(NamedTuple):
-    """The kinds of words so far.
-
-    Attributes:
-        slots: uint64[2 * room], a hash table: upper half of a word's hash above its number from 1.
-        spellings: int64[room, 2], start and length.
-        weights: uint8[room].
-        bits: uint8[room], of the special words.
-    """
-
-    slots: NDArray[np.uint64]
-    spellings: NDArray[np.int64]
-    weights: NDArray[np.uint8]
-    bits: NDArray[np.uint8]
-
-
 @compiled
 def _read(
     kinds: NDArray[np.uint8],
@@ -165,8 +138,9 @@ def _read(
     special: WordSet,
     special_bits: NDArray[np.uint8],
     part_starts: NDArray[np.int64],
-    out: _Out,
-    kinds_of_words: _Kinds,
+    slots: NDArray[np.uint64],
+    bits_of_kind: NDArray[np.uint8],
+    out: Words,
 ) -> tuple[int, int, int, int]:
     """Read a text.
 
@@ -177,15 +151,15 @@ def _read(
         special: words with a special role.
         special_bits: of each of them.
         part_starts: where parts of the text after the first begin.
+        slots: zeros, at least twice as many as words, a power of two: a hash table of the kinds of
+            words.
+        bits_of_kind: filled with the bits of each kind of word.
         out: filled.
-        kinds_of_words: filled.
 
     Returns:
-        How many words, pronouns, sentences and kinds of words there are; -1 and zeros when there is
-        no room for all kinds.
+        How many sentences, kinds of words, words and pronouns there are.
     """
-    words, sentences, flags, pronouns, pronoun_sentences, parts = out
-    slots, spellings, weights, bits_of_kind = kinds_of_words
+    _, spellings, weights, words, sentences, flags, pronouns, pronoun_sentences, parts = out
     n_codes = len(kinds)
     n_words = n_pronouns = n_sentences = n_kinds = 0
     n_bits = bits_of(slots.size)
@@ -265,8 +239,6 @@ def _read(
             slot = (slot + 1) & mask
         if number < 0:
             number = n_kinds
-            if 2 * n_kinds == slots.size:
-                return -1, 0, 0, 0
             slots[slot] = tag | np.uint64(number + 1)
             listed = find_word(spelt, start, start + length, state, special)
             bits = whole(special_bits[listed - 1]) if listed else 0
@@ -294,7 +266,7 @@ def _read(
         flags[n_words] = JOINED * joined | CAPITAL * (kind == _U) | INITIAL * initial
         n_words += 1
         joined = True
-    return n_words, n_pronouns, n_sentences, n_kinds
+    return n_sentences, n_kinds, n_words, n_pronouns
 
 
 class WordReader:
@@ -310,7 +282,7 @@ class WordReader:
         self._bits = np.array(list(bits.values()), np.uint8)
 
     def read(self, text: str, part_starts: Sequence[int] = ()) -> Words:
-        """Read the words of a text, in some forty bytes of memory per character.
+        """Read the words of a text.
 
         Args:
             text: the text.
@@ -319,32 +291,38 @@ class WordReader:
         codes = code_points(text)
         kinds, spelt = np.empty(len(codes), np.uint8), np.empty(len(codes), np.uint32)
         most = _classify(codes, class_table(), fold_table(), kinds, spelt)
-        numbers = (np.empty(most, np.int32) for _ in range(5))
-        out = _Out(next(numbers), next(numbers), np.empty(most, np.uint8), *numbers)
-        starts = np.array(part_starts, np.int64)
-        n_bits = max(8, (most // 4).bit_length())  # most texts have a kind per four words
-        while True:
-            room = 1 << (n_bits - 1)
-            found = _Kinds(
-                np.zeros(1 << n_bits, np.uint64),
-                np.empty((room, 2), np.int64),
-                np.empty(room, np.uint8),
-                np.empty(room, np.uint8),
-            )
-            n_words, n_pronouns, n_sentences, n_kinds = _read(
-                kinds, spelt, hash_seed(), self._special, self._bits, starts, out, found
-            )
-            if n_words >= 0:
-                break
-            n_bits += 2
+        words, sentences, pronouns, pronoun_sentences, parts = np.empty((5, most), np.int32)
+        out = Words(
+            n_sentences=0,
+            spellings=np.empty((most, 2), np.int64),
+            weights=np.empty(most, np.uint8),
+            words=words,
+            sentences=sentences,
+            flags=np.empty(most, np.uint8),
+            pronouns=pronouns,
+            pronoun_sentences=pronoun_sentences,
+            parts=parts,
+        )
+        n_sentences, n_kinds, n_words, n_pronouns = _read(
+            kinds,
+            spelt,
+            hash_seed(),
+            self._special,
+            self._bits,
+            np.array(part_starts, np.int64),
+            np.zeros(2 << most.bit_length(), np.uint64),
+            np.empty(most, np.uint8),
+            out,
+        )
+        # Copied, so that the memory of what was not filled is free.
         return Words(
             n_sentences=n_sentences,
-            spellings=found.spellings[:n_kinds],
-            weights=found.weights[:n_kinds],
-            words=out.words[:n_words],
-            sentences=out.sentences[:n_words],
-            flags=out.flags[:n_words],
-            pronouns=out.pronouns[:n_pronouns],
-            pronoun_sentences=out.pronoun_sentences[:n_pronouns],
-            parts=out.parts[:n_sentences],
+            spellings=out.spellings[:n_kinds].copy(),
+            weights=out.weights[:n_kinds].copy(),
+            words=words[:n_words].copy(),
+            sentences=sentences[:n_words].copy(),
+            flags=out.flags[:n_words].copy(),
+            pronouns=pronouns[:n_pronouns].copy(),
+            pronoun_sentences=pronoun_sentences[:n_pronouns].copy(),
+            parts=parts[:n_sentences].copy(),
         )
