@@ -12,6 +12,14 @@ of 200,000 samples for weights 0.6 and 0.4. A blend that is published is the sam
 Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``,
     ``build_exhaustive_blending_indices``), ``blended_megatron_dataset_builder.py``
     (``_get_size_per_split_per_dataset``), ``utils.py`` (``normalize``).
+
+The compiled loop, `_draw`, does not compare all data sets for every sample. A *lane* is all data
+sets with one weight. They are served in turn, so the next of them represents the lane. How far a
+lane is behind at step ``n``, ``weight × max(n, 1) − rounds``, only increases until its round is
+over, also in rounded arithmetic. So for a block of steps, only the lanes are compared that reach a
+*bar* by its last step: as long as the furthest of these is at or above the bar, it is the furthest
+of all. If it is not, a new block begins, with a lower bar. The multiplication and the subtraction
+are rounded one by one; LLVM fuses them only on request, and a test reads the machine code.
 """
 
 import math
@@ -21,8 +29,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.mixing.drawing import draw, draw_few
 
 MOST_DATASETS = 32_766
 """Megatron numbers data sets with an int16 and asserts that they are fewer than 32,767."""
@@ -35,12 +43,10 @@ SURPLUS = 0.005
 (``mid_level_dataset_surplus``).
 """
 
-FEW = 32
-"""Up to this number, every data set is compared for every sample: 10 to 40 ns, where lanes take
-60.
-"""
-SHARED = 4
-"""Data sets per distinct weight from which lanes are faster: 10 ns for any number of data sets."""
+_FEW = 32
+"""Up to this number, all lanes are compared at every step."""
+_BLOCK = 16
+"""Least number of steps of a block; the square root of the lanes if that is more."""
 _ENDLESS = 2**62
 _COUNTED = 2**20
 
@@ -152,17 +158,90 @@ def blend_all(sizes: Sequence[int]) -> Blend:
 
 
 def _drawn(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -> Blend:
-    """Compare a few data sets one by one, and many lane by lane; a lane shares weight and limit."""
+    """Draw lane by lane; a lane shares weight and limit."""
     chosen, samples = np.empty(size, np.int16), np.empty(size, np.int64)
-    lane_limits, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
-    if len(weights) <= FEW and SHARED * len(lane_limits) > len(weights):
-        draw_few(weights, limits, chosen, samples)
-        return chosen, samples
+    _, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
     members = np.argsort(lane_of, kind="stable").astype(np.int64, copy=False)
     starts = np.concatenate([[0], np.cumsum(np.bincount(lane_of))]).astype(np.int64, copy=False)
     heads = members[starts[:-1]]
-    draw(weights[heads], limits[heads], starts, members, chosen, samples)
+    _draw(weights[heads], limits[heads], starts, members, chosen, samples)
     return chosen, samples
+
+
+@compiled
+def _draw(
+    weights: NDArray[np.float64],
+    limits: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    members: NDArray[np.int64],
+    chosen: NDArray[np.int16],
+    samples: NDArray[np.int64],
+) -> None:
+    """Fill in ``chosen`` and ``samples``; see the module.
+
+    Args:
+        weights: weight of each lane.
+        limits: samples of each data set of a lane.
+        starts: lane ``l`` is ``members[starts[l] : starts[l + 1]]``.
+        members: numbers of data sets, ascending within a lane.
+        chosen: data set of each sample; filled in.
+        samples: number of the sample in its data set; filled in.
+    """
+    n_lanes = len(weights)
+    # Per lane: rounds in which all its data sets were served, and data sets served since. Per lane
+    # that is compared: its number, weight, rounds, and next data set.
+    rounds, turns = np.zeros(n_lanes), np.zeros(n_lanes, np.int64)
+    near, following = np.empty(n_lanes, np.int64), np.empty(n_lanes, np.int64)
+    near_weights, near_rounds, behind = np.empty(n_lanes), np.empty(n_lanes), np.empty(n_lanes)
+    block, margin = max(_BLOCK, int(np.sqrt(n_lanes))), np.inf if n_lanes <= _FEW else 0.125
+    n = 0
+    while n < len(chosen):
+        # Begin a block: put the bar below the furthest lane, and find those that will reach it.
+        until = min(n + block, len(chosen))
+        now, last, bar = float(max(n, 1)), float(max(until - 1, 1)), -np.inf
+        for lane in range(n_lanes):
+            behind[lane] = weights[lane] * now - rounds[lane]
+            # Not max(), which checks for NaN.
+            bar = behind[lane] if behind[lane] > bar else bar
+        bar -= margin
+        n_near = 0
+        for lane in range(n_lanes):
+            near[n_near] = lane
+            n_near += int(weights[lane] * last - rounds[lane] >= bar)
+        for at in range(n_near):
+            lane = near[at]
+            near_weights[at], near_rounds[at] = weights[lane], rounds[lane]
+            following[at] = members[starts[lane] + turns[lane]]
+        while n < until:
+            # Find the furthest lane; the smaller data set breaks ties.
+            now, most, best = float(max(n, 1)), -np.inf, 0
+            for at in range(n_near):
+                behind[at] = near_weights[at] * now - near_rounds[at]
+                most = behind[at] if behind[at] > most else most
+            if most < bar:
+                break
+            while behind[best] != most:
+                best += 1
+            for at in range(best + 1, n_near):
+                if behind[at] == most and following[at] < following[best]:
+                    best = at
+            # Serve its next data set.
+            lane = near[best]
+            chosen[n], samples[n] = following[best], np.int64(near_rounds[best])
+            n += 1
+            turns[lane] += 1
+            if starts[lane] + turns[lane] == starts[lane + 1]:
+                turns[lane] = 0
+                near_rounds[best] += 1
+                if near_rounds[best] >= limits[lane]:
+                    near_rounds[best] = np.inf
+                rounds[lane] = near_rounds[best]
+            following[best] = members[starts[lane] + turns[lane]]
+        # If the bar was too high, lower it; if too many lanes were compared, raise it.
+        if n < until:
+            margin *= 2
+        elif n_near > 2 * block:
+            margin *= 0.8
 
 
 def counts(chosen: NDArray[np.integer], n_datasets: int) -> list[int]:

@@ -23,6 +23,7 @@ column ``(c + s) mod T``, and the document's first token to column ``s``.
 Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
 """
 
+import bisect
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -154,12 +155,7 @@ def _check_sources(priorities_by_source: Sequence[NDArray[np.uint64]]) -> None:
 
 
 def place_of(
-    sources: NDArray[np.integer],
-    items: NDArray[np.integer],
-    source: int,
-    item: int,
-    *,
-    n_items: int = 0,
+    sources: NDArray[np.integer], items: NDArray[np.integer], source: int, item: int
 ) -> int | None:
     """Position of one row of one source; None if there is none. Reads only a part of the arrays.
 
@@ -168,36 +164,31 @@ def place_of(
         items: number of each row in its source; ascending within each source.
         source: the source.
         item: the row's number there.
-        n_items: rows of the source, if known: they are spread evenly, which gives a first estimate.
 
     >>> place_of(np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2]), 1, 2)
     4
     """
-    begin, end = 0, len(sources)
-    look = (item * end) // n_items - _STRETCH // 2 if n_items else end // 2
-    reach = _STRETCH
-    while begin < end:
-        look = max(begin, min(look, end - 1))
-        places = _next_of(sources, source, look, end)
-        if not len(places) or item < items[places[0]]:
-            # It is before `look`: step back, further each time.
-            end, look, reach = look, look - reach, 4 * reach
-        elif item > items[places[-1]]:
-            begin = int(places[-1]) + 1
-            look, reach = begin + reach - _STRETCH, 4 * reach
-            if look >= end:
-                look = (begin + end) // 2
-        else:
-            at = int(np.searchsorted(items[places], item))
-            return int(places[at]) if items[places[at]] == item else None
-    return None
+
+    def next_place(begin: int) -> int | None:
+        for start in range(begin, len(sources), _STRETCH):
+            places = np.flatnonzero(sources[start : start + _STRETCH] == source)
+            if len(places):
+                return start + int(places[0])
+        return None
+
+    def is_behind(begin: int) -> bool:
+        place = next_place(begin)
+        return place is None or bool(items[place] >= item)
+
+    place = next_place(bisect.bisect_left(range(len(sources)), True, key=is_behind))
+    return place if place is not None and items[place] == item else None
 
 
 def places_of(
     sources: NDArray[np.integer],
     items: NDArray[np.integer],
     source: int,
-    wanted: NDArray[np.integer],
+    chosen: NDArray[np.integer],
 ) -> NDArray[np.int64]:
     """Positions of many rows of one source, ascending; reads the whole arrays once.
 
@@ -205,18 +196,7 @@ def places_of(
     array([1, 4])
     """
     places = np.flatnonzero(sources == source)
-    return places[np.isin(items[places], wanted)]
-
-
-def _next_of(sources: NDArray[np.integer], source: int, begin: int, end: int) -> NDArray[np.int64]:
-    """Positions of a source in the first stretch from ``begin`` on that has any, up to ``end``."""
-    length = _STRETCH
-    while begin < end:
-        places = np.flatnonzero(sources[begin : min(begin + length, end)] == source)
-        if len(places):
-            return places + begin
-        begin, length = begin + length, 2 * length
-    return np.empty(0, np.int64)
+    return places[np.isin(items[places], chosen)]
 
 
 Rows: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.mixing import drawing
-from lc_assets.mixing.blending import _drawn, blend, counts, normalise
+from lc_assets.mixing.blending import _draw, _drawn, blend, counts, normalise
 from lc_assets_tests.reference import mixing as reference
 
 ENDLESS = 2**62
@@ -43,7 +42,7 @@ def weighted(draw):
 
 @given(weighted())
 def test_a_blend_equals_the_reference(case):
-    """Both ways of drawing, on the very same numbers."""
+    """Few lanes and many, on the very same numbers."""
     weights, size = case
     endless = np.full(len(weights), ENDLESS, np.int64)
     assert_same(_drawn(weights, endless, size), reference.blend(weights, endless, size))
@@ -76,7 +75,7 @@ def test_a_blend_of_everything_equals_the_reference(n_datasets, seed, spread):
 @pytest.mark.parametrize("n_datasets", [30, 100, 1000])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_long_blend_equals_the_reference(n_datasets, seed):
-    """Long enough that the bar is moved, and that waiting lanes go round the ring."""
+    """Long enough that the bar is moved up and down."""
     rng = np.random.default_rng(seed)
     weights = normalise((rng.uniform(0.01, 1, n_datasets) ** (1 + 3 * seed)).tolist())
     endless = np.full(n_datasets, ENDLESS, np.int64)
@@ -99,24 +98,20 @@ def test_counts_are_of_every_data_set():
     assert counts(np.zeros(2**20 + 5, np.int16), 2) == [2**20 + 5, 0]
 
 
-@pytest.mark.parametrize("name", ["draw", "draw_few"])
-def test_no_step_is_fused(name):
+def test_no_step_is_fused():
     """Neither x86's fused instructions nor ARM's stand in the machine code: weights give one order
     on every processor.
     """
     import numba
 
     # Compiled without the cache, because cached code cannot be inspected.
-    kernel = getattr(drawing, name)
-    kernel.compile()
-    fresh = numba.njit(nogil=True)(kernel.py_func)
+    fresh = numba.njit(nogil=True)(_draw.py_func)
     weights, limits, out = (
         np.array([0.25, 0.75]),
         np.full(2, ENDLESS, np.int64),
         (np.zeros(9, np.int16), np.zeros(9, np.int64)),
     )
-    lanes = (np.array([0, 1, 2]), np.array([0, 1])) if name == "draw" else ()
-    fresh(weights, limits, *lanes, *out)
+    fresh(weights, limits, np.array([0, 1, 2]), np.array([0, 1]), *out)
     assert out[0].tolist() == reference.blend(weights, limits, 9)[0].tolist()
     code = "\n".join(fresh.inspect_asm().values())
     assert re.search(r"\bv?(mul|sub)[sp]d|\bfmul|\bfsub", code)

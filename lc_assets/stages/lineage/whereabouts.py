@@ -184,7 +184,7 @@ def position_of(order: GlobalOrder, row: Span) -> int | None:
     for number, source in enumerate(order.sources):
         if (source.snapshot, source.version) == (row.snapshot, row.published.version):
             sources, rows = np.asarray(order.source), np.asarray(order.row)
-            return place_of(sources, rows, number, row.row, n_items=source.rows(order.split))
+            return place_of(sources, rows, number, row.row)
     return None
 
 
@@ -227,10 +227,7 @@ def _samples_of_mix(
         if len(wanted) > SOUGHT_ONE_BY_ONE:
             found += places_of(datasets, numbers, number, wanted).tolist()
             continue
-        places = (
-            place_of(datasets, numbers, number, sample, n_items=source.used)
-            for sample in wanted.tolist()
-        )
+        places = (place_of(datasets, numbers, number, sample) for sample in wanted.tolist())
         found += [place for place in places if place is not None]
     return tuple(sorted(found))
 
