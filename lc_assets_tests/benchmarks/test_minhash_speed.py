@@ -5,17 +5,22 @@ MB are of the raw text's UTF-8, and everything from the raw text on is timed. Co
 apart.
 """
 
+import contextlib
 import functools
-import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.tables import TableWriter
 from lc_assets.randomness import rng_for
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
@@ -210,14 +215,27 @@ def test_faster_than_datatrove(monkeypatch):
     assert ours > 3 * theirs
 
 
-SIGN_ONE_FILE = """
+SIGN_ONE_SHARD = """
 import sys
 from pathlib import Path
-from lc_assets.stages.deduplication.document_signatures import CorpusTask, sign_file
+from lc_assets.lake.upstream import Upstream
+from lc_assets.stages.deduplication.document_signatures import SignTask, sign_shard
 from lc_assets_tests.memory import peak_bytes
-counts = sign_file(CorpusTask(file=Path(sys.argv[1]), path=Path(sys.argv[2]), scheme=sys.argv[3]))
+documents, folder, scheme = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+upstream = Upstream(str(folder))
+task = SignTask(documents=documents, folder=folder, upstream=upstream, published=None, scheme=scheme)
+counts = sign_shard(task)
 print(counts.seen, peak_bytes() >> 20)
 """
+
+
+def write_shard(path: Path, some: Iterable[str]) -> None:
+    """Write texts as `filtered_documents` does."""
+    schema = pa.schema([("id", pa.string()), ("raw_content", pa.string())])
+    with contextlib.closing(TableWriter(path, schema)) as table:
+        for line, text in enumerate(some):
+            name = f"2023-06/0000/en_head.json.gz/{line}"
+            table.add({"id": name, "raw_content": text}, n_bytes=len(text))
 
 
 @pytest.mark.slow
@@ -229,25 +247,18 @@ def test_memory_does_not_grow_with_the_shard(tmp_path, scheme):
     sample = [text[:5000] for text in texts()]
 
     def peak(name, some):
-        with (tmp_path / name).open("w") as file:
-            file.writelines(json.dumps({"text": text}) + "\n" for text in some)
-        words = [
-            sys.executable,
-            "-c",
-            SIGN_ONE_FILE,
-            tmp_path / name,
-            tmp_path / f"{name}.parquet",
-            scheme.label,
-        ]
+        documents = tmp_path / f"{name}{DOCUMENTS_SUFFIX}"
+        write_shard(documents, some)
+        words = [sys.executable, "-c", SIGN_ONE_SHARD, documents, tmp_path, scheme.label]
         n_seen, mebibytes = map(
             int, subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
         )
         return n_seen, mebibytes
 
     some, many = (
-        peak(f"{n}.jsonl", (sample[at % len(sample)] for at in range(n))) for n in (10_000, 20_000)
+        peak(f"{n}", (sample[at % len(sample)] for at in range(n))) for n in (10_000, 20_000)
     )
-    long = peak("long.jsonl", [" ".join(texts() * 10)[:50_000_000]])
+    long = peak("long", [" ".join(texts() * 10)[:50_000_000]])
     print(
         f"\n{scheme.label}: {some[0]:,} documents {some[1]} MiB, {many[0]:,} {many[1]} MiB; one "
         f"of 50 million characters {long[1]} MiB"

@@ -90,7 +90,8 @@ SIGNALS = """
     return read_signals(path.open("rb"), shard=shard, where="x", wanted=["rps_doc_word_count"], max_line_bytes=1 << 20).n_oversize
 """
 PAGES = """
-        return [getattr(one, "why", "read") for one in html_pages(path, max_page_bytes=1 << 20)]
+    from lc_assets_tests.reference.pages import html_pages
+    return [getattr(one, "why", "read") for one in html_pages(path, max_page_bytes=1 << 20)]
 """
 WAT = """
     from lc_assets.formats.archives.wat import wat_pages
