@@ -34,7 +34,11 @@ from lc_assets.stages.deduplication.index import (
     publish_bands,
 )
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
+from lc_assets.stages.deduplication.verification import (
+    ShinglesTask,
+    shingles_paths,
+    wanted_places,
+)
 from lc_assets.text.duplicates.keys import band_keys
 from lc_assets_tests.memory import peak_mb
 
@@ -129,14 +133,13 @@ NOWHERE = (Path("made up"), 0, 0)
 def made_up_shingles(task: ShinglesTask) -> Counts:
     """In place of reading texts: shingles of the wanted documents of one file."""
     number = task.number
-    places = wanted_places(task.wanted, number)
+    places = wanted_places(task.work, number)
     sets = np.sort(shingles(numbers_at(places + number * FILE_DOCUMENTS, N_OF_RUN[0])), axis=1)
-    publish_bytes(task.folder / f"{number:05d}.values", sets.tobytes())
-    publish_bytes(
-        task.folder / f"{number:05d}.starts.npy",
-        npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES),
-    )
-    publish_bytes(task.folder / f"{number:05d}.places.npy", npy_bytes(places))
+    starts = np.zeros(places[-1] + 2, np.int64)
+    starts[places + 1] = SHINGLES
+    values, begins = shingles_paths(task.work, number)
+    publish_bytes(values, sets.tobytes())
+    publish_bytes(begins, npy_bytes(np.cumsum(starts)))
     return Counts(extra={"documents compared": len(places)})
 
 

@@ -3,9 +3,8 @@
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.text.duplicates.clusters import Clusters, Hashes, Numbers, Sets, Similarities
+from lc_assets.text.duplicates.clusters import Hashes, Numbers, cluster_roots
 
 
 def clusters_of(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
@@ -15,14 +14,11 @@ def clusters_of(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
     >>> nodes.tolist(), labels.tolist()
     ([1, 2, 4, 7, 9], [1, 1, 1, 7, 7])
     """
-    clusters = Clusters(np.unique(np.concatenate([left, right]).astype(np.int64)))
-    clusters.add(left, right)
-    return clusters.nodes, clusters.labels()
+    nodes = np.unique(np.concatenate([left, right]).astype(np.int64))
+    return nodes, cluster_roots(nodes, [(left, right)])
 
 
-def plain_stars(
-    members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers
-) -> int:
+def plain_stars(members: Numbers, starts: Numbers, centres: int) -> tuple[list[int], list[int]]:
     """See `star_pairs`."""
     pairs = [
         (bucket[centre], bucket[at])
@@ -30,22 +26,14 @@ def plain_stars(
         for at in range(1, len(bucket))
         for centre in range(min(at, centres))
     ]
-    left[:], right[:] = [one for one, _ in pairs], [other for _, other in pairs]
-    return len(pairs)
+    return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def plain_similarities(
-    left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float, out: Similarities
-) -> None:
+    values: Hashes, starts: Numbers, ones: Numbers, others: Numbers, floor: float
+) -> list[float]:
     """See `similarities`."""
-    for pair, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
-        a = set(left.values[left.starts[one] : left.starts[one + 1]].tolist())
-        b = set(right.values[right.starts[other] : right.starts[other + 1]].tolist())
-        found = len(a & b) / len(a | b) if a | b else 0.0
-        out[pair] = found if found >= floor else 0.0
-
-
-def plain_are_among(keys: Hashes, others: Hashes) -> NDArray[np.bool_]:
-    """See `are_among`."""
-    known = set(others.tolist())
-    return np.array([key in known for key in keys.tolist()], np.bool_)
+    sets = [set(values[begin:end].tolist()) for begin, end in pairwise(starts.tolist())]
+    sides = [(sets[one], sets[other]) for one, other in zip(ones, others, strict=True)]
+    indices = [len(a & b) / len(a | b) if a | b else 0.0 for a, b in sides]
+    return [index if index >= floor else 0.0 for index in indices]

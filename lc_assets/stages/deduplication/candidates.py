@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, by_range, read_bucket
 from lc_assets.formats.arrays.npy import npy_bytes
-from lc_assets.publishing import publish, publish_bytes
+from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
     PLACES,
@@ -41,7 +41,7 @@ from lc_assets.stages.deduplication.index import (
     read_bands,
     read_rows,
 )
-from lc_assets.text.duplicates.clusters import Numbers, are_among, star_pairs
+from lc_assets.text.duplicates.clusters import Numbers, star_pairs
 
 CENTRES: Final = 16
 """Members of a bucket that all its others are paired with."""
@@ -59,24 +59,10 @@ it has few.
 """
 MOST_MAPPED: Final = 1 << 14
 """Files whose bands are mapped at the same time; Linux allows a process 65,530 memory maps."""
-RANGE_DOCUMENTS: Final = 1 << 18
-BLOCK_PAIRS: Final = 1 << 18
-"""Pairs of a row group."""
+RANGE_DOCUMENTS: Final = 1 << 16
 
-CANDIDATES: Final = pa.schema(
-    {
-        "a": "int64",
-        "b": "int64",
-        "band": "uint8",
-    }
-)
-PAIRS: Final = pa.schema(
-    {
-        "a": "int64",
-        "b": "int64",
-        "bands": "uint64",
-    }
-)
+CANDIDATES: Final = pa.schema({"a": "int64", "b": "int64", "band": "uint8"})
+PAIRS: Final = pa.schema({"a": "int64", "b": "int64", "bands": "uint64"})
 """Bit k of ``bands`` is set when the documents share band k."""
 
 
@@ -105,21 +91,32 @@ class BandsTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeTask:
-    """One range of the pairs in the files ``made``, to be published in ``folder``."""
+    """One range of the candidates in the scratch folder ``work``.
 
-    made: tuple[Path, ...]
+    Attributes:
+        work: the folder; `BandsTask` published in ``made`` below it.
+        number: of the range.
+        floor: least similarity of its verified pairs.
+    """
+
+    work: Path
     number: int
-    folder: Path
+    floor: float
 
     @property
     def pairs(self) -> Path:
-        """Its pairs, `PAIRS`, ascending, in row groups of `BLOCK_PAIRS`."""
-        return self.folder / f"{self.number:05d}.parquet"
+        """Its candidates, `PAIRS`, ascending."""
+        return self.work / "candidates" / f"{self.number:05d}.parquet"
 
     @property
     def documents(self) -> Path:
         """Ascending numbers of the documents in them."""
-        return self.folder / f"{self.number:05d}.npy"
+        return self.pairs.with_suffix(".npy")
+
+    @property
+    def verified(self) -> Path:
+        """Its verified pairs."""
+        return self.work / "verified" / self.pairs.name
 
     def __str__(self) -> str:
         return f"candidates, range {self.number}"
@@ -158,7 +155,8 @@ def pair_bands(task: BandsTask) -> None:
 
 def merge_pairs(task: RangeTask) -> None:
     """Publish the distinct pairs of one range, and the numbers of the documents in them."""
-    table = pa.Table.from_batches(read_bucket(task.made, task.number), CANDIDATES)
+    made = finished((task.work / "made").glob("*.parquet"))
+    table = pa.Table.from_batches(read_bucket(made, task.number), CANDIDATES)
     a, b, band = (column.to_numpy() for column in table.columns)
     order = np.lexsort((b, a))
     a, b, shared = a[order], b[order], np.uint64(1) << band[order].astype(np.uint64)
@@ -166,12 +164,7 @@ def merge_pairs(task: RangeTask) -> None:
     bands = np.bitwise_or.reduceat(shared, firsts) if len(a) else shared
     a, b = a[firsts], b[firsts]
     with publish(task.pairs) as draft:
-        pq.write_table(
-            pa.table([a, b, bands], schema=PAIRS),
-            draft,
-            row_group_size=BLOCK_PAIRS,
-            compression="zstd",
-        )
+        pq.write_table(pa.table([a, b, bands], schema=PAIRS), draft, compression="zstd")
     publish_bytes(task.documents, npy_bytes(np.union1d(a, b)))
 
 
@@ -215,9 +208,11 @@ def _members(parts: Sequence[tuple[Keys, Places]], first_new: int) -> tuple[Keys
     new = np.sort(np.concatenate([keys for keys, _ in parts[first_new:]]))
     every, whose = list[Keys](), list[Numbers]()
     for file, (keys, places) in enumerate(parts):
-        wanted = slice(None) if file >= first_new else are_among(keys, new)
-        every.append(keys[wanted])
-        whose.append(places[wanted].astype(np.int64) | (file << PLACE_BITS))
+        shared = np.ones(len(keys), np.bool_)
+        if file < first_new:
+            shared = np.append(new, np.uint64(0))[np.searchsorted(new, keys)] == keys
+        every.append(keys[shared])
+        whose.append(places[shared].astype(np.int64) | (file << PLACE_BITS))
     keys, members = np.concatenate(every), np.concatenate(whose)
     order = np.argsort(keys)
     return keys[order], members[order]

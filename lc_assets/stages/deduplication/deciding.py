@@ -18,11 +18,10 @@ from lc_assets.errors import NotPublished
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
-from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL
+from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_clusters
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
-from lc_assets.text.duplicates.clusters import Clusters
 from lc_assets.tokens.orders import heldout
 
 NEAR: Final = "near"
@@ -115,14 +114,7 @@ def _join_near(database: Queries, threshold: float) -> None:
         SELECT a_number, b_number FROM pairs WHERE similarity >= {threshold!r}
           AND a_number NOT IN (SELECT number FROM gone)
           AND b_number NOT IN (SELECT number FROM gone)""")
-    nodes = database.numbers(
-        "SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1"
-    )
-    clusters = Clusters(nodes)
-    for batch in database.batches("SELECT a_number, b_number FROM edges"):
-        clusters.add(*(column.to_numpy() for column in batch.columns))
-    database.connection.register("found", pa.table({"number": nodes, "root": clusters.labels()}))
-    database.do("CREATE OR REPLACE TABLE roots AS SELECT * FROM found")
+    join_clusters(database, "roots", "SELECT * FROM edges")
     database.do("""CREATE OR REPLACE TABLE members AS
         WITH kept AS (
             SELECT number, first FROM texts ANTI JOIN removed USING (number)

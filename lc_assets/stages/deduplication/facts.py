@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
@@ -30,7 +29,7 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.text.duplicates.clusters import Clusters
+from lc_assets.text.duplicates.clusters import cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
@@ -130,7 +129,7 @@ def gather_families(
         lengths: whether to measure text lengths, which requires reading the texts.
     """
     database.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
-    _join(database, snapshot)
+    _make_family(database, snapshot)
     database.do("""CREATE OR REPLACE TABLE members
         (id VARCHAR, digest VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
     for key in snapshots_in(inputs):
@@ -165,19 +164,31 @@ def _number_pairs(database: Queries, near: str) -> None:
         FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
 
 
-def _join(database: Queries, snapshot: str) -> None:
-    """Make ``family``: ids of all documents that are joined to one of the snapshot."""
+def join_clusters(database: Queries, table: str, pairs: str) -> None:
+    """Make ``table`` (number, root): the least number in the cluster of each document of the pairs
+    that a query returns.
+    """
+    left, right = (f"SELECT #{side} FROM ({pairs})" for side in (1, 2))
+    nodes = database.numbers(f"{left} UNION {right} ORDER BY 1")
+    batches = (
+        (batch.column(0).to_numpy(), batch.column(1).to_numpy())
+        for batch in database.batches(pairs)
+    )
+    roots = cluster_roots(nodes, batches)
+    database.connection.register("found", pa.table({"number": nodes, "root": roots}))
+    database.do(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM found")
+
+
+def _make_family(database: Queries, snapshot: str) -> None:
+    """Make ``family``: ids of all documents that pairs join to one of the snapshot."""
     database.do("""CREATE OR REPLACE TABLE paired AS
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
         FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
-    clusters = Clusters(np.arange(database.number("SELECT count(*) FROM paired"), dtype=np.int64))
-    numbered = (
-        "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b"
+    join_clusters(
+        database,
+        "rooted",
+        "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b",
     )
-    for batch in database.batches(numbered):
-        clusters.add(*(column.to_numpy() for column in batch.columns))
-    rooted = pa.table({"number": clusters.nodes, "root": clusters.labels()})
-    database.connection.register("rooted", rooted)
     database.do(f"""CREATE OR REPLACE TABLE family AS
         WITH known AS (SELECT id, root FROM paired JOIN rooted USING (number)),
              own AS (SELECT root FROM known WHERE starts_with(id, {quoted(f"{snapshot}/")}))

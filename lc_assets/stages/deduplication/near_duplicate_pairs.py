@@ -10,15 +10,15 @@ documents are removed is decided in `lc_assets.stages.deduplication.removed_docu
 threshold costs no comparison.
 """
 
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
+
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lc_assets.build.building import build
@@ -44,7 +44,6 @@ from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import (
     BANDS,
     PLACE_BITS,
-    PLACES,
     ROWS,
     bands_path,
     documents_path,
@@ -53,9 +52,9 @@ from lc_assets.stages.deduplication.index import (
     shards_at,
     snapshots_in,
 )
-from lc_assets.stages.deduplication.queries import LINES_AT_ONCE
+from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
-from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared_pairs
+from lc_assets.stages.deduplication.verification import Part, compared_pairs
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
@@ -102,29 +101,24 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: str) -> Count
     work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)
     files = indexed_files(inputs) if settings.near else []
-    tables, extra = list[Path](), dict[str, int]()
-    if files:
-        tables, counted = compared_pairs(
-            work,
-            context.executor,
-            {bands_path(file.folder, file.number): file.n_documents for file in files},
-            lambda number, places: _parts_of(inputs, files[number], places),
-            first_new=sum(file.snapshot != snapshot for file in files),
-            floor=settings.evidence_floor,
-        )
-        extra = counted.extra
-    pairs = pa.concat_tables([VERIFIED.empty_table(), *map(read_table, tables)])
-    _publish(staging.folder / TABLE, pairs, files)
-    n_seen = extra.get("candidates", 0)
-    dropped = {REFUTED: n_seen - pairs.num_rows} if n_seen > pairs.num_rows else {}
-    kept = ("documents compared", "characters compared")
-    return Counts(
-        seen=n_seen,
-        kept=pairs.num_rows,
-        dropped=dropped,
-        failed_rules=dropped,
-        extra={name: extra[name] for name in kept if name in extra},
+    if not files:
+        with publish(staging.folder / TABLE) as draft:
+            pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd").close()
+        return Counts()
+    tables, counted = compared_pairs(
+        work,
+        context.executor,
+        {bands_path(file.folder, file.number): file.n_documents for file in files},
+        lambda number, places: _parts_of(inputs, files[number], places),
+        first_new=sum(file.snapshot != snapshot for file in files),
+        floor=settings.evidence_floor,
     )
+    n_pairs = _publish(staging.folder / TABLE, tables, files, work)
+    extra = dict(counted.extra)
+    n_seen = extra.pop("candidates")
+    extra.pop("verified")
+    dropped = {REFUTED: n_seen - n_pairs} if n_seen > n_pairs else {}
+    return Counts(seen=n_seen, kept=n_pairs, dropped=dropped, failed_rules=dropped, extra=extra)
 
 
 class IndexedFile(NamedTuple):
@@ -183,30 +177,20 @@ def _parts_of(
     )
 
 
-def _publish(path: Path, pairs: pa.Table, files: Sequence[IndexedFile]) -> None:
-    """Publish pairs by their documents' ids, sorted; memory is some 60 bytes per pair."""
-    left, right = (pairs[name].to_numpy() for name in ("a", "b"))
-    numbers = np.union1d(left, right)
-    ids = pa.concat_arrays([pa.array([], pa.string()), *_ids(numbers, files)])
-    ranks = np.argsort(pc.sort_indices(ids).to_numpy())
-    left, right = np.searchsorted(numbers, left), np.searchsorted(numbers, right)
-    order = np.lexsort((ranks[right], ranks[left]))
-    with publish(path) as draft, pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd") as writer:
-        for start in range(0, len(order), LINES_AT_ONCE):
-            chosen = order[start : start + LINES_AT_ONCE]
-            sides = [ids.take(pa.array(side[chosen])) for side in (left, right)]
-            others = pairs.select(["bands", "similarity"]).take(pa.array(chosen))
-            columns = [*sides, *others.combine_chunks().columns]
-            writer.write_table(pa.table(columns, schema=NEAR_PAIRS))
-
-
-def _ids(numbers: Numbers, files: Sequence[IndexedFile]) -> Iterator[pa.Array]:
-    """Ids of the documents with some ascending numbers, a file at a time."""
-    for number in np.unique(numbers >> PLACE_BITS).tolist():
-        places = numbers[numbers >> PLACE_BITS == number] & PLACES
-        file = files[number]
-        ids = read_table(documents_path(file.folder, file.number), ["id"])["id"]
-        yield ids.take(pa.array(places)).combine_chunks()
+def _publish(path: Path, tables: Sequence[Path], files: Sequence[IndexedFile], work: Path) -> int:
+    """Publish pairs by their documents' ids, sorted; return their number."""
+    documents = " UNION ALL ".join(
+        f"SELECT file_row_number | {number << PLACE_BITS} AS number, id FROM {parquet([table])}"
+        for number, file in enumerate(files)
+        for table in [documents_path(file.folder, file.number)]
+    )
+    with queries(work / "duckdb") as database:
+        database.do(f"CREATE VIEW documents AS {documents}")
+        query = f"""
+            SELECT l.id AS a, r.id AS b, bands, similarity FROM {parquet(tables)} AS pairs
+            JOIN documents l ON l.number = pairs.a JOIN documents r ON r.number = pairs.b
+            ORDER BY 1, 2"""
+        return database.publish(query, path, NEAR_PAIRS)
 
 
 def the_pairs_add_up(check_input: CheckInput) -> CheckResult:

@@ -2,7 +2,7 @@
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -91,6 +91,6 @@ def quoted(words: str) -> str:
     return "'" + words.replace("'", "''") + "'"
 
 
-def parquet(paths: list[Path]) -> str:
+def parquet(paths: Sequence[Path]) -> str:
     """Some Parquet files as a table of a query."""
     return f"read_parquet([{', '.join(quoted(str(path)) for path in paths)}])"

@@ -1,6 +1,6 @@
 """Near duplicates as arrays: pairs, their similarities, and clusters made of pairs."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,83 +12,22 @@ Hashes = NDArray[np.uint64]
 Similarities = NDArray[np.float64]
 
 
-class Clusters:
-    """Joins pairs of documents into clusters, a batch of pairs at a time.
+def cluster_roots(nodes: Numbers, pairs: Iterable[tuple[Numbers, Numbers]]) -> Numbers:
+    """The smallest member of each node's cluster; ``(n,)`` int64.
 
-    Memory is 16 bytes per document in any pair, however many pairs there are. Time is a little more
-    than linear (union by least member, with path halving).
+    Memory is 16 bytes per node, however many pairs there are. Time is a little more than linear
+    (union by least member, with path halving).
 
     Args:
         nodes: ``(n,)`` int64, ascending, without repeats: all documents of all pairs.
+        pairs: batches of pairs: for every i, ``left[i]`` and ``right[i]`` are in one cluster.
     """
-
-    def __init__(self, nodes: Numbers) -> None:
-        self.nodes = nodes
-        self._parents: Numbers = np.arange(len(nodes), dtype=np.int64)
-
-    def add(self, left: Numbers, right: Numbers) -> None:
-        """Join ``left[i]`` and ``right[i]`` for every i; all of them are among the nodes."""
-        _join(self._parents, *(np.searchsorted(self.nodes, side) for side in (left, right)))
-
-    def labels(self) -> Numbers:
-        """The smallest member of each node's cluster; ``(n,)`` int64."""
-        roots = self._parents
-        while not np.array_equal(roots, above := roots[roots]):
-            roots = above
-        return self.nodes[roots]
-
-
-def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
-    """Pair each member of a bucket with the first ``centres`` members before it.
-
-    A bucket of at most ``centres + 1`` members gives all its pairs, a larger one ``centres`` pairs
-    per member: the work is linear in the members.
-
-    Args:
-        members: ``(n,)`` int64, documents, bucket after bucket, ascending within a bucket.
-        starts: ``(k + 1,)`` int64: where each bucket begins; the last is n.
-        centres: how many of a bucket's members all others are paired with.
-
-    Returns:
-        Two arrays ``(m,)`` int64; the left of each pair is the lesser.
-
-    >>> [pairs.tolist() for pairs in star_pairs(np.array([1, 5, 7, 9]), np.array([0, 4]), 2)]
-    [[1, 1, 5, 1, 5], [5, 7, 7, 9, 9]]
-    """
-    sizes = np.diff(starts)
-    least = np.minimum(sizes, centres)
-    n_pairs = int((least * (least - 1) // 2 + (sizes - least) * centres).sum())
-    left, right = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs, dtype=np.int64)
-    _fill_pairs(members, starts, centres, left, right)
-    return left, right
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sets:
-    """Many sorted sets in one array.
-
-    Attributes:
-        values: uint64, set after set, ascending within each, without repeats.
-        starts: ``(n + 1,)`` int64: where each set begins; the last is the length of ``values``.
-    """
-
-    values: Hashes
-    starts: Numbers
-
-
-def similarities(
-    left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float = 0.0
-) -> Similarities:
-    """Jaccard index of ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]``, for every i.
-
-    A pair below ``floor`` is 0, mostly found without reading its sets to the end. Two empty sets
-    are 0.
-
-    >>> sets = Sets(np.array([1, 2, 3, 2, 3, 4], np.uint64), np.array([0, 3, 6]))
-    >>> similarities(sets, np.array([0, 0]), sets, np.array([1, 0])).tolist()
-    [0.5, 1.0]
-    """
-    return _jaccard_pairs(left.values, left.starts, ones, right.values, right.starts, others, floor)
+    roots: Numbers = np.arange(len(nodes), dtype=np.int64)
+    for sides in pairs:
+        _join(roots, *(np.searchsorted(nodes, side) for side in sides))
+    while not np.array_equal(roots, above := roots[roots]):
+        roots = above
+    return nodes[roots]
 
 
 @compiled
@@ -116,18 +55,28 @@ def _join(parents: Numbers, left: Numbers, right: Numbers) -> None:
 
 
 @compiled
-def _fill_pairs(
-    members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers
-) -> None:
+def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
     """Pair each member of a bucket with the first ``centres`` members before it.
 
+    A bucket of at most ``centres + 1`` members gives all its pairs, a larger one ``centres`` pairs
+    per member: the work is linear in the members.
+
     Args:
-        members: ``(n,)`` documents, ascending within a bucket.
-        starts: ``(k + 1,)`` where each bucket begins; the last is n.
+        members: ``(n,)`` int64, documents, bucket after bucket, ascending within a bucket.
+        starts: ``(k + 1,)`` int64: where each bucket begins; the last is n.
         centres: how many of a bucket's members all others are paired with.
-        left: ``(m,)`` takes the centre of each pair.
-        right: ``(m,)`` takes the other.
+
+    Returns:
+        Two arrays ``(m,)`` int64; the left of each pair is the lesser.
+
+    >>> [pairs.tolist() for pairs in star_pairs(np.array([1, 5, 7, 9]), np.array([0, 4]), 2)]
+    [[1, 1, 5, 1, 5], [5, 7, 7, 9, 9]]
     """
+    n_pairs = 0
+    for size in np.diff(starts):
+        n_centres = min(size, centres)
+        n_pairs += n_centres * (n_centres - 1) // 2 + (size - n_centres) * n_centres
+    left, right = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
     made = 0
     for bucket in range(len(starts) - 1):
         first = starts[bucket]
@@ -136,10 +85,11 @@ def _fill_pairs(
                 left[made] = members[centre]
                 right[made] = members[at]
                 made += 1
+    return left, right
 
 
 @compiled
-def _jaccard_pairs(
+def similarities(
     left: Hashes,
     left_starts: Numbers,
     ones: Numbers,
@@ -148,7 +98,25 @@ def _jaccard_pairs(
     others: Numbers,
     floor: float,
 ) -> Similarities:
-    """See `similarities`."""
+    """Jaccard index of ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]``, for every i.
+
+    A pair below ``floor`` is 0, mostly found without reading its sets to the end. Two empty sets
+    are 0.
+
+    Args:
+        left: uint64, set after set, ascending within each, without repeats.
+        left_starts: ``(n + 1,)`` int64: where each set begins; the last is the length of ``left``.
+        ones: numbers of sets of ``left``.
+        right: see ``left``.
+        right_starts: see ``left_starts``.
+        others: as many numbers of sets of ``right``.
+        floor: the least similarity of interest.
+
+    >>> values, starts = np.array([1, 2, 3, 2, 3, 4], np.uint64), np.array([0, 3, 6])
+    >>> ones, others = np.array([0, 0]), np.array([1, 0])
+    >>> similarities(values, starts, ones, values, starts, others, 0.0).tolist()
+    [0.5, 1.0]
+    """
     out = np.zeros(len(ones), np.float64)
     for pair in range(len(out)):
         i, i_end = left_starts[ones[pair]], left_starts[ones[pair] + 1]
@@ -168,22 +136,3 @@ def _jaccard_pairs(
         index = shared / (n_both - shared) if n_both > shared else (1.0 if n_both else 0.0)
         out[pair] = index if index >= floor else 0.0
     return out
-
-
-@compiled
-def are_among(keys: Hashes, others: Hashes) -> NDArray[np.bool_]:
-    """Mark the keys that are also in ``others``; ``(n,)`` bool. Linear in both arrays.
-
-    Args:
-        keys: ``(n,)`` uint64, ascending, repeats allowed.
-        others: ``(m,)`` uint64, likewise.
-    """
-    marks = np.zeros(len(keys), np.bool_)
-    j = 0
-    for i in range(len(keys)):
-        while j < len(others) and others[j] < keys[i]:
-            j += 1
-        if j == len(others):
-            break
-        marks[i] = others[j] == keys[i]
-    return marks

@@ -48,13 +48,11 @@ def test_pairs_are_those_of_one_table(tmp_path, documents):
         bands = rng.integers(0, 18, 40).astype(np.uint8)
         for pair in zip(left.tolist(), right.tolist(), bands.tolist(), strict=True):
             wanted[pair[:2]] = wanted.get(pair[:2], 0) | 1 << pair[2]
-        met.append(tmp_path / f"{file}.parquet")
+        met.append(tmp_path / "made" / f"{file}.parquet")
+        met[-1].parent.mkdir(exist_ok=True)
         with BucketWriter(met[-1], CANDIDATES) as writer:
             writer.send(pa.table([left, right, bands], schema=CANDIDATES), by_range(left, bounds))
-    tasks = [
-        RangeTask(made=tuple(met), number=n, folder=tmp_path / "out")
-        for n in range(len(bounds) + 1)
-    ]
+    tasks = [RangeTask(work=tmp_path, number=n, floor=0.5) for n in range(len(bounds) + 1)]
     for task in tasks:
         merge_pairs(task)
     found = [
