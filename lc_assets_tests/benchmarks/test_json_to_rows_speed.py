@@ -15,7 +15,7 @@ import pytest
 import tokenizers
 
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
-from lc_assets.formats.redpajama.lines import LineCount, read_long_lines
+from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, first_ids, most_tokens
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS, Shard
@@ -66,10 +66,12 @@ def hugging_face():
 def ours(path, tokenizer):
     """Rows, of the lines that are long enough."""
     with path.open("rb") as stream:
-        lines = read_long_lines(
-            stream, where="crawl", min_bytes=ROW_TOKENS, max_line_bytes=1 << 28, count=LineCount()
+        lines = (raw for _, raw in read_lines(stream, where="crawl", max_line_bytes=1 << 28))
+        texts = (
+            decode_document(raw, where="crawl").raw_content
+            for raw in lines
+            if len(raw) >= ROW_TOKENS
         )
-        texts = (decode_document(raw, where="crawl").raw_content for _, raw in lines)
         enough = (
             text
             for text in texts

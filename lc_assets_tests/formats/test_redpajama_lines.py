@@ -10,14 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.redpajama import lines as some_lines
 from lc_assets.formats.redpajama.lines import (
-    BLOCK_BYTES,
-    LineCount,
     decode_json,
     read_lines,
-    read_long_lines,
-    read_other_lines,
     write_json_lines,
 )
 
@@ -186,112 +181,3 @@ def test_the_same_records_are_the_same_bytes_whatever_the_name_and_clock(tmp_pat
     assert content == (tmp_path / "other name.gz").read_bytes()
     assert content[4:8] == bytes(4)
     assert gzip.decompress(content) == '{"text":"é"}\n'.encode()
-
-
-def chosen(read, members, n_zeros=0, max_line_bytes=1 << 20, **how):
-    """What a reader of some lines hands out, and what it counted."""
-    count = LineCount()
-    content = io.BytesIO(b"".join(map(gzip.compress, members)) + bytes(n_zeros))
-    return list(
-        read(content, where="en_head.json.gz", max_line_bytes=max_line_bytes, count=count, **how)
-    ), count
-
-
-@given(
-    st.lists(CHUNKS, min_size=1, max_size=4),
-    st.integers(0, 40),
-    st.integers(0, 9),
-    st.integers(0, 40),
-    st.sets(st.integers(0, 30)),
-)
-@example([b"", b"a\nb", b"c\n", b""], 1, 0, 1, {0, 1})
-def test_some_lines_are_all_lines_sifted(
-    monkeypatched_blocks, members, max_line_bytes, n_zeros, min_bytes, passed_over
-):
-    """Whatever a block's size: the same lines under the same numbers, and all of them counted."""
-    everything = slow_lines(b"".join(map(gzip.compress, members)), max_line_bytes)
-    wanted = LineCount(
-        n_lines=len(everything), n_bytes=sum(len(line or b"") for _, line in everything)
-    )
-    for block_bytes in (1, 2, 3, 7, 64):
-        monkeypatched_blocks(block_bytes)
-        found = chosen(read_long_lines, members, n_zeros, max_line_bytes, min_bytes=min_bytes)
-        assert found == (
-            [
-                (number, line)
-                for number, line in everything
-                if line is None or len(line) >= min_bytes
-            ],
-            wanted,
-        )
-        found = chosen(
-            read_other_lines, members, n_zeros, max_line_bytes, passed_over=sorted(passed_over)
-        )
-        assert found == (
-            [
-                (number, line)
-                for number, line in everything
-                if line is None or number not in passed_over
-            ],
-            wanted,
-        )
-
-
-@pytest.fixture(scope="module")
-def monkeypatched_blocks():
-    """Set the size of blocks."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield lambda block_bytes: patch.setattr(some_lines, "BLOCK_BYTES", block_bytes)
-
-
-@pytest.mark.parametrize("n_more", range(-2, 3))
-def test_lines_about_as_long_as_a_block_are_found(n_more):
-    """Between short ones, at every place of a block, with the bounds exact."""
-    text = b"".join(
-        b"x" * n_short + b"\n" + b"y" * (BLOCK_BYTES + n_more) + b"\r\n"
-        for n_short in (0, 1, 50, BLOCK_BYTES // 2, BLOCK_BYTES)
-    )
-    found, count = chosen(read_long_lines, [text[:99_999], text[99_999:]], min_bytes=BLOCK_BYTES)
-    lines = [
-        (number, line)
-        for number, line in enumerate(text.split(b"\n")[:-1])
-        if len(line) >= BLOCK_BYTES
-    ]
-    assert found == lines
-    assert (count.n_lines, count.n_bytes) == (10, len(text) - 10)
-
-
-def test_some_lines_of_a_damaged_file_are_told_as_damage():
-    """As of all lines: how far one got, and nothing of an oversize line in memory."""
-    content = gzip.compress(b"".join(b"%d\n" % (number**3) for number in range(20_000)))
-    for damaged, words in (
-        (content[: len(content) // 2], "cut short after"),
-        (b"", "the file is empty"),
-        (b"rubbish" * 9, "not sound gzip"),
-    ):
-        with pytest.raises(CorruptFile, match=f"en_head.json.gz: {words}"):
-            list(
-                read_other_lines(
-                    io.BytesIO(damaged),
-                    where="en_head.json.gz",
-                    passed_over=range(20_000),
-                    max_line_bytes=99,
-                    count=LineCount(),
-                )
-            )
-    bomb, count = (
-        io.BytesIO(gzip.compress(b"first\n" + bytes(30_000_000) + b"\nlast line\n")),
-        LineCount(),
-    )
-    tracemalloc.start()
-    try:
-        found = list(
-            read_long_lines(
-                bomb, where="en_head.json.gz", min_bytes=6, max_line_bytes=100_000, count=count
-            )
-        )
-        _, peak_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (found, count) == ([(1, None), (2, b"last line")], LineCount(n_lines=3, n_bytes=14))
-    assert peak_bytes < 5_000_000

@@ -29,7 +29,7 @@ from lc_assets.formats.redpajama.documents import (
     write_documents,
     write_duplicates,
 )
-from lc_assets.formats.redpajama.lines import LineCount, read_lines, read_long_lines
+from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.formats.redpajama.signals import read_signals, signals_line, write_signals
 from lc_assets.lake.upstream import Upstream
@@ -72,16 +72,6 @@ def documents(folder: Path) -> Any:
         return [
             _document(line) for _, line in read_lines(stream, where="x", max_line_bytes=1 << 16)
         ]
-
-
-def long_documents(folder: Path) -> Any:
-    with (folder / "x.json.gz").open("rb") as stream:
-        lines = list(
-            read_long_lines(
-                stream, where="x", min_bytes=200, max_line_bytes=1 << 16, count=LineCount()
-            )
-        )
-    return [(number, _document(line)) for number, line in lines]
 
 
 def _document(line: bytes | None) -> Any:
@@ -329,12 +319,6 @@ READERS = (
         name="RedPajama documents",
         make=lambda at: write_documents(at / "x.json.gz", RECORDS),
         read=documents,
-        layers={".gz": LINES},
-    ),
-    Reader(
-        name="RedPajama documents, long",
-        make=lambda at: write_documents(at / "x.json.gz", RECORDS),
-        read=long_documents,
         layers={".gz": LINES},
     ),
     Reader(name="RedPajama signals", make=make_signals, read=signals, layers={".gz": LINES}),

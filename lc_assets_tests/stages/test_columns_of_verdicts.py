@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.build.tables import DROPPED
-from lc_assets.formats.redpajama.lines import LineCount
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents import dropping
 from lc_assets.stages.documents.dropping import Part
@@ -45,7 +44,7 @@ def tables(draw) -> SignalsTable:
 
 
 def part_of(table: SignalsTable, duplicates, n_lines: int) -> Part:
-    return Part(table, RULES, SHARD.document_id, LineCount(n_lines=n_lines), duplicates)
+    return Part(table, RULES, SHARD.document_id, duplicates, n_lines)
 
 
 @given(

@@ -1,15 +1,15 @@
-"""Opening untrusted Parquet files, through a file object that checks every column chunk before
-Arrow decodes it.
+"""Opening untrusted Parquet files, with every column chunk checked before Arrow decodes it.
 
-Nothing is read twice: Arrow reads a column chunk as a whole, and the headers of its pages are
-checked in the bytes that it is about to receive. Columns that are not read cost nothing, and a file
-in a bucket is fetched once.
+`guarded` is for readers with a fixed number of rows per batch. Nothing is read twice: Arrow reads a
+column chunk as a whole, and the headers of its pages are checked in the bytes that it is about to
+receive. Columns that are not read cost nothing, and a file in a bucket is fetched once.
 
-`guarded` is for readers with a fixed number of rows per batch, `weighed` for readers that can
-choose it. The limits are computed in `formats.parquet.pages`.
+`weighed` is for readers of local files that can choose the number of rows. The limits are computed
+in `formats.parquet.pages`.
 """
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.parquet.footer import Chunk, Footer, read_footer
+from lc_assets.foreign_errors import NOT_PARQUET
+from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, column_chunks
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
@@ -84,34 +85,25 @@ def guarded(source: BinaryIO | Path, *, where: str, rows_at_once: int) -> Iterat
         CorruptFile: when its footer, or a column that is read, states something impossible or
             beyond the limits; names ``where``.
     """
-    with _opened(source) as file:
-        footer = judged(file, where=where)
-        with pq.ParquetFile(
-            _Watched(file, footer, where, rows_at_once), pre_buffer=False
-        ) as opened:
-            yield Bounded(opened, footer.n_bytes, where)
+    with contextlib.ExitStack() as stack:
+        # Arrow's own memory: through Python's bytes, reading costs a sixth more.
+        file = stack.enter_context(pa.OSFile(str(source))) if isinstance(source, Path) else source
+        watched = _Watched(file, where, rows_at_once)
+        opened = stack.enter_context(pq.ParquetFile(watched, pre_buffer=False))
+        n_bytes = file.seek(0, os.SEEK_END)
+        groups = checked_chunks(opened.metadata, n_bytes, where)
+        watched.chunks = {chunk.start: chunk for group in groups for chunk in group}
+        yield Bounded(opened, n_bytes, where)
 
 
-def judged(file: BinaryIO, *, where: str) -> Footer:
-    """The footer of a file, checked against limits.
-
-    Raises:
-        CorruptFile: see `guarded`.
-    """
-    try:
-        return read_footer(file)
-    except CorruptFile as error:
-        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error
-
-
-def require_sound_footer(path: Path) -> None:
-    """Check the footer of a file against limits, and nothing else: for files whose digest is known.
+def checked_chunks(metadata: pq.FileMetaData, n_bytes: int, where: object) -> list[list[Chunk]]:
+    """The column chunks of a file of ``n_bytes``, by row group, after checking its footer.
 
     Raises:
         CorruptFile: see `guarded`.
     """
-    with path.open("rb") as file:
-        judged(file, where=str(path))
+    with _naming(where):
+        return column_chunks(metadata, n_bytes)
 
 
 @contextlib.contextmanager
@@ -125,48 +117,42 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
     Raises:
         CorruptFile: see `guarded`.
     """
+    metadata, n_bytes = pq.read_metadata(path), path.stat().st_size
     with path.open("rb") as file:
-        footer = judged(file, where=str(path))
 
         def read_at(at: int, n_bytes: int) -> bytes:
             file.seek(at)
             return file.read(n_bytes)
 
-        groups = [_pages(group, read_at, most_rows, str(path)) for group in footer.groups]
-    spelled = {each.chunk.leaf.name for group in groups for each in group if each.has_lengths}
-    named = [
-        leaf.name
-        for leaf in footer.leaves
-        if leaf.is_repeated and leaf.is_text and leaf.name not in spelled
-    ]
-    if (
-        len({leaf.name for leaf in footer.leaves}) < len(footer.leaves) and named
-    ):  # Arrow addresses columns by name
+        chunks = checked_chunks(metadata, n_bytes, path)
+        with _naming(path):
+            groups = [[_pages(chunk, read_at, most_rows) for chunk in group] for group in chunks]
+    pages = [each for group in groups for each in group]
+    in_dictionaries = {
+        each.chunk.column
+        for each in pages
+        if each.chunk.is_repeated and each.chunk.type in {STRING, FIXED_STRING}
+    } - {each.chunk.column for each in pages if each.has_lengths}
+    names = {metadata.schema.column(place).path for place in range(metadata.num_columns)}
+    if in_dictionaries and len(names) < metadata.num_columns:  # Arrow addresses columns by name
         raise CorruptFile(f"{path}: has two columns of one name, and lists; rename them")
-    _require_bounded_lists(
-        [each for group in groups for each in group], named, most_rows, str(path)
-    )
-    with pq.ParquetFile(path, pre_buffer=False, read_dictionary=named) as opened:
+    for each in pages:
+        stored = sum(n_bytes for _, n_bytes in each.sizes)
+        is_indices = each.chunk.column in in_dictionaries
+        if each.chunk.is_repeated:  # one row may hold all values of the chunk
+            _require_bounded(each, stored if is_indices else each.bytes_of(most_rows), path)
+    with pq.ParquetFile(
+        path, metadata=metadata, pre_buffer=False, read_dictionary=sorted(in_dictionaries)
+    ) as opened:
         yield (
-            Bounded(opened, footer.n_bytes, str(path)),
-            [_rows_of(group, most_rows) for group in groups],
+            Bounded(opened, n_bytes, str(path)),
+            [_rows_at_once(group, most_rows) for group in groups],
         )
 
 
-def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> list[Pages]:
-    try:
-        return [
-            walk(
-                read_at,
-                chunk,
-                most_longest=_most_longest(chunk, most_rows)
-                if chunk.leaf.is_repeated
-                else MOST_PAGE_BYTES,
-            )
-            for chunk in group
-        ]
-    except CorruptFile as error:
-        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error
+def _pages(chunk: Chunk, read_at: ReadAt, most_rows: int) -> Pages:
+    most = _most_longest(chunk, most_rows) if chunk.is_repeated else MOST_PAGE_BYTES
+    return walk(read_at, chunk, most_longest=most)
 
 
 def _most_longest(chunk: Chunk, n_rows: int) -> int:
@@ -174,61 +160,59 @@ def _most_longest(chunk: Chunk, n_rows: int) -> int:
     return MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + min(n_rows, chunk.n_rows), 1)
 
 
-def _require_bounded_lists(
-    pages: list[Pages], named: list[str], most_rows: int, where: str
-) -> None:
-    """One row may hold all values of a chunk, except those that stay in a dictionary."""
-    for each in pages:
-        taken = (
-            sum(n_bytes for _, n_bytes in each.sizes)
-            if each.chunk.leaf.name in named
-            else each.bytes_of(most_rows)
-        )
-        if each.chunk.leaf.is_repeated and taken > MOST_BATCH_BYTES:
-            raise _too_much(each.chunk, where)
-
-
-def _rows_of(pages: list[Pages], most_rows: int) -> int:
-    flat = [each for each in pages if not each.chunk.leaf.is_repeated]
+def _rows_at_once(pages: list[Pages], most_rows: int) -> int:
+    flat = [each for each in pages if not each.chunk.is_repeated]
     n_rows = most_rows
     while n_rows > 1 and sum(each.bytes_of(n_rows) for each in flat) > SOME_BYTES:
         n_rows //= 2
     return n_rows
 
 
-def _too_much(chunk: Chunk, where: str) -> CorruptFile:
-    return CorruptFile(
-        f"{where}: {chunk.leaf.name} may unpack to more than {MOST_BATCH_BYTES:,} bytes in a few "
-        "rows; rewrite it with smaller row groups"
-    )
+def _require_bounded(pages: Pages, n_bytes: int, where: object) -> None:
+    if n_bytes > MOST_BATCH_BYTES:
+        raise CorruptFile(
+            f"{where}: {pages.chunk.column} may unpack to more than {MOST_BATCH_BYTES:,} bytes in "
+            "a few rows; rewrite it with smaller row groups"
+        )
+
+
+@contextlib.contextmanager
+def _naming(where: object) -> Iterator[None]:
+    try:
+        yield
+    except CorruptFile as error:
+        raise CorruptFile(f"{where}: {NOT_PARQUET}: {error}") from error
 
 
 class _Watched:
-    """A file object for Arrow that checks the pages of each column chunk when it is read."""
+    """A file object for Arrow that checks the pages of each column chunk when it is read.
 
-    def __init__(self, file: BinaryIO, footer: Footer, where: str, rows_at_once: int) -> None:
-        self._file = file
-        self._where = where
-        self._rows = rows_at_once
-        self._waiting = {chunk.start: chunk for group in footer.groups for chunk in group}
+    Attributes:
+        chunks: those not read yet, by their first byte.
+    """
+
+    def __init__(self, file: Any, where: str, rows_at_once: int) -> None:
+        self._file, self._where, self._rows = file, where, rows_at_once
+        self.chunks: dict[int, Chunk] = {}
         self.closed = False
+        self.seek, self.tell = file.seek, file.tell
 
     def read(self, n_bytes: int = -1) -> bytes:
-        place = self._file.tell()
-        content = self._file.read(n_bytes)
-        self._look(place, memoryview(content))
+        at = self._file.tell()
+        content: bytes = self._file.read(n_bytes)
+        self._check(at, memoryview(content))
         return content
 
     def read_buffer(self, n_bytes: int) -> pa.Buffer:
         if not hasattr(self._file, "read_buffer"):
             return pa.py_buffer(self.read(n_bytes))
-        place = self._file.tell()
+        at = self._file.tell()
         content = self._file.read_buffer(n_bytes)
-        self._look(place, memoryview(content))
+        self._check(at, memoryview(content))
         return content
 
-    def _look(self, place: int, content: memoryview) -> None:
-        chunk = self._waiting.pop(place, None)
+    def _check(self, at: int, content: memoryview) -> None:
+        chunk = self.chunks.pop(at, None)
         if chunk is None:
             return
         rows = min(self._rows, chunk.n_rows)
@@ -236,20 +220,9 @@ class _Watched:
         def read_at(at: int, n_bytes: int) -> bytes:
             return bytes(content[at - chunk.start : at - chunk.start + n_bytes])
 
-        try:
+        with _naming(f"{self._where}, {chunk.column}"):
             pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
-        except CorruptFile as error:
-            raise CorruptFile(
-                f"{self._where}: not a readable Parquet file: {chunk.leaf.name} {error}"
-            ) from error
-        if pages.bytes_of(rows) > MOST_BATCH_BYTES:
-            raise _too_much(chunk, self._where)
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        return self._file.seek(place, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
+        _require_bounded(pages, pages.bytes_of(rows), self._where)
 
     def readable(self) -> bool:
         return True
@@ -266,14 +239,3 @@ class _Watched:
     def close(self) -> None:
         """Leave the file open: the caller closes it."""
         self.closed = True
-
-
-@contextlib.contextmanager
-def _opened(source: Any) -> Iterator[BinaryIO]:
-    if isinstance(
-        source, Path
-    ):  # Arrow's own memory: through Python's bytes, reading costs a sixth more
-        with source.open("rb"), pa.OSFile(str(source)) as file:
-            yield file
-    else:
-        yield source

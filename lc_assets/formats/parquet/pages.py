@@ -1,14 +1,16 @@
 """The pages of a column chunk: their headers, and the memory that decoding a number of rows may
 take.
 
-Parsing a header takes about ten microseconds, reading its page a thousand. Pages of
+Parsing a header takes about ten microseconds, reading its page a thousand. Headers are structs in
+Thrift's compact protocol; one that reaches beyond its bytes is refused. Pages of
 strings stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state
 within themselves how many lengths there are, behind the levels and beneath the compression, and
 Arrow allocates for that number: eight bytes can request eight gigabytes. Few writers make such
 pages; they are decompressed here to check the number.
 
 The number of rows per batch is chosen in `formats.parquet.opening`.
-Source: ``Encodings.md`` of apache/parquet-format.
+Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format;
+``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,67 +20,7 @@ import pyarrow as pa
 
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
-from lc_assets.formats.parquet.thrift import Shape, read_struct
-
-DELTA_LENGTH_STRINGS: Final = 6
-DELTA_STRINGS: Final = 7
-
-
-def require_lengths(values: bytes, encoding: int, n_values: int) -> None:
-    """Check that a page states no more lengths than it has values.
-
-    Args:
-        values: the page, unpacked, from where its levels end.
-        encoding: `DELTA_LENGTH_STRINGS` or `DELTA_STRINGS`.
-        n_values: values of the page, nulls counted.
-
-    Raises:
-        CorruptFile: when it states more lengths than values; does not name the file.
-    """
-    try:
-        end = _stream(values, 0, n_values)
-        if encoding == DELTA_STRINGS:
-            _stream(values, end, n_values)
-    except IndexError as error:
-        raise CorruptFile("holds lengths of strings that are cut short") from error
-
-
-def _stream(content: bytes, at: int, n_values: int) -> int:
-    """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
-    block, at = _varint(content, at)
-    n_parts, at = _varint(content, at)
-    count, at = _varint(content, at)
-    _, at = _varint(content, at)
-    per_part = block // n_parts if n_parts else 0
-    if count > n_values or per_part < 8 or n_parts > len(content):
-        raise CorruptFile(
-            f"holds lengths of {count:,} strings in {n_parts:,} parts of {per_part:,}, where "
-            f"there are {n_values:,} values"
-        )
-    left = count - 1
-    while left > 0:
-        _, at = _varint(content, at)
-        widths, at = content[at : at + n_parts], at + n_parts
-        for width in widths:
-            if left <= 0:
-                break
-            at += width * per_part // 8
-            left -= per_part
-        if at > len(content):
-            raise IndexError
-    return at
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = content[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80 or shift > 63:
-            return number, at
-
+from lc_assets.formats.parquet.footer import STRING, Chunk
 
 MOST_PAGE_BYTES: Final = 256 << 20
 """Writers end a page after the value that exceeds a megabyte. The longest document that is read has
@@ -89,18 +31,24 @@ MOST_HEADER_BYTES: Final = 1 << 16
 _FIRST_BYTES: Final = 256
 """Headers with statistics of short strings are shorter."""
 
-_DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
-_NAMED: Final = (2, 8)
-"""Encodings whose values are indices into a dictionary."""
+MOST_DEPTH: Final = 4
+"""A header holds a header of its kind, and that its statistics."""
 
-_CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
-_PAGE: Final[Shape] = {
-    1: None,
-    2: None,
-    3: None,
-    5: {1: None, 2: None},
-    7: {1: None, 2: None},
-    8: {1: None, 4: None, 5: None, 6: None, 7: None},
+_TRUE, _FALSE, _BYTE, _BINARY, _STRUCT = 1, 2, 3, 8, 12
+_INTEGERS: Final = (4, 5, 6)
+
+_DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
+_DICTIONARY_INDICES: Final = (2, 8)
+DELTA_LENGTH_STRINGS: Final = 6
+DELTA_STRINGS: Final = 7
+
+_NOT_COMPRESSED: Final = "UNCOMPRESSED"
+_CODECS: Final = {
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "BROTLI": "brotli",
+    "ZSTD": "zstd",
+    "LZ4": "lz4_raw",
 }
 
 ReadAt = Callable[[int, int], bytes]
@@ -128,8 +76,22 @@ class Pages(NamedTuple):
         """Maximum bytes of ``n_rows`` consecutive rows. A row that may have several values is
         assumed to have all of them.
         """
-        several = self.chunk.n_values - self.chunk.n_rows if self.chunk.leaf.is_repeated else 0
+        several = self.chunk.n_values - self.chunk.n_rows if self.chunk.is_repeated else 0
         return (n_rows + several) * self.longest + _widest(self.sizes, n_rows + several)
+
+
+class _Page(NamedTuple):
+    """A page's header: its kind, its size packed and unpacked, its values and their encoding; of
+    the second version, how many bytes of levels precede the values, and whether these are packed.
+    """
+
+    kind: int
+    unpacked: int
+    packed: int
+    n_values: int = 0
+    encoding: int = 0
+    level_bytes: int = 0
+    is_packed: bool = True
 
 
 def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
@@ -150,106 +112,134 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
     dictionary = longest = 0
     has_lengths = False
     while left > 0:
-        header, at = _header(read_at, at, end)
-        unpacked, packed, said = _sizes(header, end - at)
-        kind = header.get(1)
-        if kind == _DICTIONARY:
-            n_entries = _number(said, 1)
-            _require(n_entries <= unpacked, "a dictionary with more entries than bytes")
-            dictionary = (
-                max(unpacked - 4 * n_entries, 0)
-                if chunk.leaf.type == BYTE_ARRAY
-                else chunk.leaf.width
+        page, at = _read_page(read_at, at, end)
+        if page.kind == _DICTIONARY:
+            dictionary = _longest_entry(read_at, at, page, chunk, most_longest)
+        elif page.kind in {_DATA, _DATA_2}:
+            _require(
+                page.n_values <= left,
+                f"{page.n_values:,} values in a page, where {left:,} are left",
             )
-            if dictionary > most_longest and chunk.leaf.type == BYTE_ARRAY:
-                dictionary = _longest(read_at(at, packed), chunk.codec, unpacked)
-        elif kind in {_DATA, _DATA_2}:
-            n_values = _number(said, 1)
-            _require(n_values <= left, f"{n_values:,} values in a page, where {left:,} are left")
-            left -= n_values
-            encoding = _number(said, 2 if kind == _DATA else 4)
-            if encoding in {DELTA_STRINGS, DELTA_LENGTH_STRINGS}:
-                _require(
-                    encoding != DELTA_STRINGS or not chunk.leaf.is_repeated,
-                    "strings in lists, stored by their differences: these are not read",
-                )
-                require_lengths(_values(read_at(at, packed), header, chunk), encoding, n_values)
+            left -= page.n_values
+            if page.encoding in {DELTA_STRINGS, DELTA_LENGTH_STRINGS}:
+                _require_lengths(read_at(at, page.packed), page, chunk)
                 has_lengths = True
-            if encoding in _NAMED:
+            if page.encoding in _DICTIONARY_INDICES:
                 longest = max(longest, dictionary)
-            elif encoding == DELTA_STRINGS:
-                longest = max(longest, unpacked)
+            elif page.encoding == DELTA_STRINGS:
+                longest = max(longest, page.unpacked)
             else:
-                sizes.append((n_values, unpacked))
-        at += packed
+                sizes.append((page.n_values, page.unpacked))
+        at += page.packed
     return Pages(chunk, sizes, longest, has_lengths)
 
 
-def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
-    """The header of a page and where it ends. A small piece is read first; statistics may make it
-    long.
+def _read_page(read_at: ReadAt, at: int, end: int) -> tuple[_Page, int]:
+    """The header of a page, checked, and where it ends. A small piece is read first; statistics may
+    make it long.
     """
-    for most in (_FIRST_BYTES, MOST_HEADER_BYTES):
-        content = read_at(at, min(most, end - at))
-        try:
-            header, size = read_struct(content, 0, _PAGE)
-        except CorruptFile:
-            if most == MOST_HEADER_BYTES or len(content) < most:
-                raise
-        else:
-            return header, at + size
-    raise AssertionError  # the last try returns or raises
-
-
-def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]:
-    unpacked, packed = _number(header, 2), _number(header, 3)
+    try:
+        header, size = read_struct(read_at(at, min(_FIRST_BYTES, end - at)), 0)
+    except CorruptFile:
+        header, size = read_struct(read_at(at, min(MOST_HEADER_BYTES, end - at)), 0)
+    at += size
+    kind, unpacked, packed = (_number(header, field) for field in (1, 2, 3))
     _require(
         unpacked <= MOST_PAGE_BYTES,
         f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read",
     )
-    _require(packed <= left, f"a page of {packed:,} bytes, where {left:,} are left")
-    said = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(_number(header, 1), 0), {})
-    _require(isinstance(said, dict), "a page without a header")
-    if header.get(1) == _DATA_2:
-        levels = _number(said, 5) + _number(said, 6)
-        _require(levels <= min(unpacked, packed), "levels that are longer than their page")
-    return unpacked, packed, said
+    _require(packed <= end - at, f"a page of {packed:,} bytes, where {end - at:,} are left")
+    own = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(kind, 0), {})
+    _require(isinstance(own, dict), "a page without a header")
+    if kind == _DATA_2:
+        level_bytes = _number(own, 5) + _number(own, 6)
+        _require(level_bytes <= min(unpacked, packed), "levels that are longer than their page")
+        second = level_bytes, bool(own.get(7, True))
+        return _Page(kind, unpacked, packed, _number(own, 1), _number(own, 4), *second), at
+    if kind in {_DATA, _DICTIONARY}:
+        return _Page(kind, unpacked, packed, _number(own, 1), _number(own, 2)), at
+    return _Page(kind, unpacked, packed), at
 
 
-def _values(content: bytes, header: dict[int, Any], chunk: Chunk) -> bytes:
-    """The values of a page, after its levels."""
-    unpacked = _number(header, 2)
-    if header[1] == _DATA_2:
-        said = header[8]
-        levels = _number(said, 5) + _number(said, 6)
-        return _plain(content[levels:], chunk.codec if said.get(7, True) else 0, unpacked - levels)
-    plain, at = _plain(content, chunk.codec, unpacked), 0
-    for _ in range(chunk.leaf.is_repeated + chunk.leaf.is_optional):
-        at += 4 + int.from_bytes(plain[at : at + 4], "little")
-    return plain[at:]
-
-
-def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
-    if not codec:
-        return content
-    _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
-    with library_errors_as_corrupt_file("a page", "does not decompress", system_errors_too=True):
-        return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
-
-
-def _longest(content: bytes, codec: int, unpacked: int) -> int:
-    """Length of the longest string of a dictionary; all of it where it cannot be decompressed
-    here.
+def _longest_entry(read_at: ReadAt, at: int, page: _Page, chunk: Chunk, most_longest: int) -> int:
+    """Maximum bytes of a dictionary's entry. Its strings are looked at only where one of them could
+    be longer than ``most_longest``.
     """
-    if codec not in _CODECS and codec:
-        return unpacked
-    plain = _plain(content, codec, unpacked)
+    _require(page.n_values <= page.unpacked, "a dictionary with more entries than bytes")
+    if chunk.type != STRING:
+        return chunk.width
+    most = max(page.unpacked - 4 * page.n_values, 0)
+    if most <= most_longest or chunk.codec not in {*_CODECS, _NOT_COMPRESSED}:
+        return most
+    plain = _plain(read_at(at, page.packed), chunk.codec, page.unpacked)
     at = longest = 0
     while at + 4 <= len(plain):
         size = int.from_bytes(plain[at : at + 4], "little")
         at += 4 + size
         longest = max(longest, size)
-    return min(longest, unpacked)
+    return min(longest, page.unpacked)
+
+
+def _require_lengths(content: bytes, page: _Page, chunk: Chunk) -> None:
+    """Check that a page of strings after their lengths states no more lengths than it has values,
+    nulls counted.
+    """
+    _require(
+        page.encoding != DELTA_STRINGS or not chunk.is_repeated,
+        "strings in lists, stored by their differences: these are not read",
+    )
+    try:
+        values = _values(content, page, chunk)
+        end = _lengths_end(values, 0, page.n_values)
+        if page.encoding == DELTA_STRINGS:
+            _lengths_end(values, end, page.n_values)
+    except IndexError as error:
+        raise CorruptFile("holds lengths of strings that are cut short") from error
+
+
+def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes:
+    """The values of a page, after its levels."""
+    if page.kind == _DATA_2:
+        codec = chunk.codec if page.is_packed else _NOT_COMPRESSED
+        return _plain(content[page.level_bytes :], codec, page.unpacked - page.level_bytes)
+    plain, at = _plain(content, chunk.codec, page.unpacked), 0
+    for _ in range(chunk.is_repeated + chunk.is_optional):
+        at += 4 + int.from_bytes(plain[at : at + 4], "little")
+    return plain[at:]
+
+
+def _lengths_end(content: bytes, at: int, n_values: int) -> int:
+    """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
+    block, at = _varint(content, at)
+    n_parts, at = _varint(content, at)
+    count, at = _varint(content, at)
+    _, at = _varint(content, at)
+    per_part = block // n_parts if n_parts else 0
+    _require(
+        count <= n_values and per_part >= 8 and n_parts <= len(content),
+        f"lengths of {count:,} strings in {n_parts:,} parts of {per_part:,}, where there are "
+        f"{n_values:,} values",
+    )
+    left = count - 1
+    while left > 0:
+        _, at = _varint(content, at)
+        widths, at = content[at : at + n_parts], at + n_parts
+        for width in widths:
+            if left <= 0:
+                break
+            at += width * per_part // 8
+            left -= per_part
+        if at > len(content):
+            raise IndexError
+    return at
+
+
+def _plain(content: bytes, codec: str, unpacked: int) -> bytes:
+    if codec == _NOT_COMPRESSED:
+        return content
+    _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
+    with library_errors_as_corrupt_file("a page", "does not decompress", system_errors_too=True):
+        return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
 
 
 def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
@@ -271,6 +261,61 @@ def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
             first += 1
         most = max(most, now)
     return most
+
+
+def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """Read a struct in Thrift's compact protocol: its fields by number, and where it ends.
+
+    Integers come as int, strings as bytes, structs as dictionaries; page headers have no others.
+
+    >>> read_struct(bytes.fromhex("15 04 18 02 6869 00"), 0)
+    ({1: 2, 2: b'hi'}, 7)
+
+    Raises:
+        CorruptFile: when the bytes are not such a struct.
+    """
+    _require(depth <= MOST_DEPTH, "a header that is nested too deeply")
+    fields: dict[int, Any] = {}
+    number = 0
+    try:
+        while head := content[at]:
+            at += 1
+            if head >> 4:
+                number += head >> 4
+            else:
+                number, at = _zigzag(content, at)
+            kind = head & 15
+            if kind in _INTEGERS:
+                fields[number], at = _zigzag(content, at)
+            elif kind in {_TRUE, _FALSE}:
+                fields[number] = kind == _TRUE
+            elif kind == _BYTE:
+                fields[number], at = content[at], at + 1
+            elif kind == _BINARY:
+                size, at = _varint(content, at)
+                fields[number], at = content[at : at + size], at + size
+            elif kind == _STRUCT:
+                fields[number], at = read_struct(content, at, depth + 1)
+            else:
+                raise CorruptFile(f"holds a header with a value of unknown type {kind}")
+    except IndexError as error:
+        raise CorruptFile("holds a header that is cut short") from error
+    return fields, at + 1
+
+
+def _zigzag(content: bytes, at: int) -> tuple[int, int]:
+    number, at = _varint(content, at)
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = content[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80 or shift > 63:
+            return number, at
 
 
 def _number(fields: dict[int, Any], number: int) -> int:

@@ -5,11 +5,11 @@ rarely needed; only requested signals are decoded.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import numpy as np
@@ -67,12 +67,6 @@ class SignalsTable:
         }
 
 
-class _Row(NamedTuple):
-    line: int
-    url: str
-    values: list[float]
-
-
 def read_signals(
     stream: BinaryIO, *, shard: Shard, where: str, wanted: Collection[str], max_line_bytes: int
 ) -> SignalsTable:
@@ -90,22 +84,38 @@ def read_signals(
         CorruptFile: when the file is damaged, holds an id of another shard, or an id twice.
     """
     names = _known(wanted)
-    read_row = _row_reader(shard, names)
-    rows = _Rows(len(names))
+    decoder, line_of = msgspec.json.Decoder(_record_type(names)), line_reader(shard)
+    lines, urls, values = array("q"), list[str](), array("d")
+    seen: set[int] = set()
     n_undecodable = n_oversize = 0
     for number, text in read_lines(stream, where=where, max_line_bytes=max_line_bytes):
+        at = f"{where}, line {number}"
         if text is None:
             n_oversize += 1
-        elif (row := read_row(text, f"{where}, line {number}")) is None:
+            continue
+        try:
+            record: Any = decode_json(text, decoder, where=at)
+        except CorruptFile:
             n_undecodable += 1
-        elif not rows.add(row):
+            continue
+        line = line_of(record.id, at)
+        if line in seen:
             raise CorruptFile(
-                f"{where}, line {number}: the signals of {shard.document_id(row.line)} a second "
-                "time; wanted each once"
+                f"{at}: the signals of {shard.document_id(line)} a second time; expected each once"
             )
-    lines, urls, values = rows.by_line()
-    columns = {name: np.ascontiguousarray(values[:, place]) for place, name in enumerate(names)}
-    return SignalsTable(lines, urls, columns, n_undecodable, n_oversize)
+        seen.add(line)
+        lines.append(line)
+        urls.append(record.metadata.url)
+        values.extend(_scores(record.quality_signals, names))
+    order = np.argsort(lines)
+    rows = np.array(values).reshape(len(lines), len(names))[order]
+    return SignalsTable(
+        lines=np.array(lines)[order],
+        urls=[urls[row] for row in order.tolist()],
+        columns={name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(names)},
+        n_undecodable=n_undecodable,
+        n_oversize=n_oversize,
+    )
 
 
 def write_signals(
@@ -173,18 +183,15 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: as_float(value) for name, value in found.items()}
 
 
-class _CcnetFields(msgspec.Struct):
-    cc_segment: Any = None
-    length: Any = None
-    original_length: Any = None
-    nlines: Any = None
-    original_nlines: Any = None
-    language_score: Any = None
-    perplexity: Any = None
-    bucket: Any = None
-
-
-_CCNET_FIELDS: Final = msgspec.json.Decoder(_CcnetFields)
+_CCNET_FIELDS: Final = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "CcnetFields",
+        [
+            (name, Any, None)
+            for name in ("cc_segment", *(name.removeprefix("ccnet_") for name in CCNET_SIGNALS))
+        ],
+    )
+)
 
 
 def _record(
@@ -221,32 +228,6 @@ def _snapshot(source: str) -> str:
         return ""
 
 
-class _Rows:
-    """Rows as they are read, packed: a few numbers and a URL per document."""
-
-    def __init__(self, n_values: int) -> None:
-        self._seen: set[int] = set()
-        self._lines, self._urls, self._values = array("q"), list[str](), array("d")
-        self._n_values = n_values
-
-    def add(self, row: _Row) -> bool:
-        """Add a row; False when its line has one already."""
-        if row.line in self._seen:
-            return False
-        self._seen.add(row.line)
-        self._lines.append(row.line)
-        self._urls.append(row.url)
-        self._values.extend(row.values)
-        return True
-
-    def by_line(self) -> tuple[NDArray[np.int64], list[str], NDArray[np.float64]]:
-        """Lines, urls and values (row × name), sorted by line."""
-        lines = np.array(self._lines)
-        order = np.argsort(lines)
-        values = np.array(self._values).reshape(len(lines), self._n_values)
-        return lines[order], [self._urls[row] for row in order.tolist()], values[order]
-
-
 def _known(wanted: Collection[str]) -> list[str]:
     unknown = sorted(set(wanted) - set(SCALARS))
     if unknown:
@@ -254,43 +235,13 @@ def _known(wanted: Collection[str]) -> list[str]:
     return [name for name in SCALARS if name in set(wanted)]
 
 
-def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row | None]:
-    """Make a function that reads one line: it returns a row, or None for a line that is not a
-    signals record.
-    """
-    scores = [name for name in names if name != BULLET_LINES]
-    bullets = BULLET_LINES in names
-    decoder = msgspec.json.Decoder(
-        _record_type([*scores, *(name for name in BULLET_NEEDS if bullets and name not in scores)])
-    )
-    line_of = line_reader(shard)
-
-    def read_row(text: bytes, where: str) -> _Row | None:
-        try:
-            record: Any = decode_json(text, decoder, where=where)
-        except CorruptFile:
-            return None
-        # `first_score` of each, but without half a million calls per shard.
-        found = [
-            spans[0][2] if spans else None
-            for spans in structs.astuple(record.quality_signals)[: len(scores)]
-        ]
-        if bullets:
-            found.append(_bullets(record.quality_signals))
-        values = [nan if value is None else value for value in found]
-        return _Row(line_of(record.id, where), record.metadata.url, values)
-
-    return read_row
-
-
-def _record_type(fields: list[str]) -> type[msgspec.Struct]:
-    """A record with only the fields that are needed: msgspec skips all others without building
+def _record_type(names: list[str]) -> type[msgspec.Struct]:
+    """A record with only the signals that are needed: msgspec skips all others without building
     them.
     """
     spans = list[tuple[int, int, float | None]] | None
-    signals = msgspec.defstruct(
-        "WantedSignals", [(name, spans, None) for name in fields], frozen=True
-    )
+    needed = {*names, *BULLET_NEEDS} - {BULLET_LINES} if BULLET_LINES in names else names
+    signals = msgspec.defstruct("Signals", [(name, spans, None) for name in needed], frozen=True)
     metadata = msgspec.defstruct("Metadata", [("url", str, "")], frozen=True)
     return msgspec.defstruct(
         "SignalsRecord",
@@ -299,7 +250,13 @@ def _record_type(fields: list[str]) -> type[msgspec.Struct]:
     )
 
 
-def _bullets(signals: Any) -> float | None:
-    return bullet_fraction(
-        signals.rps_lines_start_with_bulletpoint or (), first_score(signals.ccnet_nlines or ())
-    )
+def _scores(signals: Any, names: list[str]) -> Iterator[float]:
+    """The scores of a record; NaN where one is missing."""
+    for name in names:
+        if name == BULLET_LINES:
+            starts, n_lines = (getattr(signals, need) or () for need in BULLET_NEEDS)
+            score = bullet_fraction(starts, first_score(n_lines))
+        else:
+            spans = getattr(signals, name)
+            score = spans[0][2] if spans else None
+        yield nan if score is None else score

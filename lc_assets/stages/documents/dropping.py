@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.tables import DROPPED
-from lc_assets.formats.redpajama.lines import LineCount
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.text.rules.rules import RuleSet, judge_columns
 
@@ -31,7 +30,8 @@ class Part:
     Attributes:
         table: the values of the documents that have any.
         id_of: maps a line to its document id.
-        read: lines, counted while documents are read.
+        n_lines: lines read so far.
+        n_bytes: their bytes without newlines, except lines that are too long.
         row_of: row of the document on a line.
         names: of the reasons, in the order in which a document's first is chosen: being a duplicate
             comes before all rules.
@@ -45,12 +45,12 @@ class Part:
         table: SignalsTable,
         rules: RuleSet,
         id_of: Callable[[int], str],
-        read: LineCount,
         duplicates: Collection[int] = (),
+        n_lines: int = 0,
     ) -> None:
         lines = table.lines.tolist()
         duplicate = np.fromiter((line in duplicates for line in lines), np.bool_, len(lines))
-        self.table, self.id_of, self.read = table, id_of, read
+        self.table, self.id_of, self.n_lines, self.n_bytes = table, id_of, n_lines, 0
         self.row_of = dict(zip(lines, range(len(lines)), strict=True))
         self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
         judged = judge_columns(table.columns, rules) if rules.rules else np.empty((0, len(lines)))
@@ -74,7 +74,7 @@ class Part:
         """
         rows = np.flatnonzero(self.failing)
         lines = self.table.lines[rows]
-        rows = rows[(lines < self.read.n_lines) & ~np.isin(lines, list(late))]
+        rows = rows[(lines < self.n_lines) & ~np.isin(lines, list(late))]
         every = [reason for reasons in late.values() for reason in reasons]
         more = sorted({name for name, _ in every} - set(self.names))
         names = (*self.names, *more)

@@ -24,7 +24,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.lines import LineCount, read_other_lines
+from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
@@ -95,23 +95,25 @@ def _filter_published(
 ) -> tuple[Counts, pa.Table]:
     duplicates = duplicates_of_shard(task)
     table, computed = signals_of_shard(task)
-    part = Part(table, task.published, task.files.shard.document_id, LineCount(), duplicates or ())
+    part = Part(table, task.published, task.files.shard.document_id, duplicates or ())
+    failing = set(table.lines[part.failing].tolist())
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
         """Documents that do not fail by their signals; the others are only counted."""
         with opened_documents(task) as stream:
-            for line, raw in read_other_lines(
+            for line, raw in read_lines(
                 stream,
                 where=f"{task} (documents)",
-                passed_over=table.lines[part.failing].tolist(),
                 max_line_bytes=task.settings.max_line_bytes,
-                count=part.read,
             ):
-                yield line, _met(task, part, line, read_document(task, line, raw))
+                part.n_lines += 1
+                part.n_bytes += len(raw or b"")
+                if raw is None or line not in failing:
+                    yield line, _met(task, part, line, read_document(task, line, raw))
 
     counts, sweep = _sort(task, part, documents(), models, _writers(stack, task))
     extra = {
-        "bytes of JSON": part.read.n_bytes,
+        "bytes of JSON": part.n_bytes,
         "signals unreadable": table.n_undecodable + table.n_oversize,
         "shards": 1,
         UNIQUE: int(duplicates is None),
@@ -143,8 +145,8 @@ def _filter_file(
             else stored.of_lines([line for line, _ in readable])
         )
         ids = {line: name for line, name, _ in chunk}
-        read = LineCount(n_lines=chunk[-1][0] + 1 if chunk else 0)
-        part = Part(table, task.published, ids.__getitem__, read)
+        n_lines = chunk[-1][0] + 1 if chunk else 0
+        part = Part(table, task.published, ids.__getitem__, n_lines=n_lines)
         documents = (
             (line, ((found.why, nan),) if isinstance(found, Unread) else found)
             for line, _, found in chunk
