@@ -34,14 +34,16 @@ files of the same kind, in ``lc_assets/presets``.
 import contextlib
 import math
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import structs
 
 from lc_assets.errors import BadInput
 from lc_assets.text.rules.columns import known_signals, words_allowed
@@ -52,9 +54,24 @@ from lc_assets.vocabulary import NO_RULES
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 _ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
-_FILE_KEYS: Final = ("name", "lines", "rule")
-_RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")
+
+Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Text
+    signal: Text
+    words: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    source: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Text
+    rule: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
+    lines: dict[str, Any] | None = None
 
 
 def preset_names() -> list[str]:
@@ -102,15 +119,11 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
         RecursionError,
     ) as error:  # TOMLDecodeError is a ValueError; so is the error for a number of 5,000 digits
         raise BadInput(f"{where}: not TOML: {error}") from error
-    _check_keys(table, _FILE_KEYS, where)
-    name, rules = _string(table, "name", where), table.get("rule")
-    if not isinstance(rules, list) or not rules:
-        raise BadInput(f"{where}: holds no rules; wanted at least one [[rule]]")
-    parsed = tuple(_rules(rules, where))
     with _naming(where):
-        return RuleSet(
-            name, parsed, _edit(table["lines"], f"{where}, lines") if "lines" in table else None
-        )
+        file = msgspec.convert(table, _File)
+        rules = tuple(_rule(rule, f"rule {number}") for number, rule in enumerate(file.rule, 1))
+        edit = None if file.lines is None else _edit(file.lines)
+        return RuleSet(file.name, rules, edit)
 
 
 def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float | None]]) -> RuleSet:
@@ -133,12 +146,12 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
             f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are "
             f"{', '.join(known)}"
         )
-    return replace(
-        rules,
-        rules=tuple(
-            _changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules
-        ),
-    )
+    with _naming(f"rules {rules.name}"):
+        changed = tuple(
+            _rule(asdict(rule) | dict(overrides[rule.name]), "") if rule.name in overrides else rule
+            for rule in rules.rules
+        )
+    return replace(rules, rules=changed)
 
 
 def parse_threshold(text: str) -> tuple[str, str, float]:
@@ -175,7 +188,7 @@ def rule_on(column: str, **bounds: float | None) -> Rule:
     """
     signal, colon, words = column.partition(":")
     table = {"name": column, "signal": signal, "source": "setting", **bounds}
-    return _rule(table | ({"words": words} if colon else {}), column)
+    return _rule(table | ({"words": words} if colon else {}), "")
 
 
 def _find(name_or_path: str) -> Traversable | Path:
@@ -196,65 +209,36 @@ def _text_of(file: Traversable | Path, where: str) -> str:
         ) from error
 
 
-def _rules(tables: list[Any], where: str) -> Iterator[Rule]:
-    for number, table in enumerate(tables, start=1):
-        name = table.get("name") if isinstance(table, dict) else None
-        yield _rule(table, f"{where}, rule {name if isinstance(name, str) else number}")
-
-
-def _rule(table: Any, where: str) -> Rule:
-    if not isinstance(table, dict):
-        raise BadInput(f"{where}: wanted a table, found {table!r}")
-    _check_keys(table, _RULE_KEYS, where)
-    signal = _string(table, "signal", where)
-    if signal not in known_signals():
-        raise BadInput(
-            f"{where}: there is no signal {signal!r}; there are {', '.join(known_signals())}"
-        )
-    bounds = {key: _bound(table[key], key, where) for key in _BOUNDS if key in table}
-    source = _string(table, "source", where) if "source" in table else ""
-    words = _words(table, signal, where)
-    name = _string(table, "name", where)
-    with _naming(where):
-        return Rule(
-            name=name,
-            signal=signal,
-            source=source,
-            words=words,
-            at_least=bounds.get("at_least"),
-            at_most=bounds.get("at_most"),
-        )
-
-
-def _words(table: Mapping[str, Any], signal: str, where: str) -> str:
-    """The definition of words: one that the signal supports, or none where words do not matter."""
-    allowed = words_allowed(signal)
-    if not allowed:
-        if "words" in table:
+def _rule(table: Mapping[str, Any], place: str) -> Rule:
+    """A rule from its table; errors name the rule, or its ``place`` if it has no name."""
+    name = table.get("name")
+    with _naming(f"rule {name}" if isinstance(name, str) else place):
+        stated = msgspec.convert(table, _Rule)
+        if stated.signal not in known_signals():
             raise BadInput(
-                f"{where}: words is not allowed with {signal}, which defines words itself or does "
+                f"there is no signal {stated.signal!r}; there are {', '.join(known_signals())}"
+            )
+        allowed = words_allowed(stated.signal)
+        if stated.words and not allowed:
+            raise BadInput(
+                f"words is not allowed with {stated.signal}, which defines words itself or does "
                 "not depend on them"
             )
-        return ""
-    if table.get("words") not in allowed:
-        wanted = " or ".join(f'"{kind}"' for kind in allowed)
-        raise BadInput(
-            f"{where}: words is {table.get('words')!r}; {signal} depends on what a word is: "
-            f"wanted {wanted}"
-        )
-    return str(table["words"])
+        if allowed and stated.words not in allowed:
+            expected = " or ".join(f'"{kind}"' for kind in allowed)
+            raise BadInput(
+                f"words is {stated.words!r}; {stated.signal} depends on what a word is: expected "
+                f"{expected}"
+            )
+    return Rule(**structs.asdict(stated))
 
 
-def _edit(table: Any, where: str) -> LineEdit:
-    if not isinstance(table, dict):
-        raise BadInput(f"{where}: wanted a table, found {table!r}")
-    settings = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in table.items()
-        if key != "edit"
-    }
-    edit = LineEdit(_string(table, "edit", where), settings)
-    with _naming(where):
+def _edit(table: Mapping[str, Any]) -> LineEdit:
+    with _naming("lines"):
+        settings = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        edit = LineEdit(str(settings.pop("edit", "")), settings)
         line_rules_of(edit)
     return edit
 
@@ -263,42 +247,5 @@ def _edit(table: Any, where: str) -> LineEdit:
 def _naming(where: str) -> Iterator[None]:
     try:
         yield
-    except BadInput as error:
+    except (BadInput, msgspec.ValidationError) as error:
         raise BadInput(f"{where}: {error}") from error
-
-
-def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
-    where = f"rules {name}, rule {rule.name}"
-    _check_keys(bounds, _BOUNDS, where)
-    checked: dict[str, Any] = {
-        key: None if bound is None else _bound(bound, key, where) for key, bound in bounds.items()
-    }
-    with _naming(f"rules {name}"):
-        return replace(rule, **checked)
-
-
-def _check_keys(table: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(table.keys() - set(known))
-    if unknown:
-        raise BadInput(
-            f"{where}: unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}"
-        )
-
-
-def _string(table: Mapping[str, Any], key: str, where: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise BadInput(f"{where}: {key} is {value!r}, wanted a string that is not empty")
-    return value
-
-
-def _bound(value: object, key: str, where: str) -> float:
-    # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(),
-    # takes an int of any size.
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not abs(value) <= sys.float_info.max
-    ):
-        raise BadInput(f"{where}: {key} is {str(value)[:80]}, wanted a finite number")
-    return float(value)
