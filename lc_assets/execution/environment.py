@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -129,6 +129,8 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
 @cache
 def versions_of(libraries: tuple[str, ...]) -> Mapping[str, str]:
     """Versions of the installed ones of these libraries, by name; looked up once."""
+    from importlib import metadata
+
     found = {}
     for name in libraries:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -17,10 +17,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
-
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from lc_assets.errors import BadInput, LcError, Mismatch, WorkerDied
 
@@ -256,6 +253,8 @@ def run_task(function: Callable[[Task], Result], task: Task, policy: TaskPolicy)
         result = with_retries(function, task, policy)
     finally:
         faulthandler.cancel_dump_traceback_later()
+    from multiprocessing.reduction import ForkingPickler
+
     n_bytes = len(ForkingPickler.dumps(result))  # as it is sent to the other process
     if n_bytes > policy.result_bytes:
         raise Mismatch(
@@ -267,6 +266,8 @@ def run_task(function: Callable[[Task], Result], task: Task, policy: TaskPolicy)
 
 def with_retries(function: Callable[[Task], Result], task: Task, policy: TaskPolicy) -> Result:
     """Run one task, and again after a pause while it fails by transient errors."""
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
     retrying = Retrying(
         retry=retry_if_exception(is_transient),
         stop=stop_after_attempt(policy.tries),

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from tqdm import tqdm
-
 Item = TypeVar("Item")
 
 NO_RATE_YET = ", ? tasks/s"
@@ -34,6 +32,8 @@ def silent(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
 
 def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """Draw a bar on standard error when it is a terminal."""
+    from tqdm import tqdm
+
     yield from tqdm(
         items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr, disable=None
     )
@@ -48,6 +48,8 @@ def in_log(say: Callable[[str], object]) -> Watch:
     """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
+        from tqdm import tqdm
+
         lines = _Lines(say)
         yield from tqdm(
             items,

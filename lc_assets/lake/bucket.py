@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import google_crc32c
-
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, sha256_of_file, short
@@ -232,6 +230,8 @@ class Bucket:
 
 def crc32c(path: Path) -> str:
     """CRC32C of a file as the service gives it: big-endian, base64."""
+    import google_crc32c
+
     checksum = google_crc32c.Checksum()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import filelock
-
 from lc_assets.counts import Counts
 from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -44,6 +42,8 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
         StorageFull: when the disk is full.
         NotWritable: when the folder cannot be written to.
     """
+    import filelock
+
     lock = filelock.FileLock(folder / ".lock", timeout=seconds)
     with os_errors_as_lc_errors(folder):
         make_folder(folder)
