@@ -37,8 +37,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.archives.records import Members

@@ -37,8 +37,6 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import zstandard
-from numcodecs import Blosc, blosc
-from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
@@ -76,8 +74,7 @@ class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
 
     def encode(self, ids: TokenArray) -> bytes:
         """Compress a whole chunk; the same ids give the same bytes."""
-        _use_one_thread()
-        codec = Blosc(
+        codec = _blosc().Blosc(
             cname=self.cname, clevel=self.clevel, shuffle=self.shuffle, blocksize=self.blocksize
         )
         return bytes(codec.encode(ids))
@@ -96,8 +93,7 @@ class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
                 f"its header states {n_stored:,} bytes giving {n_bytes:,}; expected the file's "
                 f"{len(content):,}, giving {out.nbytes:,}"
             )
-        _use_one_thread()
-        Blosc().decode(content, out)
+        _blosc().Blosc().decode(content, out)
 
 
 class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
@@ -107,6 +103,8 @@ class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
 
     def encode(self, ids: TokenArray) -> bytes:
         """Compress a whole chunk; the same ids give the same bytes."""
+        from numcodecs.zstd import Zstd
+
         return bytes(Zstd(level=self.level).encode(np.ascontiguousarray(ids)))
 
     def decode(self, content: bytes, out: TokenArray) -> None:
@@ -114,6 +112,8 @@ class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
         stated = zstandard.frame_content_size(content)
         if stated != out.nbytes:
             raise ValueError(f"it gives {stated:,} bytes, expected {out.nbytes:,}")
+        from numcodecs.zstd import Zstd
+
         Zstd().decode(content, out)
 
 
@@ -235,10 +235,15 @@ class FlatReader(ChunkedArray):
         return "" if exists else f"{self._named(row, column)} is missing"
 
 
-def _use_one_thread() -> None:
-    # Blosc's threads append blocks in the order they finish: 30 encodings of one chunk gave 18
-    # different files. Nor do they survive a fork, which is how most training loops start readers.
+def _blosc() -> Any:
+    """Blosc, without threads, which append blocks in the order they finish: 30 encodings of one
+    chunk gave 18 different files. Nor do they survive a fork, which is how most training loops
+    start readers.
+    """
+    from numcodecs import blosc
+
     blosc.use_threads = False
+    return blosc
 
 
 def _document(shape: tuple[int, int], chunks: tuple[int, int], codec: FlatCodec) -> _ZArray:

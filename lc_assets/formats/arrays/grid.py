@@ -52,10 +52,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import google_crc32c
 import numpy as np
 import zstandard
-from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
@@ -145,7 +143,7 @@ def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
         offset += len(frame)
         yield frame
     yield index.tobytes()
-    yield _CRC.pack(google_crc32c.value(index.tobytes()))
+    yield _CRC.pack(_crc32c(index.tobytes()))
 
 
 class GridReader(ChunkedArray):
@@ -252,7 +250,7 @@ class GridReader(ChunkedArray):
                 f"{size:,}; write its band again"
             )
         (stated,) = _CRC.unpack(content[-_CRC.size :])
-        if google_crc32c.value(content[: -_CRC.size]) != stated:
+        if _crc32c(content[: -_CRC.size]) != stated:
             raise CorruptFile(
                 f"{self._files.where(path)}: the shard's index does not match its checksum: "
                 "truncated or damaged; write its band again"
@@ -300,7 +298,7 @@ def frame_content_bytes(frame: bytes) -> int | None:
 
     Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
 
-    >>> frame_content_bytes(Zstd(level=3, checksum=True).encode(b"abc"))
+    >>> frame_content_bytes(_codec().encode(b"abc"))
     3
     """
     try:
@@ -311,6 +309,14 @@ def frame_content_bytes(frame: bytes) -> int | None:
     return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
 
 
+def _crc32c(content: bytes) -> int:
+    import google_crc32c
+
+    return int(google_crc32c.value(content))
+
+
 @functools.cache
-def _codec(level: int = 1) -> Zstd:
+def _codec(level: int = 1) -> Any:
+    from numcodecs.zstd import Zstd
+
     return Zstd(level=level, checksum=True)

@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.corpora.containers import (

@@ -40,8 +40,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-import fasttext
-
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import plain_bytes
 from lc_assets.text.links.addresses import Blocklist, host_of
@@ -115,6 +113,8 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
             f"--force-reinstall {PACKAGE})"
         )
     try:
+        import fasttext
+
         model = fasttext.load_model(str(path))
         predict = _predictor(model)
         predict("a line")

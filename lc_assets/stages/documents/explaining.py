@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import FILTERED

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
+from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import DROPPED_SUFFIX
 from lc_assets.build.lookups import lines_where, read_some
 from lc_assets.build.tables import KEYED

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import lines_where, read_some
 from lc_assets.build.tables import SPANS_FILE
 from lc_assets.errors import BadInput

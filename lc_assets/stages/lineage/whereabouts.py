@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import SPANS_FILE, mapped_table, read_table
 from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy

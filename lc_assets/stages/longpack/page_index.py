@@ -21,9 +21,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import KeyedTable, write_parts_in_groups
 from lc_assets.build.tables import opened_table, read_all, read_table
 from lc_assets.counts import Counts

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Check, CheckInput, CheckResult

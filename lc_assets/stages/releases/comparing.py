@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import ROWS, read_table
 from lc_assets.errors import NotPublished
 from lc_assets.lake.digests import changed_keys

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import read_table
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import Lake

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.building import (
     build,
     run_shards,

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import documents_files, dropped_files
 from lc_assets.build.showing import Passages, Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built

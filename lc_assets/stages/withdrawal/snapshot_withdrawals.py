@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.building import build
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.building import build
 from lc_assets.build.checks import evenly_spaced
 from lc_assets.build.lookups import KeyedTable, lines_where

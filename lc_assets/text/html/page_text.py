@@ -12,8 +12,6 @@ quality   by                                                                  pa
 
 from typing import Literal
 
-from resiliparse.extract.html2text import extract_plain_text
-
 from lc_assets.errors import BadInput
 from lc_assets.text.html.guard import complaint_about
 
@@ -43,6 +41,8 @@ def page_text(
         return None
     if quality == "high":
         return _by_trafilatura(html)
+    from resiliparse.extract.html2text import extract_plain_text
+
     text: str = extract_plain_text(
         html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts
     )
