@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets import arrow_compute as pc
 from lc_assets.build.building import build
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.build.recipe import Recipe
