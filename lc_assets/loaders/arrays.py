@@ -8,19 +8,13 @@ and 64 copies.
 
 import hashlib
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from lc_assets.formats.arrays.chunks import ALL, ChunkedArray, TokenArray, copy_out, n_chunks, span
-from lc_assets.formats.arrays.files import Files
-from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.loaders.cache import ChunkCache
-
-METADATA_FILES: Final = (GridReader.METADATA, FlatReader.METADATA)
-"""Names of the metadata file of a token grid and of the flat layout."""
 
 
 class RowSource(Protocol):
@@ -51,24 +45,6 @@ class RowSource(Protocol):
     def identity(self) -> str:
         """Equal for two sources only if both have the same rows in the same order."""
         ...
-
-
-def array_reader(path: Path, kind: str | None = None, files: Files | None = None) -> ChunkedArray:
-    """Open an array for reading, in either layout.
-
-    Args:
-        path: its folder.
-        kind: name of its metadata file, if known.
-        files: its files, if they are not in the folder.
-
-    Raises:
-        NotPublished: if there is no array.
-        CorruptFile: if its metadata is invalid.
-    """
-    if kind is None:
-        kind = next((name for name in METADATA_FILES if (path / name).is_file()), METADATA_FILES[0])
-    reader = FlatReader if kind == FlatReader.METADATA else GridReader
-    return reader(path, files=files)
 
 
 class ZarrRows:
@@ -116,7 +92,7 @@ class ZarrRows:
         hasher = hashlib.sha256(self._reader.metadata)
         down, across = n_chunks((self.n_rows, self.row_tokens), self._reader.chunk_shape)
         for row, column in [(0, 0), (down - 1, across - 1)] if down else []:
-            chunk = self._decoded(row, range(column, column + 1))[0]
+            chunk = self.band(row, column, column + 1)[0]
             inside = chunk[
                 : self.n_rows - row * self._down, : self.row_tokens - column * self._across
             ]
@@ -141,15 +117,11 @@ class ZarrRows:
         first, inside = divmod(left, self._across)
         last = (left + n_tokens - 1) // self._across + 1
         if (last - first) * self._chunk_bytes > self.cache.max_bytes:
-            self._read_by_chunks(out, top, left, range(first, last))
-            return
-        row, begin = divmod(top, self._down)
-        if (
-            n_tokens == self._across
-            and not (inside or begin or n_rows % self._down)
-            and out.flags.c_contiguous
-        ):
-            self._read_whole(out, row, first)
+            # The cache cannot hold a band: read chunk by chunk.
+            for column in range(first, last):
+                begin = max(column * self._across, left)
+                end = min((column + 1) * self._across, left + n_tokens)
+                self.read_into(out[:, begin - left : end - left], top, begin)
             return
         done = 0
         while done < n_rows:
@@ -157,18 +129,6 @@ class ZarrRows:
             n = min(self._down - begin, n_rows - done)
             copy_out(self.band(row, first, last), begin, inside, out[done : done + n])
             done += n
-
-    def _read_whole(self, out: TokenArray, row: int, column: int) -> None:
-        """Decode whole chunks, one below the other, straight into the batch.
-
-        They are not cached, since no later batch of the walk needs them.
-        """
-        for number, chunk in enumerate(out.reshape(-1, 1, self._down, self._across), row):
-            band = self.cache.kept((self._name, column, column + 1, number))
-            if band is None:
-                self._reader.read_chunks(number, range(column, column + 1), chunk)
-            else:
-                chunk[...] = band
 
     def band_bytes(self, context_tokens: int) -> int:
         """Maximum size of the band that ``context_tokens`` tokens of a row need."""
@@ -190,32 +150,18 @@ class ZarrRows:
         bands = -(-(n_ahead + 1) * batch_rows // self._down) + (n_ahead > 0 or not aligned)
         self.cache.fit(n_places * bands * self.band_bytes(context_tokens))
 
-    def _read_by_chunks(self, out: TokenArray, top: int, left: int, columns: range) -> None:
-        """Read chunk by chunk, where the cache cannot hold a band."""
-        for column in columns:
-            begin, end = (
-                max(column * self._across, left),
-                min((column + 1) * self._across, left + out.shape[1]),
-            )
-            self.read_into(out[:, begin - left : end - left], top, begin)
-
     def band(self, row: int, first: int, last: int) -> TokenArray:
         """Chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token).
 
         The array is shared: do not change it.
         """
-        key = (self._name, first, last, row)
-        band = self.cache.kept(key)
-        if band is None:
-            return self.cache.get(
-                key, lambda: self._decoded(row, range(first, last)), family=key[:3]
-            )
-        return band
 
-    def _decoded(self, row: int, columns: range) -> TokenArray:
-        band = np.empty((len(columns), self._down, self._across), self._reader.dtype)
-        self._reader.read_chunks(row, columns, band)
-        return band
+        def decoded() -> TokenArray:
+            band = np.empty((last - first, self._down, self._across), self._reader.dtype)
+            self._reader.read_chunks(row, range(first, last), band)
+            return band
+
+        return self.cache.get((self._name, first, last, row), decoded)
 
 
 def rectangle_of(source: Any, rows: slice, tokens: slice) -> TokenArray:

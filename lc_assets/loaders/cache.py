@@ -7,7 +7,7 @@ chunk wait for the one that reads it.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import numpy as np
@@ -44,8 +44,8 @@ class ChunkCache:
         self._given, self._fitted = max_bytes, fitted
         self.max_bytes = (fitted or DEFAULT_CACHE_BYTES) if max_bytes is None else max_bytes
         self.n_bytes = self.hits = self.misses = 0
-        self._chunks: OrderedDict[Hashable, TokenArray] = OrderedDict()
-        self._reading: dict[Hashable, threading.Event] = {}
+        self._chunks: OrderedDict[tuple[Hashable, ...], TokenArray] = OrderedDict()
+        self._reading: dict[tuple[Hashable, ...], threading.Event] = {}
         self._lock = threading.Lock()
         np.empty(_ALLOCATED_ONCE, np.uint8)
 
@@ -69,38 +69,25 @@ class ChunkCache:
         if self._given is None:
             self._fitted = self.max_bytes = max(self._fitted, n_bytes)
 
-    def kept(self, key: Hashable) -> TokenArray | None:
-        """The chunk named ``key`` if it is cached; it is shared: do not change it."""
-        with self._lock:
-            return self._found(key)
-
-    def _found(self, key: Hashable) -> TokenArray | None:
-        chunk = self._chunks.get(key)
-        if chunk is not None:
-            self.hits += 1
-            self._chunks.move_to_end(key)
-        return chunk
-
-    def get(
-        self, key: Hashable, read: Callable[[], TokenArray], *, family: Sequence[Hashable] = ()
-    ) -> TokenArray:
+    def get(self, key: tuple[Hashable, ...], read: Callable[[], TokenArray]) -> TokenArray:
         """The chunk named ``key``, read by ``read`` if it is not cached; shared: do not change it.
 
         Args:
-            key: name of the chunk.
+            key: name of the chunk. Keys that differ only in their last part are read one after
+                another: if the cache is full, the least recently used of them is dropped first,
+                since a walk no longer needs it. Otherwise a reader of many sources would lose what
+                another source still needs.
             read: reads it, without the lock.
-            family: beginning of the keys that are read for the same reader, one after another. If
-                the cache is full, the least recently used of them is dropped first: in a walk, the
-                one above, which is no longer needed. Otherwise a reader of many sources would lose
-                what another source still needs.
 
         Raises:
             BadInput: if it is larger than the bound.
         """
         while True:
             with self._lock:
-                chunk = self._found(key)
+                chunk = self._chunks.get(key)
                 if chunk is not None:
+                    self.hits += 1
+                    self._chunks.move_to_end(key)
                     return chunk
                 reading = self._reading.get(key)
                 if reading is None:
@@ -113,18 +100,18 @@ class ChunkCache:
             chunk.flags.writeable = False
             with self._lock:
                 self.misses += 1
-                self._keep(key, chunk, tuple(family))
+                self._keep(key, chunk)
         finally:
             with self._lock:
                 self._reading.pop(key).set()
         return chunk
 
-    def _keep(self, key: Hashable, chunk: TokenArray, family: tuple[Hashable, ...]) -> None:
-        if family and self.n_bytes + chunk.nbytes > self.max_bytes:
-            keys = (key for key in self._chunks if isinstance(key, tuple))
-            relative = next((other for other in keys if other[: len(family)] == family), None)
-            self.n_bytes -= 0 if relative is None else self._chunks.pop(relative).nbytes
+    def _keep(self, key: tuple[Hashable, ...], chunk: TokenArray) -> None:
         self._chunks[key] = chunk
         self.n_bytes += chunk.nbytes
+        if self.n_bytes > self.max_bytes:
+            before = next(other for other in self._chunks if other[:-1] == key[:-1])
+            if before != key:
+                self.n_bytes -= self._chunks.pop(before).nbytes
         while self.n_bytes > self.max_bytes and len(self._chunks) > 1:
             self.n_bytes -= self._chunks.popitem(last=False)[1].nbytes

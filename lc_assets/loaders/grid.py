@@ -19,30 +19,19 @@ Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.chunks import TokenArray
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.interleaved import InterleavedRows
-from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors, steps_of
+from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import RowDocument
-
-__all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
-
-
-class Rectangle(NamedTuple):
-    """A range of rows, and of their tokens."""
-
-    rows: range
-    tokens: range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +46,11 @@ class GridWalk:
         lanes: parts of the rows that are walked in parallel; divides ``batch_rows``.
 
     >>> walk = GridWalk(n_rows=5, row_tokens=4, batch_rows=2, context_tokens=2)
-    >>> [(at.rows.start, at.tokens.start) for at in map(walk.rectangle, range(walk.n_steps))]
-    [(0, 0), (2, 0), (0, 2), (2, 2)]
-    >>> walk.dropped_rows, walk.dropped_tokens
-    (1, 4)
+    >>> walk.n_steps, walk.dropped_rows, walk.part_of(3)
+    (4, 1, ([range(2, 4)], range(2, 4)))
     >>> lanes = GridWalk(n_rows=8, row_tokens=4, batch_rows=4, context_tokens=4, lanes=2)
-    >>> [[list(at.rows) for at in lanes.rectangles(step)] for step in range(lanes.n_steps)]
-    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    >>> lanes.part_of(0), lanes.part_of(1, rank=1, n_ranks=2)
+    (([range(0, 2), range(4, 6)], range(0, 4)), ([range(6, 8)], range(0, 4)))
     """
 
     n_rows: int
@@ -106,53 +93,25 @@ class GridWalk:
         """Rows at the end that fill no batch and are never visited."""
         return self.n_rows % self.batch_rows
 
-    @property
-    def dropped_tokens(self) -> int:
-        """Tokens of those rows."""
-        return self.dropped_rows * self.row_tokens
-
-    def rectangle(self, step: int) -> Rectangle:
-        """The rectangle of a step of a walk with one lane.
-
-        Raises:
-            IndexError: if the step is negative or beyond the last.
-            BadInput: if there are several lanes, so several rectangles.
-        """
-        if self.lanes > 1:
-            raise BadInput(
-                f"a step of {self.lanes:,} lanes has as many rectangles: use rectangles({step})"
-            )
-        return self.rectangles(step)[0]
-
-    def rectangles(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[Rectangle, ...]:
-        """A rank's part of a step: a rectangle per lane, or the rank's rows of the only lane.
-
-        Raises:
-            IndexError: if the step is negative or beyond the last.
-        """
-        left, tops = self.corners(step, rank=rank, n_ranks=n_ranks)
-        tokens, height = range(left, left + self.context_tokens), self.part_rows(n_ranks)
-        return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
-
-    def corners(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[int, list[int]]:
-        """First token of a rank's part of a step, and first row of each of its rectangles.
+    def part_of(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[list[range], range]:
+        """A rank's part of a step: the rows of each of its lanes, or its rows of the only lane; and
+        their tokens.
 
         Raises:
             IndexError: if the step is negative or beyond the last.
         """
         if not 0 <= step < self.n_steps:
             raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
-        blocks, height = self.n_rows // self.batch_rows, self.batch_rows // self.lanes
-        column, block = divmod(step, blocks)
-        left = column * self.context_tokens
+        column, block = divmod(step, self.row_blocks)
         if self.lanes == 1:
-            return left, [block * height + rank * (height // n_ranks)]
-        mine = range(rank * self.lanes // n_ranks, (rank + 1) * self.lanes // n_ranks)
-        return left, [(lane * blocks + block) * height for lane in mine]
-
-    def part_rows(self, n_ranks: int) -> int:
-        """Rows of each rectangle of a rank's part."""
-        return self.batch_rows // self.lanes if self.lanes > 1 else self.batch_rows // n_ranks
+            height = self.batch_rows // n_ranks
+            tops = [block * self.batch_rows + rank * height]
+        else:
+            height = self.batch_rows // self.lanes
+            mine = range(rank * self.lanes // n_ranks, (rank + 1) * self.lanes // n_ranks)
+            tops = [(lane * self.row_blocks + block) * height for lane in mine]
+        left = column * self.context_tokens
+        return [range(top, top + height) for top in tops], range(left, left + self.context_tokens)
 
 
 class WalkOptions(ShareOptions, total=False):
@@ -219,12 +178,10 @@ class WalkingLoader(SteppedLoader[Step]):
         shared = ("the rows of a batch", batch_rows) if lanes == 1 else ("the lanes", lanes)
         self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
         self.rows, self.first_token = rows, first_token
-        self._part_rows = self.walk.part_rows(self.n_ranks)
-        self._cached = rows if isinstance(rows, ZarrRows | InterleavedRows) else None
-        if self._cached is not None:
-            n_places = max(lanes // self.n_ranks, 1)
-            self._cached.make_room(
-                self._part_rows, context_tokens, n_ahead=self.prefetch, n_places=n_places
+        if isinstance(rows, ZarrRows | InterleavedRows):
+            blocks, _ = self.walk.part_of(0, rank=self.rank, n_ranks=self.n_ranks)
+            rows.make_room(
+                len(blocks[0]), context_tokens, n_ahead=self.prefetch, n_places=len(blocks)
             )
 
     def __len__(self) -> int:
@@ -235,19 +192,17 @@ class WalkingLoader(SteppedLoader[Step]):
         """Rows at the end that fill no batch."""
         return self.walk.dropped_rows
 
-    @property
-    def dropped_tokens(self) -> int:
-        """Tokens of those rows."""
-        return self.walk.dropped_tokens
+    def part_of(self, step: int) -> tuple[list[range], range]:
+        """This rank's part of a step, as `GridWalk.part_of`."""
+        return self.walk.part_of(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
 
-    def rows_of(self, step: int) -> Sequence[int]:
+    def rows_of(self, step: int) -> list[int]:
         """Positions of a step's rows in the data set, for `loaders.provenance`.
 
         Raises:
             IndexError: if there is no such step.
         """
-        parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
+        return [row for block in self.part_of(step)[0] for row in block]
 
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order; without the lanes if there is one, the article's order."""
@@ -260,17 +215,11 @@ class WalkingLoader(SteppedLoader[Step]):
         }
 
     def _read(self, step: int) -> Batch:
-        left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        height, width = self._part_rows, self.walk.context_tokens
-        if self._cached is None:
-            columns = slice(left, left + width)
-            targets = np.concatenate(
-                [self.rows.read(slice(top, top + height), columns) for top in tops]
-            )
-            return Batch(shifted_right(targets, self.first_token), targets)
-        text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
-        for part, top in enumerate(tops):
-            self._cached.read_into(targets[part * height : (part + 1) * height], top, left)
+        blocks, tokens = self.part_of(step)
+        columns = slice(tokens.start, tokens.stop)
+        parts = [self.rows.read(slice(rows.start, rows.stop), columns) for rows in blocks]
+        targets = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        text = np.empty_like(targets)
         text[:, 0] = self.first_token
         text[:, 1:] = targets[:, :-1]
         return Batch(text, targets)
@@ -304,15 +253,3 @@ def _end_of_text(rows: RowSource) -> int:
             "first_token"
         )
     return GPT2_EOT if found is None else found
-
-
-def shifted_right(targets: TokenArray, first_token: int) -> TokenArray:
-    """Inputs for ``targets``: each row shifted right by one, after ``first_token``.
-
-    >>> shifted_right(np.array([[1, 2, 3]], np.uint16), 9)
-    array([[9, 1, 2]], dtype=uint16)
-    """
-    text = np.empty_like(targets)
-    text[:, 0] = first_token
-    text[:, 1:] = targets[:, :-1]
-    return text

@@ -1,13 +1,18 @@
 """Batches of packed rows, by step and in order: rows of several documents, separated by spans.
 
 A batch's inputs are its targets shifted right by one within each span, after ``first_token``. So
-inputs and targets have the same spans, and no document is predicted from the end of another. What
-else a model needs is computed on request, from the spans' lengths and owners.
+inputs and targets have the same spans, and no document is predicted from the end of another.
+
+Spans cover a batch: every token of every row is in one, padding in spans of its own, whose owner is
+`PADDING`. So two short columns describe a batch, the spans' lengths and owners; the rest is
+computed from them on request.
+
+Source: flash-attention's ``flash_attn_varlen_func`` (``cu_seqlens`` is int32, ``max_seqlen`` bounds
+    every span); Megatron's ``get_ltor_masks_and_position_ids`` (resets, and no loss where a
+    document would have to predict the beginning of the next).
 """
 
 import hashlib
-import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +26,14 @@ from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import WalkingLoader, WalkOptions
 from lc_assets.loaders.rows import array_kind, below, local_copy, location, open_rows, version_at
-from lc_assets.packing import spans as columns
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import PackedPiece
 
+PADDING: Final = -1
+"""Owner of a span of padding."""
+MOST_MASK_BYTES: Final = 2**31
+"""A mask of 8 rows of 16,384 tokens; longer rows need ``cu_seqlens``."""
 HASHED: Final = 65_536
 """Spans of each end that are part of a data set's identity."""
 
@@ -51,7 +59,9 @@ class PackedBatch(NamedTuple):
         """First token of each span in the flattened batch, including padding; then the number of
         tokens.
         """
-        return columns.cumulative(self.lengths)
+        edges = np.zeros(len(self.lengths) + 1, np.int32)
+        np.cumsum(self.lengths, out=edges[1:])
+        return edges
 
     @property
     def max_seqlen(self) -> int:
@@ -61,35 +71,53 @@ class PackedBatch(NamedTuple):
     @property
     def positions(self) -> NDArray[np.int32]:
         """(row, token), position of each token in its span, from 0."""
-        return columns.positions(self.lengths, self._shape)
+        numbers = np.arange(self.targets.size, dtype=np.int32)
+        numbers -= np.repeat(self.cu_seqlens[:-1], self.lengths)
+        return numbers.reshape(self.targets.shape)
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(row, token), the loss mask: no padding, and no first token of a span."""
-        return columns.loss_mask(self.lengths, self.owners, self._shape)
+        """(row, token), the loss mask: no padding, and no first token of a span, which another
+        document precedes.
+        """
+        mask = np.repeat(self.owners != PADDING, self.lengths)
+        mask[self.cu_seqlens[:-1]] = False
+        return mask.reshape(self.targets.shape)
 
     @property
     def documents(self) -> NDArray[np.int32]:
         """(row, token), number of each token's document; -1 for padding."""
-        return columns.owners_of_tokens(self.lengths, self.owners, self._shape)
+        return np.repeat(self.owners, self.lengths).reshape(self.targets.shape)
 
     @property
     def block_diagonal(self) -> NDArray[np.bool_]:
-        """(row, token, token), the attention mask; see `lc_assets.packing.spans.block_diagonal`.
+        """(row, token, token), the attention mask: whether a token attends to another one.
+
+        It attends to itself and to earlier tokens of the same document in its row. Padding attends
+        only to itself, so that no softmax is empty. For short rows only: the mask grows with their
+        square.
 
         Raises:
-            BadInput: if it would be too large.
+            BadInput: if the mask would take more than `MOST_MASK_BYTES`.
         """
-        return columns.block_diagonal(self.documents)
+        n_rows, n_tokens = self.targets.shape
+        if n_rows * n_tokens**2 > MOST_MASK_BYTES:
+            raise BadInput(
+                f"a mask of {n_rows:,} × {n_tokens:,} × {n_tokens:,} tokens takes more than "
+                f"{MOST_MASK_BYTES:,} bytes: use cu_seqlens with variable-length attention, or "
+                "shorter rows"
+            )
+        owners = self.documents
+        same: NDArray[np.bool_] = owners[:, :, None] == owners[:, None, :]
+        same &= (owners != PADDING)[:, :, None]
+        same &= np.tri(n_tokens, dtype=np.bool_)
+        same |= np.eye(n_tokens, dtype=np.bool_)
+        return same
 
     def arrays(self) -> dict[str, NDArray[Any] | int]:
         """Everything by name: text, targets, mask, positions, documents, cu_seqlens, max_seqlen."""
         names = ("text", "targets", "mask", "positions", "documents", "cu_seqlens", "max_seqlen")
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.targets.shape[0], self.targets.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,24 +223,12 @@ class PackedLoader(WalkingLoader[PackedBatch]):
         self.packed = packed
 
     def __getitem__(self, step: int) -> PackedBatch:
-        parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        text, targets = self._read(step)
-        lengths, owners = self._tiled([part.rows for part in parts], parts[0].tokens)
-        text.reshape(-1)[columns.cumulative(lengths)[:-1]] = self.first_token
-        return PackedBatch(text, targets, lengths, owners)
-
-    def _tiled(
-        self, blocks: Sequence[range], tokens: range
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        spans = self.packed.spans
-        edges = [spans.first[rows.start : rows.stop + 1] for rows in blocks]
-        at = [slice(int(own[0]), int(own[-1])) for own in edges]
-        counts = np.concatenate([np.diff(own) for own in edges])
-        first = np.concatenate([[0], np.cumsum(counts)])
-        stop, owner = (
-            np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document)
-        )
-        return columns.covering(first, stop, owner, left=tokens.start, width=len(tokens))
+        blocks, tokens = self.part_of(step)
+        parts = [covering(self.packed.spans, rows, tokens) for rows in blocks]
+        lengths, owners = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        batch = PackedBatch(*self._read(step), lengths, owners)
+        batch.text.reshape(-1)[batch.cu_seqlens[:-1]] = self.first_token
+        return batch
 
     def provenance(self, step: int) -> "list[PackedPiece]":
         """The pieces of a step's rows with their documents, in the order of the rows.
@@ -235,3 +251,27 @@ class PackedLoader(WalkingLoader[PackedBatch]):
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order, as for `GridLoader`."""
         return super().identity() | {"data": self.packed.identity}
+
+
+def covering(
+    spans: PackedSpans, rows: range, tokens: range
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Lengths and owners of the spans that cover some tokens of some rows, including padding.
+
+    >>> spans = PackedSpans(np.array([0, 2, 3]), np.array([3, 5, 8]), np.array([7, 4, 9]))
+    >>> [column.tolist() for column in covering(spans, range(2), range(8))]
+    [[3, 2, 3, 8], [7, 4, -1, 9]]
+    >>> [column.tolist() for column in covering(spans, range(2), range(4, 8))]
+    [[1, 3, 4], [4, -1, 9]]
+    """
+    first = spans.first[rows.start : rows.stop + 1]
+    own, counts, width = slice(int(first[0]), int(first[-1])), np.diff(first), len(tokens)
+    # One more span per row for its padding.
+    row = np.repeat(np.arange(len(rows)), counts + 1)
+    ends, owners = np.full(len(row), tokens.stop, np.int64), np.full(len(row), PADDING, np.int32)
+    place = np.arange(own.stop - own.start) + np.repeat(np.arange(len(rows)), counts)
+    ends[place], owners[place] = spans.stop[own], spans.document[own]
+    edges = row * width + np.clip(ends, tokens.start, tokens.stop) - tokens.start
+    lengths = np.diff(edges, prepend=0)
+    kept = lengths > 0
+    return lengths[kept].astype(np.int32), owners[kept]

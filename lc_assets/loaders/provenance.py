@@ -87,34 +87,28 @@ def documents_of(rows: RowSource, positions: Sequence[int]) -> list[RowDocument]
         Mismatch: if the row table does not match the array.
         CorruptFile: if it is not readable.
     """
-    wanted: dict[int, dict[int, int]] = defaultdict(dict)
-    arrays: dict[int, ZarrRows] = {}
-    for position in positions:
-        array, row = _array_of(rows, position)
-        arrays[id(array)] = array
-        wanted[id(array)][position] = row
-    found: dict[int, RowDocument] = {}
-    for name, array in arrays.items():
-        grid = array.path.absolute().parent
-        lines, n_lines = _lines(array, ROWS_FILE, wanted[name].values(), _COLUMNS)
-        by_row = {line["row"]: line for line in lines}
-        missing = sorted(set(wanted[name].values()) - by_row.keys())
+    places = [_array_of(rows, position) for position in positions]
+    lines: dict[tuple[int, int], dict[str, Any]] = {}
+    for array in {id(array): array for array, _ in places}.values():
+        grid, own = array.path.absolute().parent, {row for other, row in places if other is array}
+        found, n_lines = _lines(array, ROWS_FILE, own, _COLUMNS)
+        missing = sorted(own - {line["row"] for line in found})
         if n_lines != array.n_rows or missing:
             raise Mismatch(
                 f"{grid / ROWS_FILE}: {n_lines:,} {array.path.stem} rows, the array beside it has "
                 f"{array.n_rows:,}; rows without a line: {missing[:5]}: table and array are of "
                 "different versions: build the grid again"
             )
-        found |= {
-            position: RowDocument(
-                position=position,
-                snapshot=grid.parent.name,
-                version=grid.name,
-                **by_row[row],
-            )
-            for position, row in wanted[name].items()
-        }
-    return [found[position] for position in positions]
+        for line in found:
+            lines[id(array), line["row"]] = {
+                "snapshot": grid.parent.name,
+                "version": grid.name,
+                **line,
+            }
+    return [
+        RowDocument(position=position, **lines[id(array), row])
+        for position, (array, row) in zip(positions, places, strict=True)
+    ]
 
 
 def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:

@@ -22,8 +22,10 @@ import numpy as np
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.arrays.files import Files, LocalFiles, Piece, coalesced, cut_out
+from lc_assets.formats.arrays.flat import FlatReader
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.order import SOURCES, GlobalOrder, order_files, require_split
-from lc_assets.loaders.arrays import METADATA_FILES, ZarrRows, array_reader
+from lc_assets.loaders.arrays import ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.interleaved import InterleavedRows
 
@@ -33,12 +35,14 @@ if TYPE_CHECKING:
 At = Path | str
 """A folder, or a URL without a slash at its end."""
 
+METADATA_FILES: Final = (GridReader.METADATA, FlatReader.METADATA)
+"""Names of the metadata file of a token grid and of the flat layout."""
 ORDER: Final = "longcrawl/all"
 """Stage and partition of the global order in a lake."""
 GRIDS: Final = "token_grid"
 """Stage of the grids."""
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
 
@@ -144,7 +148,8 @@ def _open(at: At, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
 
 
 def _open_array(at: At, kind: str, cache: ChunkCache) -> ZarrRows:
-    return ZarrRows(array_reader(Path(at), kind, _files(at)), cache)
+    reader = FlatReader if kind == FlatReader.METADATA else GridReader
+    return ZarrRows(reader(Path(at), files=_files(at)), cache)
 
 
 def _open_order(at: At, split: str, cache: ChunkCache) -> InterleavedRows:
@@ -230,10 +235,10 @@ class RemoteFiles:
 
         return Upstream(self.root.rstrip("/"))
 
-    def _retried(self, request: Callable[[Asked], Answer], asked: Asked) -> Answer:
+    def _retried(self, send: Callable[[Request], Answer], request: Request) -> Answer:
         from lc_assets.lake.upstream import with_retries
 
-        return with_retries(request)(asked)
+        return with_retries(send)(request)
 
     def where(self, path: str) -> str:
         """Full URL of a file."""

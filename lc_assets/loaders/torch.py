@@ -18,12 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.grid import GridLoader, steps_of
-from lc_assets.loaders.packed import PackedBatch, PackedLoader
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.packed import PADDING, PackedBatch, PackedLoader
 from lc_assets.loaders.sliding import SlidingWindows, Window
-from lc_assets.loaders.stepping import Batch, ahead
+from lc_assets.loaders.stepping import Batch, ahead, steps_of
 from lc_assets.loaders.windows import WindowLoader
-from lc_assets.packing.spans import PADDING
 
 try:
     import torch

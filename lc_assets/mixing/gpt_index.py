@@ -11,10 +11,10 @@ Three arrays, as Megatron's ``GPTDataset`` builds them (a *document* is a sequen
 ``shuffle_index``   uint32 or int64 [n]     the sample that is served ``i``-th
 ==================  ======================  ========================================================
 
-The documents of all epochs are concatenated and cut every ``sequence_length`` tokens; with the
-extra token (the last target) adjacent samples share one. If less than 80 % of the last epoch's
-samples are needed, it is shuffled separately in both arrays, so that the other epochs are served
-completely first. All shuffles use one ``RandomState(seed)``, whose stream NumPy has frozen.
+The documents of all epochs are concatenated and cut every ``sequence_length`` tokens; a sample has
+one token more, its last target, which is the first of the next. If less than 80 % of the last
+epoch's samples are needed, it is shuffled separately in both arrays, so that the other epochs are
+served completely first. All shuffles use one ``RandomState(seed)``, whose stream NumPy has frozen.
 
 An index is *lengthened*, not built again, if a mix is changed in the middle of a run: an index over
 more epochs is another shuffle from its first sample on. The documents continue with whole epochs,
@@ -26,7 +26,6 @@ Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``
     0.16.1 to 0.19.2.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -65,41 +64,6 @@ class GptIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """How the concatenated tokens are cut into samples.
-
-    Attributes:
-        sequence_length: tokens from the beginning of one sample to that of the next.
-        extra_token: whether a sample has one more token, the target of its last one.
-        keep_partial: whether a shorter last sample counts; Megatron allows this for validation.
-    """
-
-    sequence_length: int
-    extra_token: bool = True
-    keep_partial: bool = False
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.sequence_length <= MOST_INT32:
-            raise BadInput(
-                f"sequence_length must be 1 to {MOST_INT32:,}, got {self.sequence_length:,}"
-            )
-
-    def n_whole(self, n_tokens: int) -> int:
-        """Number of whole samples."""
-        return (n_tokens - self.extra_token) // self.sequence_length
-
-    def n_samples(self, n_tokens: int) -> int:
-        """Number of samples as Megatron counts them: with a partial one, in single precision.
-
-        >>> Cut(sequence_length=4096, keep_partial=True).n_samples(4_096_000_002)
-        1000000
-        """
-        if not self.keep_partial:
-            return self.n_whole(n_tokens)
-        return math.ceil(np.float32(n_tokens - self.extra_token) / np.float32(self.sequence_length))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
     """Number of epochs.
 
@@ -113,15 +77,22 @@ class Epochs:
     n_before_last: int | None
 
 
+def n_whole(n_tokens: int, sequence_length: int) -> int:
+    """Number of samples in so many tokens.
+
+    >>> n_whole(100, 10), n_whole(101, 10)
+    (9, 10)
+    """
+    return (n_tokens - 1) // sequence_length
+
+
 def build_gpt_index(
     lengths: NDArray[np.integer],
     *,
     sequence_length: int,
     seed: int,
     n_samples: int | None = None,
-    documents: range | NDArray[np.integer] | None = None,
-    extra_token: bool = True,
-    keep_partial: bool = False,
+    documents: range | None = None,
 ) -> GptIndex:
     """Build the three arrays.
 
@@ -130,9 +101,7 @@ def build_gpt_index(
         sequence_length: Megatron's ``--seq-length``.
         seed: Megatron's ``--seed``, 0 to 2³² - 1.
         n_samples: samples that are needed, over as many epochs as necessary; None means one epoch.
-        documents: numbers of the documents in the split; None means all.
-        extra_token: Megatron's ``add_extra_token_to_sequence``.
-        keep_partial: the opposite of ``drop_last_partial_validation_sequence``.
+        documents: the documents in the split; None means all.
 
     Raises:
         BadInput: if the documents have no tokens (where Megatron loops endlessly), or an argument
@@ -140,24 +109,29 @@ def build_gpt_index(
     """
     if not 0 <= seed < 2**32:
         raise BadInput(f"the seed must be 0 to 2**32 - 1, got {seed:,}")
-    chosen = chosen_documents(len(lengths), documents)
-    cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
-    own = slice(documents.start, documents.stop) if isinstance(documents, range) else chosen
-    epoch_tokens = int((lengths if documents is None else lengths[own]).sum(dtype=np.int64))
-    epochs = plan_epochs(epoch_tokens, cut, n_samples)
+    own = range(len(lengths)) if documents is None else documents
+    if len(lengths) > MOST_INT32:
+        raise BadInput(
+            f"{len(lengths):,} documents, but Megatron allows at most {MOST_INT32:,} in one data "
+            "set: split it"
+        )
+    if not 0 <= own.start <= own.stop <= len(lengths):
+        raise BadInput(f"{own} of {len(lengths):,} documents, counted from 0")
+    epoch_tokens = int(lengths[own.start : own.stop].sum(dtype=np.int64))
+    epochs = plan_epochs(epoch_tokens, sequence_length, n_samples)
     # Megatron uses the legacy stream, which NumPy guarantees never to change.
     state = np.random.RandomState(seed)
-    order = np.tile(chosen, epochs.n_epochs)
+    order = np.tile(np.arange(own.start, own.stop, dtype=np.int32), epochs.n_epochs)
     separate = epochs.n_before_last is not None
-    _shuffle_apart(order, len(order) - len(chosen) if separate else None, state)
-    samples = sample_index(lengths, order, cut, epochs.n_epochs * epoch_tokens)
-    served = served_in_order(len(samples) - 1)
+    _shuffle_apart(order, len(order) - len(own) if separate else None, state)
+    samples = sample_index(lengths, order, sequence_length, epochs.n_epochs * epoch_tokens)
+    served = _served_in_order(len(samples) - 1)
     _shuffle_apart(served, epochs.n_before_last, state)
     return GptIndex(order, samples, served)
 
 
 def _shuffle_apart(
-    values: np.ndarray, before_last: int | None, state: np.random.RandomState
+    values: NDArray[np.integer], before_last: int | None, state: np.random.RandomState
 ) -> None:
     """Shuffle what belongs to the last epoch by itself, if it begins at ``before_last``."""
     edge = len(values) if before_last is None else before_last
@@ -165,86 +139,49 @@ def _shuffle_apart(
     shuffle(values[edge:], state)
 
 
-def served_in_order(n_samples: int) -> ShuffleIndex:
+def _served_in_order(n_samples: int) -> ShuffleIndex:
     """A shuffle index that is not shuffled yet."""
     dtype: Any = np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32
     return np.arange(n_samples, dtype=dtype)
 
 
-def chosen_documents(
-    n_documents: int, documents: range | NDArray[np.integer] | None = None
-) -> Documents:
-    """Numbers of the documents in the split, as int32; None means all.
-
-    Raises:
-        BadInput: if there are too many for an int32, or one does not exist.
-    """
-    if n_documents > MOST_INT32:
-        raise BadInput(
-            f"{n_documents:,} documents, but Megatron allows at most {MOST_INT32:,} in one data "
-            "set: split it"
-        )
-    if documents is None or isinstance(documents, range):
-        own = range(n_documents) if documents is None else documents
-        documents = np.arange(own.start, own.stop, dtype=np.int32)
-    if len(documents) and not 0 <= int(documents.min()) <= int(documents.max()) < n_documents:
-        raise BadInput(
-            f"documents {documents.min():,} to {documents.max():,} were requested, but there are "
-            f"{n_documents:,}, counted from 0"
-        )
-    return documents.astype(np.int32, copy=False)
-
-
-def plan_epochs(epoch_tokens: int, cut: Cut, n_samples: int | None) -> Epochs:
+def plan_epochs(epoch_tokens: int, sequence_length: int, n_samples: int | None) -> Epochs:
     """Number of epochs that are needed, and whether the last is shuffled separately.
 
-    >>> plan_epochs(101, Cut(sequence_length=10), 25)
+    >>> plan_epochs(101, 10, 25)
     Epochs(n_epochs=3, n_before_last=20)
 
     Raises:
-        BadInput: if an epoch has no tokens or the number of samples is negative.
+        BadInput: if an epoch has no tokens, or a number is out of range.
     """
+    if not 1 <= sequence_length <= MOST_INT32:
+        raise BadInput(f"sequence_length must be 1 to {MOST_INT32:,}, got {sequence_length:,}")
     if epoch_tokens < 1:
         raise BadInput(
             "the documents have no tokens, so no number of epochs gives a sample: leave this data "
             "set or split out"
         )
-    if n_samples is None:
-        return Epochs(n_epochs=1, n_before_last=None)
-    if n_samples < 0:
+    if n_samples is not None and n_samples < 0:
         raise BadInput(f"n_samples must be at least 0, got {n_samples:,}")
-    n_epochs = max(1, -(-(n_samples * cut.sequence_length + cut.extra_token) // epoch_tokens))
-    if n_epochs == 1:
+    n_epochs = max(1, -(-((n_samples or 0) * sequence_length + 1) // epoch_tokens))
+    if n_samples is None or n_epochs == 1:
         return Epochs(n_epochs=1, n_before_last=None)
-    before_last = cut.n_whole((n_epochs - 1) * epoch_tokens)
-    separate = n_samples - before_last < int(SEPARATE_BELOW * cut.n_whole(epoch_tokens))
+    before_last = n_whole((n_epochs - 1) * epoch_tokens, sequence_length)
+    one_epoch = n_whole(epoch_tokens, sequence_length)
+    separate = n_samples - before_last < int(SEPARATE_BELOW * one_epoch)
     return Epochs(n_epochs=n_epochs, n_before_last=before_last if separate else None)
 
 
 def sample_index(
-    lengths: NDArray[np.integer],
-    order: NDArray[np.int32],
-    cut: Cut,
-    n_tokens: int,
+    lengths: NDArray[np.integer], order: NDArray[np.int32], sequence_length: int, n_tokens: int
 ) -> SampleIndex:
-    """Cut the documents, concatenated in ``order``, into samples; they have ``n_tokens`` tokens.
-
-    Raises:
-        BadInput: if a partial last sample would begin before an empty last document, where Megatron
-            fails too.
-    """
+    """Cut the documents, concatenated in ``order``, into samples; they have ``n_tokens`` tokens."""
     # The lengths of an .idx are at an odd address: one copy, four bytes per document, instead of
     # another compilation.
     whole = np.require(lengths, np.int32, ("ALIGNED", "C_CONTIGUOUS"))
     dtype = np.int32 if len(order) <= MOST_INT32 else np.int64
-    index = np.empty((cut.n_samples(n_tokens) + 1, 2), dtype)
-    found = _walk(whole, order, cut.sequence_length, int(cut.extra_token), index)
-    index[found:] = len(order) - 1, int(lengths[order[-1]]) - cut.extra_token
-    if index[-1, 1] < 0:
-        raise BadInput(
-            "the last document is empty and a partial last sample was requested: drop empty "
-            "documents, or partial samples"
-        )
+    index = np.empty((n_whole(n_tokens, sequence_length) + 1, 2), dtype)
+    _walk(whole, order, sequence_length, index)
     return index
 
 
@@ -253,14 +190,9 @@ def _walk(
     lengths: NDArray[np.int32],
     order: NDArray[np.int32],
     sequence_length: int,
-    extra_token: int,
     out: NDArray[np.integer],
-) -> int:
-    """Write where whole samples begin, in one pass over the documents.
-
-    Returns:
-        The number of rows written: all, or those at which whole samples begin or end.
-    """
+) -> None:
+    """Write where samples begin, and where the last ends, in one pass over the documents."""
     n_rows = len(out)
     row = 1
     out[0, 0] = out[0, 1] = 0
@@ -275,21 +207,20 @@ def _walk(
             fetched[at] = lengths[places[at]]
         for at in range(n_fetched):
             if row == n_rows:
-                return row
+                return
             # Whether the next cut is in a document is unpredictable, so the row is always written:
             # 1.5 times as fast.
             out[row, 0], out[row, 1] = start + at, ahead
-            cut_here = int(ahead + extra_token <= fetched[at])
+            cut_here = int(ahead < fetched[at])
             row += cut_here
             ahead += sequence_length * cut_here
-            while ahead + extra_token <= fetched[at]:
+            while ahead < fetched[at]:
                 if row == n_rows:
-                    return row
+                    return
                 out[row, 0], out[row, 1] = start + at, ahead
                 row += 1
                 ahead += sequence_length
             ahead -= fetched[at]
-    return row
 
 
 def lengthened(
@@ -299,39 +230,37 @@ def lengthened(
     sequence_length: int,
     seed: int,
     n_samples: int,
-    extra_token: bool = True,
 ) -> GptIndex:
     """An index of at least ``n_samples`` that serves what ``index`` serves, and then more.
 
     Args:
-        index: whole epochs of the same documents, without a partial last sample.
+        index: whole epochs of the same documents.
         lengths: tokens of each document of the data set.
         sequence_length: that of ``index``.
         seed: seed of the new epochs; they differ from all earlier ones for any seed.
         n_samples: samples that are needed.
-        extra_token: that of ``index``.
 
     Raises:
         BadInput: if the index was not built over these documents.
     """
     if n_samples <= index.n_samples:
         return index
-    chosen = chosen_documents(len(lengths))
-    n_before, rest = divmod(len(index.document_index), max(len(chosen), 1))
+    n_before, rest = divmod(len(index.document_index), max(len(lengths), 1))
     epoch_tokens = int(lengths.sum(dtype=np.int64))
-    cut = Cut(sequence_length=sequence_length, extra_token=extra_token)
-    if rest or not n_before or cut.n_whole(n_before * epoch_tokens) != index.n_samples:
+    n_served = n_whole(n_before * epoch_tokens, sequence_length)
+    if rest or not n_before or n_served != index.n_samples:
         raise BadInput(
             "an index can be lengthened only over the documents and with the sequence length that "
             "it was built with"
         )
-    n_epochs = -(-(n_samples * sequence_length + extra_token) // epoch_tokens)
+    n_epochs = -(-(n_samples * sequence_length + 1) // epoch_tokens)
     drawn = keyed_u64("gpt index, lengthened", seed=seed, keys=[str(n_before)])
     state = np.random.RandomState(int(drawn[0]) % 2**32)
-    order = np.concatenate([index.document_index, np.tile(chosen, n_epochs - n_before)])
+    more = np.tile(np.arange(len(lengths), dtype=np.int32), n_epochs - n_before)
+    order = np.concatenate([index.document_index, more])
     shuffle(order[len(index.document_index) :], state)
-    cuts = sample_index(lengths, order, cut, n_epochs * epoch_tokens)
-    served = served_in_order(len(cuts) - 1)
+    cuts = sample_index(lengths, order, sequence_length, n_epochs * epoch_tokens)
+    served = _served_in_order(len(cuts) - 1)
     served[: index.n_samples] = index.shuffle_index
     shuffle(served[index.n_samples :], state)
     return GptIndex(order, cuts, served)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_tokens
+from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_lengths, require_tokens
 from lc_assets.randomness import keyed_u64
 
 PieceColumn: TypeAlias = NDArray[np.int64]
@@ -193,30 +193,6 @@ MOST_EXPONENT: Final = 30
 """Largest exponent: Megatron stores lengths as int32."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Decomposition:
-    """Pieces of documents, in the order of the documents, and of the tokens in them.
-
-    Attributes:
-        document: int64, shape ``(piece,)``: number of the document.
-        start: int64: its first token; it has ``2**exponent`` tokens.
-        exponent: int8.
-    """
-
-    document: PieceColumn
-    start: PieceColumn
-    exponent: NDArray[np.int8]
-
-    def of(self, exponent: int) -> tuple[PieceColumn, PieceColumn]:
-        """Documents and starts of the pieces of one length."""
-        chosen = self.exponent == exponent
-        return self.document[chosen], self.start[chosen]
-
-    def n_tokens(self, exponent: int) -> int:
-        """Tokens in all pieces of one length."""
-        return int((self.exponent == exponent).sum()) << exponent
-
-
 def decomposed(
     lengths: NDArray[np.int64],
     *,
@@ -224,8 +200,9 @@ def decomposed(
     longest: int,
     keys: Sequence[str] | None = None,
     seed: int = 0,
-) -> Decomposition:
-    """Cut documents into pieces of 2^k tokens.
+) -> Pieces:
+    """Cut documents into pieces of 2^k tokens, in the order of the documents, and of the tokens in
+    them.
 
     Args:
         lengths: tokens of each document.
@@ -235,8 +212,8 @@ def decomposed(
         seed: seed of that draw.
 
     >>> pieces = decomposed(np.array([11, 3]), shortest=1, longest=2)
-    >>> columns = pieces.document, pieces.start, pieces.exponent
-    >>> [(int(d), int(s), 2 ** int(k)) for d, s, k in zip(*columns)]
+    >>> columns = pieces.document, pieces.start, pieces.lengths
+    >>> list(zip(*(column.tolist() for column in columns)))
     [(0, 0, 4), (0, 4, 4), (0, 8, 2), (1, 0, 2)]
 
     Raises:
@@ -248,43 +225,18 @@ def decomposed(
             f"expected exponents with 0 <= shortest <= longest <= {MOST_EXPONENT}, got "
             f"{shortest} and {longest}"
         )
-    if (lengths < 0).any():
-        raise BadInput(
-            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; "
-            "expected at least 0"
-        )
-    counts = np.stack(
-        [
-            lengths >> k if k == longest else lengths >> k & 1
-            for k in range(longest, shortest - 1, -1)
-        ],
-        axis=1,
-    )
-    document = np.repeat(np.arange(len(lengths)), counts.sum(axis=1))
-    exponent = np.repeat(
-        np.tile(np.arange(longest, shortest - 1, -1, dtype=np.int8), len(lengths)),
-        counts.reshape(-1),
-    )
+    lengths = require_lengths(lengths)
+    exponents = np.arange(longest, shortest - 1, -1)
+    counts = np.stack([lengths >> k if k == longest else lengths >> k & 1 for k in exponents], 1)
+    document, number = numbered(counts.sum(axis=1))
+    tokens = np.repeat(np.tile(np.int64(1) << exponents, len(lengths)), counts.reshape(-1))
     if keys is not None:
-        exponent = exponent[_drawn(document, keys, len(lengths), seed)]
-    return Decomposition(document=document, start=_starts(document, exponent), exponent=exponent)
-
-
-def _drawn(document: PieceColumn, keys: Sequence[str], n_docs: int, seed: int) -> PieceColumn:
-    """Order the pieces within each document by a hash of its key and their number."""
-    if len(keys) != n_docs:
-        raise BadInput(f"expected a key for each of {n_docs:,} documents, got {len(keys):,}")
-    number = np.arange(len(document)) - np.searchsorted(document, document)
-    names = (f"{n}/{keys[doc]}" for doc, n in zip(document.tolist(), number.tolist(), strict=True))
-    order: PieceColumn = np.lexsort((keyed_u64("pieces", seed=seed, keys=names), document))
-    return order
-
-
-def _starts(document: PieceColumn, exponent: NDArray[np.int8]) -> PieceColumn:
-    before = np.concatenate(
-        [[0], np.cumsum(np.left_shift(np.int64(1), exponent.astype(np.int64)))]
-    )[:-1]
-    starts: PieceColumn = (
-        before - before[np.searchsorted(document, document)] if len(document) else before
-    )
-    return starts
+        if len(keys) != len(lengths):
+            raise BadInput(f"expected {len(lengths):,} keys, one per document, got {len(keys):,}")
+        # Order the pieces of each document by a hash of its key and their number.
+        pairs = zip(number.tolist(), document.tolist(), strict=True)
+        names = (f"{n}/{keys[at]}" for n, at in pairs)
+        tokens = tokens[np.lexsort((keyed_u64("pieces", seed=seed, keys=names), document))]
+    before = np.cumsum(tokens) - tokens
+    start = before - before[np.arange(len(document)) - number]
+    return Pieces(document, start, start + tokens)

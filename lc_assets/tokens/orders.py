@@ -204,39 +204,6 @@ Rows: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
 Row: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
 
 
-def roll_rows(rows: Rows, shifts: NDArray[np.int64]) -> Rows:
-    """Roll each row right by its own shift, as `np.roll` would; shifts of any size and sign.
-
-    >>> roll_rows(np.array([[12, 5, 7, 4, 21]], np.uint16), np.array([3]))
-    array([[ 7,  4, 21, 12,  5]], dtype=uint16)
-
-    Raises:
-        BadInput: if there is not one shift per row.
-    """
-    if rows.ndim != 2 or shifts.shape != rows.shape[:1]:
-        raise BadInput(
-            f"expected rows × tokens and one shift per row, got rows {rows.shape} and shifts "
-            f"{shifts.shape}"
-        )
-    rolled = np.empty_like(rows)
-    for source, target, shift in zip(rows, rolled, shifts.tolist(), strict=True):
-        roll_into(target, source, shift)
-    return rolled
-
-
-def roll_into(target: Row, row: Row, shift: int) -> None:
-    """Write ``row``, rolled right by ``shift``, into ``target``.
-
-    Raises:
-        BadInput: if the two differ in length.
-    """
-    if target.shape != row.shape:
-        raise BadInput(f"expected a target of the row's shape, got {target.shape} for {row.shape}")
-    first, last = rolled_parts(target, shift)
-    first[:] = row[: len(first)]
-    last[:] = row[len(first) :]
-
-
 def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
     """The two parts of ``target`` that get the first and the last tokens of a row rolled right.
 
@@ -248,12 +215,12 @@ def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
 
 
 def unroll_rows(rows: Rows, shifts: NDArray[np.int64]) -> Rows:
-    """Undo `roll_rows`: each row begins with its document's first token again.
+    """Undo rolling: each row begins with its document's first token again.
 
     >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))
     array([[12,  5,  7,  4, 21]], dtype=uint16)
-
-    Raises:
-        BadInput: if there is not one shift per row.
     """
-    return roll_rows(rows, -shifts)
+    unrolled = np.empty_like(rows)
+    for target, row, shift in zip(unrolled, rows, shifts.tolist(), strict=True):
+        target[:] = np.roll(row, -shift)
+    return unrolled

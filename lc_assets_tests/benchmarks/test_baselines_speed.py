@@ -117,7 +117,7 @@ def test_pieces_of_two_to_the_k():
             zip(
                 pieces.document.tolist(),
                 pieces.start.tolist(),
-                pieces.exponent.tolist(),
+                np.log2(pieces.lengths).astype(int).tolist(),
                 strict=True,
             )
         )

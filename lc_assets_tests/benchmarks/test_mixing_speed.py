@@ -16,7 +16,6 @@ from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.mixing.blending import _drawn, blend, blend_all, normalise
 from lc_assets.mixing.cache_names import Launch, Sources
 from lc_assets.mixing.gpt_index import (
-    Cut,
     build_gpt_index,
     sample_index,
 )
@@ -59,7 +58,7 @@ def compiled_once():
             normalise([1.0] * (n_datasets - 1) + [2.0]), np.full(n_datasets, ENDLESS, np.int64), 10
         )
     shuffle(np.arange(200_000, dtype=np.int32), np.random.RandomState(1))
-    sample_index(np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), Cut(sequence_length=2), 27)
+    sample_index(np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), 2, 27)
     print(f"\ncompiling, or reading the cache: {time.process_time() - begun:.1f} CPU-seconds")
 
 
@@ -126,9 +125,9 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
         f"ratio {slow / fast:.1f}"
     )
     assert slow > 2 * fast
-    cut, n_tokens = Cut(sequence_length=4096), int(lengths.sum())
-    fast, found = cpu_seconds(lambda: sample_index(lengths, order, cut, n_tokens))
-    slow, searched = cpu_seconds(lambda: reference.sample_index(lengths, order, cut, n_tokens))
+    n_tokens = int(lengths.sum())
+    fast, found = cpu_seconds(lambda: sample_index(lengths, order, 4096, n_tokens))
+    slow, searched = cpu_seconds(lambda: reference.sample_index(lengths, order, 4096, n_tokens))
     np.testing.assert_array_equal(found, searched)
     print(
         f"\nwalk over {len(order):,}: {fast * each:.1f} ns a document, search {slow * each:.1f}, "

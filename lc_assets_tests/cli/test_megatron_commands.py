@@ -62,9 +62,7 @@ def test_an_index_of_a_part_of_a_split(data, lc):
         ).code
         == 0
     )
-    wanted = build_gpt_index(
-        np.array(LENGTHS), sequence_length=8, seed=5, documents=np.arange(30, 60)
-    )
+    wanted = build_gpt_index(np.array(LENGTHS), sequence_length=8, seed=5, documents=range(30, 60))
     np.testing.assert_array_equal(np.load("index/document_index.npy"), wanted.document_index)
 
 

@@ -17,7 +17,8 @@ from lc_assets.loaders.contracts import (
     assert_resume_gives_the_rest,
     assert_step_is_enough,
 )
-from lc_assets.loaders.grid import Batch, GridLoader, GridWalk, steps_of
+from lc_assets.loaders.grid import GridLoader, GridWalk
+from lc_assets.loaders.stepping import Batch, steps_of
 from lc_assets.vocabulary import GPT2_EOT
 
 
@@ -67,10 +68,11 @@ def test_the_order_is_down_the_rows_then_on_to_the_next_column(shape):
     walk = GridWalk(
         n_rows=n_rows, row_tokens=row_tokens, batch_rows=batch_rows, context_tokens=context
     )
-    rectangles = [walk.rectangle(step) for step in range(walk.n_steps)]
-    assert [(at.rows.start, at.tokens.start) for at in rectangles] == loops
-    assert {(len(at.rows), len(at.tokens)) for at in rectangles} == {(batch_rows, context)}
-    assert walk.n_steps * batch_rows * context + walk.dropped_tokens == n_rows * row_tokens
+    parts = [walk.part_of(step) for step in range(walk.n_steps)]
+    assert [(rows.start, tokens.start) for (rows,), tokens in parts] == loops
+    assert {(len(rows), len(tokens)) for (rows,), tokens in parts} == {(batch_rows, context)}
+    dropped = walk.dropped_rows * row_tokens
+    assert walk.n_steps * batch_rows * context + dropped == n_rows * row_tokens
 
 
 class Forgetful(GridLoader):
@@ -218,7 +220,7 @@ def test_rows_of_a_step_are_the_rows_it_holds():
     loader = GridLoader(NumberedRows(5, 6), batch_rows=2, context_tokens=3)
     for step in range(len(loader)):
         np.testing.assert_array_equal(loader[step].targets[:, 0] // 6, loader.rows_of(step))
-    assert (loader.dropped_rows, loader.dropped_tokens) == (1, 6)
+    assert loader.dropped_rows == 1
 
 
 def test_numbered_rows_are_refused_where_numbers_would_repeat():

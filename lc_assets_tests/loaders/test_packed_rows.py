@@ -79,13 +79,11 @@ def test_a_batch_tells_what_a_walk_through_its_pieces_says(shape, data):
     batch_rows = data.draw(st.integers(1, packing.n_rows))
     loader = PackedLoader(packed, batch_rows=batch_rows, context_tokens=context)
     for step in range(len(loader)):
-        batch, at = loader[step], loader.walk.rectangle(step)
-        told = walked(packing, at.rows, at.tokens)
+        batch, ((rows,), tokens) = loader[step], loader.part_of(step)
+        told = walked(packing, rows, tokens)
         np.testing.assert_array_equal(
             batch.targets,
-            packed.rows.read(
-                slice(at.rows.start, at.rows.stop), slice(at.tokens.start, at.tokens.stop)
-            ),
+            packed.rows.read(slice(rows.start, rows.stop), slice(tokens.start, tokens.stop)),
         )
         assert batch.documents.tolist() == [[document for document, _ in row] for row in told]
         assert batch.positions.tolist() == [[place for _, place in row] for row in told]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.loaders.arrays import ZarrRows, array_reader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.loaders.arrays import ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import (
     NumberedRows,
@@ -112,7 +113,7 @@ def test_threads_decode_nothing_twice(tmp_path):
     """
     rows = ids(512, 32)
     cache = ChunkCache()
-    array = ZarrRows(array_reader(write_grid(tmp_path / "a.zarr", rows)), cache)
+    array = ZarrRows(GridReader(write_grid(tmp_path / "a.zarr", rows)), cache)
     loader = GridLoader(array, batch_rows=8, context_tokens=32, prefetch=8, threads=4)
     np.testing.assert_array_equal(np.concatenate([batch.targets for batch in loader]), rows)
     assert cache.misses == 8
@@ -196,10 +197,7 @@ def test_lanes_visit_every_row_once(shape):
         lanes=lanes,
     )
     visited = [
-        row
-        for step in range(walk.row_blocks)
-        for part in walk.rectangles(step)
-        for row in part.rows
+        row for step in range(walk.row_blocks) for rows in walk.part_of(step)[0] for row in rows
     ]
     assert len(visited) == len(set(visited)) == n_rows - walk.dropped_rows
     assert max(visited) < n_rows
@@ -215,7 +213,7 @@ def test_ranks_with_lanes_share_no_chunk(tmp_path):
         caches = [ChunkCache(), ChunkCache()]
         for rank, cache in enumerate(caches):
             loader = GridLoader(
-                ZarrRows(array_reader(path), cache),
+                ZarrRows(GridReader(path), cache),
                 batch_rows=16,
                 context_tokens=32,
                 lanes=lanes,
@@ -321,8 +319,3 @@ def test_a_state_of_other_lanes_is_refused():
     for ours, theirs in ((one, two), (two, one)):
         with pytest.raises(BadInput, match="its lanes is"):
             ours.load_state_dict(theirs.state_dict())
-
-
-def test_a_step_of_several_lanes_is_no_rectangle():
-    with pytest.raises(BadInput, match="as many rectangles: use rectangles"):
-        GridWalk(n_rows=8, row_tokens=4, batch_rows=4, context_tokens=4, lanes=2).rectangle(0)

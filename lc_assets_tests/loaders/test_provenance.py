@@ -47,7 +47,7 @@ def test_a_batchs_rows_have_documents(published_lake):
                 row.published.version,
                 row.row,
             )
-            left = loader.walk.rectangle(step).tokens.start
+            left = loader.part_of(step)[1].start
             grid = open_rows(row.published.home).read(
                 slice(row.row, row.row + 1), slice(left, left + 32)
             )

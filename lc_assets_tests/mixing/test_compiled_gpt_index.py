@@ -5,9 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.mixing import shuffling
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, sample_index
+from lc_assets.mixing.gpt_index import build_gpt_index, sample_index
 from lc_assets_tests.reference import mixing as reference
 
 
@@ -41,14 +40,10 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
 @given(
     st.lists(st.integers(0, 9) | st.integers(0, 60), min_size=1, max_size=40),
     st.integers(1, 12) | st.integers(1, 200),
-    st.booleans(),
-    st.booleans(),
     st.integers(0, 2**32 - 1),
     st.integers(1, 40),
 )
-def test_a_sample_index_equals_the_reference(
-    lengths, sequence_length, extra_token, keep_partial, seed, epochs
-):
+def test_a_sample_index_equals_the_reference(lengths, sequence_length, seed, epochs):
     """Empty documents, documents of many samples, samples of many documents, more than one fetch of
     lengths.
     """
@@ -57,9 +52,8 @@ def test_a_sample_index_equals_the_reference(
     order = np.random.RandomState(seed).permutation(
         np.tile(np.arange(len(lengths), dtype=np.int32), epochs)
     )
-    cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
     made = [
-        make(lengths, order, cut, epochs * int(lengths.sum()))
+        make(lengths, order, sequence_length, epochs * int(lengths.sum()))
         for make in (reference.sample_index, sample_index)
     ]
     np.testing.assert_array_equal(*made, strict=True)
@@ -69,22 +63,11 @@ def test_lengths_at_an_odd_address_are_walked():
     """As those of a mapped .idx, which begin at byte 34."""
     content = b"\0\0" + np.arange(1, 50, dtype="<i4").tobytes()
     lengths = np.frombuffer(content, "<i4", offset=2)
-    order, cut = np.arange(49, dtype=np.int32), Cut(sequence_length=7)
+    order = np.arange(49, dtype=np.int32)
     np.testing.assert_array_equal(
-        sample_index(lengths, order, cut, int(lengths.sum())),
-        reference.sample_index(lengths, order, cut, int(lengths.sum())),
+        sample_index(lengths, order, 7, int(lengths.sum())),
+        reference.sample_index(lengths, order, 7, int(lengths.sum())),
     )
-
-
-def test_single_precision_may_promise_samples_beyond_the_end():
-    """Megatron then repeats the last row; both ways do."""
-    lengths = np.array([2**24, 1], np.int32)
-    cut = Cut(sequence_length=2, keep_partial=True)
-    made = [
-        make(lengths, np.arange(2, dtype=np.int32), cut, 2**24 + 1)
-        for make in (reference.sample_index, sample_index)
-    ]
-    np.testing.assert_array_equal(*made, strict=True)
 
 
 @pytest.mark.parametrize("n_samples", [None, 300, 500])
@@ -97,9 +80,3 @@ def test_an_index_is_the_same_by_either_way(monkeypatch, n_samples):
         made.append(build_gpt_index(lengths, sequence_length=16, seed=5, n_samples=n_samples))
     for name in ("document_index", "sample_index", "shuffle_index"):
         np.testing.assert_array_equal(*(getattr(index, name) for index in made), strict=True)
-
-
-def test_an_empty_last_document_with_a_partial_sample_is_refused():
-    cut = Cut(sequence_length=3, keep_partial=True)
-    with pytest.raises(BadInput, match="last document is empty"):
-        sample_index(np.array([5, 0]), np.arange(2, dtype=np.int32), cut, 5)

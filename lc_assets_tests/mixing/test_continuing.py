@@ -44,14 +44,13 @@ def test_no_more_is_kept_than_there_is(after):
     st.integers(0, 2**32 - 1),
     st.none() | st.integers(0, 30),
     st.integers(0, 80),
-    st.booleans(),
 )
 def test_a_lengthened_index_serves_the_old_samples_first(
-    lengths, sequence_length, seed, before, more, extra_token
+    lengths, sequence_length, seed, before, more
 ):
     """Bit for bit; then every new sample once, over whole epochs of the same documents."""
     lengths = np.array(lengths)
-    how = {"sequence_length": sequence_length, "seed": seed, "extra_token": extra_token}
+    how = {"sequence_length": sequence_length, "seed": seed}
     old = build_gpt_index(lengths, n_samples=before, **how)
     new = lengthened(old, lengths, n_samples=old.n_samples + more, **how)
     assert new.n_samples >= old.n_samples + more

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.packing import spans
+from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.loaders.packed import PackedBatch, covering
 from lc_assets.packing.cutting import (
     BEGINS_BLANK,
     ENDS_LINE,
@@ -36,13 +37,16 @@ def rows(draw):
     return made, row_tokens, left, draw(st.integers(1, row_tokens - left))
 
 
-def columns(made):
-    """The format's three columns."""
+def batch_of(made, left, width):
+    """Some columns of the rows as a batch, without ids."""
     first = np.concatenate([[0], np.cumsum([len(row) for row in made])]).astype(np.int64)
     stop = np.array(
         [stop for row in made for stop in np.cumsum([length for _, length in row])], np.int32
     )
-    return first, stop, np.array([owner for row in made for owner, _ in row], np.int32)
+    owner = np.array([owner for row in made for owner, _ in row], np.int32)
+    spans = PackedSpans(first, stop, owner)
+    ids = np.zeros((len(made), width), np.uint16)
+    return PackedBatch(ids, ids, *covering(spans, range(len(made)), range(left, left + width)))
 
 
 def walked(made, row_tokens, left, width):
@@ -67,31 +71,25 @@ def walked(made, row_tokens, left, width):
 @given(case=rows())
 def test_every_column_is_what_a_loop_over_tokens_finds(case):
     made, row_tokens, left, width = case
-    first, stop, owner = columns(made)
-    lengths, owners = spans.covering(first, stop, owner, left=left, width=width)
-    told, shape = walked(made, row_tokens, left, width), (len(made), width)
-    assert (lengths.dtype, owners.dtype, lengths.sum()) == (np.int32, np.int32, len(made) * width)
-    assert spans.owners_of_tokens(lengths, owners, shape).tolist() == [
-        [token[0] for token in row] for row in told
-    ]
-    assert spans.positions(lengths, shape).tolist() == [[token[2] for token in row] for row in told]
-    assert spans.loss_mask(lengths, owners, shape).tolist() == [
+    batch, told = batch_of(made, left, width), walked(made, row_tokens, left, width)
+    assert (batch.lengths.dtype, batch.owners.dtype) == (np.int32, np.int32)
+    assert batch.lengths.sum() == len(made) * width
+    assert batch.documents.tolist() == [[token[0] for token in row] for row in told]
+    assert batch.positions.tolist() == [[token[2] for token in row] for row in told]
+    assert batch.mask.tolist() == [
         [token[0] >= 0 and token[2] > 0 for token in row] for row in told
     ]
     edges = [
         (row, at) for row, line in enumerate(told) for at, token in enumerate(line) if token[2] == 0
     ]
-    assert spans.cumulative(lengths).tolist() == [row * width + at for row, at in edges] + [
-        len(made) * width
-    ]
+    begins = [row * width + at for row, at in edges]
+    assert batch.cu_seqlens.tolist() == [*begins, len(made) * width]
 
 
 @given(case=rows())
 def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
     made, row_tokens, left, width = case
-    first, stop, owner = columns(made)
-    lengths, owners = spans.covering(first, stop, owner, left=left, width=width)
-    mask = spans.block_diagonal(spans.owners_of_tokens(lengths, owners, (len(made), width)))
+    mask = batch_of(made, left, width).block_diagonal
     for row, line in enumerate(walked(made, row_tokens, left, width)):
         for at, (mine, *_) in enumerate(line):
             sees = [
@@ -104,7 +102,7 @@ def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
 
 def test_a_mask_of_long_rows_is_refused():
     with pytest.raises(BadInput, match="use cu_seqlens with variable-length attention"):
-        spans.block_diagonal(np.zeros((1, 65_536), np.int32))
+        _ = batch_of([[]], 0, 65_536).block_diagonal
 
 
 @given(ids=st.lists(st.integers(0, 7), max_size=300), every=st.integers(1, KEPT_OF))

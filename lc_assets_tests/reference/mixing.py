@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.mixing.blending import Blend
-from lc_assets.mixing.gpt_index import Cut, SampleIndex
+from lc_assets.mixing.gpt_index import SampleIndex, n_whole
 
 
 def blend(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -> Blend:
@@ -40,19 +40,15 @@ def occurrence(chosen: NDArray[np.int16]) -> NDArray[np.int64]:
 def sample_index(
     lengths: NDArray[np.integer],
     order: NDArray[np.int32],
-    cut: Cut,
+    sequence_length: int,
     n_tokens: int,
 ) -> SampleIndex:
     """The sample index by binary search in the cumulative lengths."""
     ends = np.cumsum(lengths[order], dtype=np.int64)
-    begins = np.arange(cut.n_samples(n_tokens) + 1, dtype=np.int64) * cut.sequence_length
-    # A sample begins in the first document that reaches past its beginning (or up to it, without
-    # the extra token).
-    place = np.searchsorted(ends, np.minimum(begins + cut.extra_token, n_tokens), side="left")
+    n_samples = n_whole(n_tokens, sequence_length)
+    begins = np.arange(n_samples + 1, dtype=np.int64) * sequence_length
+    # A sample begins in the first document that reaches past its beginning.
+    place = np.searchsorted(ends, begins + 1, side="left")
     offset = begins - (ends - lengths[order])[place]
     place[0] = offset[0] = 0
-    beyond = begins + cut.extra_token > n_tokens
-    beyond[0] = False
-    place[beyond] = len(order) - 1
-    offset[beyond] = int(lengths[order[-1]]) - cut.extra_token
     return np.stack([place, offset], axis=1).astype(np.int32)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lc_assets.errors import BadInput
-from lc_assets.tokens.orders import roll_into, roll_rows, unroll_rows
+from lc_assets.tokens.orders import rolled_parts, unroll_rows
 
 ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
 
@@ -20,30 +19,27 @@ def rows_and_shifts(draw):
 
 
 @given(rows_and_shifts())
-def test_rolling_is_numpys_row_by_row(case):
-    """The reference is `np.roll` of each row."""
-    rows, shifts = case
-    slow = [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]
-    np.testing.assert_array_equal(
-        roll_rows(rows, shifts), np.array(slow, np.uint16).reshape(rows.shape)
-    )
-
-
-@given(rows_and_shifts())
 def test_unrolling_undoes_rolling(case):
     """And the input is left as it was."""
     rows, shifts = case
-    before = rows.copy()
-    np.testing.assert_array_equal(unroll_rows(roll_rows(rows, shifts), shifts), rows)
-    np.testing.assert_array_equal(rows, before)
+    rolled = np.array(
+        [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)], np.uint16
+    ).reshape(rows.shape)
+    before = rolled.copy()
+    np.testing.assert_array_equal(unroll_rows(rolled, shifts), rows)
+    np.testing.assert_array_equal(rolled, before)
+
+
+@given(rows_and_shifts())
+def test_the_parts_of_a_rolled_row_are_numpys(case):
+    for row, shift in zip(*case, strict=True):
+        target = np.empty_like(row)
+        first, last = rolled_parts(target, int(shift))
+        first[:], last[:] = row[: len(first)], row[len(first) :]
+        np.testing.assert_array_equal(target, np.roll(row, shift))
 
 
 def test_one_shift_per_row():
-    """A shift too few would leave rows unrolled, or roll them all alike."""
-    with pytest.raises(BadInput, match="one shift per row"):
-        roll_rows(np.zeros((3, 4), np.uint16), np.array([1]))
-
-
-def test_a_row_is_rolled_into_a_place_of_its_own_length_only():
-    with pytest.raises(BadInput, match=r"\(3,\) for \(4,\)"):
-        roll_into(np.zeros(3, np.uint16), np.zeros(4, np.uint16), 1)
+    """A shift too few would leave rows unrolled."""
+    with pytest.raises(ValueError, match="shorter"):
+        unroll_rows(np.zeros((3, 4), np.uint16), np.array([1]))

@@ -40,7 +40,7 @@ from lc_assets.mixing.cache_names import (
     documents_of,
     requested,
 )
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
+from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
 from lc_assets.publishing import publish_bytes
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
@@ -77,15 +77,15 @@ class _DataSets:
 
     def n_samples(self, split: str, part: Part) -> int:
         tokens = self.tokens[part.prefix, part.bounds]
-        cut = Cut(sequence_length=self.launch.sequence_length)
+        sequence_length = self.launch.sequence_length
         try:
-            epochs = plan_epochs(tokens, cut, part.n_samples)
+            epochs = plan_epochs(tokens, sequence_length, part.n_samples)
         except BadInput as error:
             begin, end = (f"{bound:.6g}" for bound in part.bounds)
             raise BadInput(
                 f"{part.prefix}: the {split} split ({begin} to {end} of its sequences): {error}"
             ) from error
-        return cut.n_samples(epochs.n_epochs * tokens)
+        return n_whole(epochs.n_epochs * tokens, sequence_length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

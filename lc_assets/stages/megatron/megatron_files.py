@@ -34,7 +34,7 @@ from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import blend, blend_all, counts, for_uint8, normalise
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, SPLITS, documents_of, split_bounds
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
+from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
 from lc_assets.publishing import flush, publish, staging_path
 from lc_assets.stages.megatron.megatron_merging import cut, whole_of
 from lc_assets.tokens.dtypes import UINT16, as_dtype
@@ -179,10 +179,9 @@ def index_prefix(
     """
     lengths = MegatronReader(prefix).lengths
     chosen = _part(len(lengths), split, part)
-    cut = Cut(sequence_length=sequence_length)
     epoch_tokens = int(lengths[chosen.start : chosen.stop].sum(dtype=np.int64))
     try:
-        epochs = plan_epochs(epoch_tokens, cut, n_samples)
+        epochs = plan_epochs(epoch_tokens, sequence_length, n_samples)
     except BadInput as error:
         raise BadInput(
             f"{prefix}: {len(chosen):,} of {len(lengths):,} documents: {error}"
@@ -196,7 +195,7 @@ def index_prefix(
     )
     for name in GPT_FILES:
         write_npy(out / f"{name}.npy", getattr(index, name))
-    whole = (cut.n_whole(n * epoch_tokens) for n in range(1, EPOCHS_SUGGESTED + 1))
+    whole = (n_whole(n * epoch_tokens, sequence_length) for n in range(1, EPOCHS_SUGGESTED + 1))
     return [
         ("documents", len(chosen)),
         ("tokens of one epoch", epoch_tokens),

@@ -305,8 +305,8 @@ def decompose(
             pieces = decomposed(lengths, shortest=low, longest=high, keys=keys, seed=seed or 0)
             firsts = reader.index.byte_offsets[start:stop] // reader.dtype.itemsize
             for exponent, writer in writers.items():
-                documents, starts = pieces.of(exponent)
-                places = (firsts[documents] + starts).tolist()
+                own = pieces.take(np.flatnonzero(pieces.lengths == 1 << exponent))
+                places = (firsts[own.document] + own.start).tolist()
                 parts = [reader.ids[at : at + (1 << exponent)] for at in places]
                 writer.add_documents(parts, [1 << exponent] * len(parts))
                 n_kept += len(parts) << exponent

@@ -32,7 +32,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.idx import idx_path, read_index
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, lengthened
+from lc_assets.mixing.gpt_index import build_gpt_index, lengthened, n_whole
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.megatron.megatron_rows import STAGE as MEGATRON_ROWS
 from lc_assets.stages.megatron.megatron_rows import samples_of
@@ -151,9 +151,7 @@ def _samples_of(source: Published, sequence_length: int) -> int:
         return samples_of(source)
     prefix = source.only("train.idx") / "train"
     return (
-        Cut(sequence_length=sequence_length).n_whole(read_index(prefix).n_tokens)
-        if idx_path(prefix).is_file()
-        else 0
+        n_whole(read_index(prefix).n_tokens, sequence_length) if idx_path(prefix).is_file() else 0
     )
 
 
