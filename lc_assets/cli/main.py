@@ -1,7 +1,7 @@
-"""The command line: registers the commands and prints errors in one sentence.
+"""The command line: lists the commands and prints errors in one sentence.
 
-Neither this module nor a command's module imports heavy packages at its top, so that ``lc --help``
-is fast. docs/command-line.md shows each command.
+The module of a command is imported when the command is used, so that ``lc --help`` is fast.
+docs/command-line.md shows each command.
 
 =====  =========================================================================================
 exit   meaning
@@ -16,95 +16,128 @@ exit   meaning
 """
 
 import gc
+import importlib
+import inspect
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from lc_assets.arrow_without_pandas import keep_pandas_out
-from lc_assets.cli.corpora import (
-    decontaminate,
-    dedup,
-    filtering,
-    longpack,
-    pack,
-    referrals,
-    signals,
-    tokenize,
-)
-from lc_assets.cli.inspect import batch, explain, show, trace
-from lc_assets.cli.lakes import build, demo, plan, rebuild, releases, withdraw
-from lc_assets.cli.megatron import commands as megatron
-from lc_assets.cli.megatron import merge as megatron_merge
-from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
 USER_ERRORS = (BadInput, NotPublished)
 INTERRUPTED = 130
 
+COMMANDS: Final = {
+    "demo:lakes.demo": "Build the whole chain over a sample of real prose",
+    "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
+    "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
+    "show:inspect.show": "Show what an artefact is, whether it is intact, and its receipt",
+    "trace:inspect.trace": "Follow a row or a sample to its document upstream",
+    "batch:inspect.batch": "Show the first rows of a training batch",
+    "plan:lakes.plan": "List what is out of date, why, and what building it would read and take",
+    "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
+    "signals:corpora.signals": "Compute RedPajama-V2's 29 rule signals from text",
+    "filter:corpora.filtering": "Keep the documents that pass a set of rules",
+    "explain:inspect.explain": "Print every signal and measure of one document",
+    "minhash:corpora.dedup": "Compute the MinHash signature of every document",
+    "dedup:corpora.dedup": "Remove duplicates by digest, text, address and shingles",
+    "decontaminate:corpora.decontaminate": "Remove the documents that contain evaluation items",
+    "links:corpora.longpack": "Find the pages that every page links to, and with which words",
+    "tokenize:corpora.tokenize": "Tokenize documents, one sequence each",
+    "pack:corpora.pack": "Pack documents into rows, and print where all tokens are",
+    "referrals:corpora.referrals": "Measure long-distance referrals",
+    "longpack:corpora.longpack": "Pack pages along their links",
+    "buckets:corpora.tokenize": "Sort documents by their length in tokens",
+    "verify:inspect.show": "Read every byte",
+    "withdraw:lakes.withdraw": "Add an entry to a withdrawal list and show what it affects",
+    "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
+    "diff:lakes.releases": "Show which documents, rows and tokens were added, removed and moved",
+    "prune:lakes.releases": "Delete versions that are neither published nor pinned by a release",
+}
+"""Name and module of each command, and the beginning of its help."""
 
-class PlainGroup(TyperGroup):
+MEGATRON_COMMANDS: Final = {
+    "index:megatron": "Write the GPT index that Megatron would build",
+    "blend:megatron": "Write a blend as Megatron draws it up",
+    "cache:megatron": "Build the cache that a launch of Megatron looks for",
+    "merge:megatron_files": "Merge Megatron data sets, in the order given",
+    "export:megatron_files": "Write a data set in another loader's format",
+    "decompose:megatron_files": "Cut every document into pieces of 256, 512, ... tokens",
+}
+
+
+class LazyCommand(TyperCommand):
+    """A command whose module is imported when it is used."""
+
+    def __init__(self, name: str, module: str, words: str) -> None:
+        super().__init__(name, short_help=words)
+        self.module = f"lc_assets.cli.{module}"
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Import the command, and parse its arguments."""
+        module = importlib.import_module(self.module)
+        function = getattr(module, f"{self.name}_", None) or getattr(module, f"{self.name}")
+        words, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
+        single = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+        single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(function)
+        return typer.main.get_command(single).make_context(*arguments, **options)
+
+
+def lazy_commands(lines: Mapping[str, str]) -> dict[str, Any]:
+    """Commands by name."""
+    rows = ((*key.split(":"), words) for key, words in lines.items())
+    return {name: LazyCommand(name, module, words) for name, module, words in rows}
+
+
+class MainGroup(TyperGroup):
     """Prints an expected error as one sentence with an exit code; a bug keeps its traceback."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands |= lazy_commands(COMMANDS)
+        self.commands["megatron"] = TyperGroup(
+            name="megatron",
+            commands=lazy_commands(MEGATRON_COMMANDS),
+            help="Indices, blends and caches for Megatron.",
+            epilog="Example: lc megatron index data/web --help",
+            no_args_is_help=True,
+            rich_markup_mode=None,
+        )
 
     def invoke(self, ctx: Any) -> Any:
         """Run the named command."""
         try:
             return super().invoke(ctx)
         except LcError as error:
-            complain(str(error))
+            from lc_assets.cli.printing import print_error
+
+            print_error(str(error))
             raise typer.Exit(2 if isinstance(error, USER_ERRORS) else 1) from error
         except KeyboardInterrupt as stop:
             raise typer.Exit(INTERRUPTED) from stop
 
 
 app = typer.Typer(
-    cls=PlainGroup,
+    cls=MainGroup,
     name="lc",
-    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`. "
-    "Example: lc demo",
+    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`.",
+    epilog="Example: lc demo",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-COMMANDS = (
-    demo.demo,
-    build.build,
-    demo.sample,
-    show.show,
-    trace.trace,
-    batch.batch,
-    plan.plan,
-    rebuild.rebuild,
-    signals.signals,
-    filtering.filter_,
-    explain.explain,
-    dedup.minhash,
-    dedup.dedup,
-    decontaminate.decontaminate,
-    longpack.links,
-    tokenize.tokenize,
-    pack.pack,
-    referrals.referrals,
-    longpack.longpack,
-    tokenize.buckets,
-    show.verify,
-    withdraw.withdraw,
-    releases.release,
-    releases.diff,
-    releases.prune,
-)
 
-for _command in COMMANDS:
-    app.command(_command.__name__.strip("_").replace("_", "-"))(_command)
-
-megatron.app.command()(megatron_merge.merge)
-megatron.app.command()(megatron_merge.export)
-megatron.app.command()(megatron_merge.decompose)
-
-for _group in (megatron.app,):
-    app.add_typer(_group)
+@app.callback()
+def _without_own_options() -> None:
+    """Every option belongs to a command."""
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.errors import BadInput
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Lake = Annotated[
     str,
-    typer.Option(
+    Option(
         "--lake",
         envvar="LC_ROOT",
         help="The lake: the folder, or gs://bucket/folder, that everything is published under.",
@@ -31,23 +31,23 @@ Lake = Annotated[
 ]
 Upstream = Annotated[
     str,
-    typer.Option(
+    Option(
         "--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL."
     ),
 ]
 Crawl = Annotated[
     str,
-    typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL."),
+    Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL."),
 ]
 Recipe = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe."
     ),
 ]
 Withdrawn = Annotated[
     str,
-    typer.Option(
+    Option(
         "--withdrawn",
         envvar="LC_WITHDRAWN",
         help="Lists of withdrawals besides the recipe's, separated as in PATH.",
@@ -55,16 +55,14 @@ Withdrawn = Annotated[
 ]
 LakePath = Annotated[
     str,
-    typer.Argument(
-        metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder."
-    ),
+    Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder."),
 ]
 Snapshots = Annotated[
-    list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")
+    list[str] | None, Option("--snapshot", help="A snapshot; may be given several times.")
 ]
 Tokenizer = Annotated[
     str,
-    typer.Option(
+    Option(
         "--tokenizer",
         help="gpt2, cl100k_base, ...; a tokenizer.json or .model; a folder; owner/model of the "
         "hub.",
@@ -72,13 +70,13 @@ Tokenizer = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor."
     ),
 ]
 Executor = Annotated[
     str,
-    typer.Option(
+    Option(
         "--executor",
         envvar="LC_EXECUTOR",
         help="Who works: local, or a Ray cluster's address, such as ray://host:10001.",
@@ -86,7 +84,7 @@ Executor = Annotated[
 ]
 TaskSeconds = Annotated[
     float,
-    typer.Option(
+    Option(
         "--task-seconds",
         envvar="LC_TASK_SECONDS",
         min=0.0,
@@ -95,7 +93,7 @@ TaskSeconds = Annotated[
 ]
 Source = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--from",
         help="Folder of .txt, .md or .rst files; by default the documentation of installed "
         "packages.",
@@ -103,27 +101,27 @@ Source = Annotated[
 ]
 Sources = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         metavar="IN... OUT",
         help="Files and folders of documents, or lakes; and a folder for the lake to write.",
     ),
 ]
 TextField = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--text-field",
         help="Where a record's text is; by default raw_content, text or content.",
     ),
 ]
-Lang = Annotated[str, typer.Option("--lang", help="Language of documents that do not name theirs.")]
-Url = Annotated[str | None, typer.Option("--url", help="A page's URL.")]
+Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
+Url = Annotated[str | None, Option("--url", help="A page's URL.")]
 Domain = Annotated[
     str | None,
-    typer.Option("--domain", help="A domain: its pages, and those of all its subdomains."),
+    Option("--domain", help="A domain: its pages, and those of all its subdomains."),
 ]
 Digest = Annotated[
     str | None,
-    typer.Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
+    Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
 ]
 
 
@@ -133,7 +131,7 @@ class DocumentOptions:
 
     identity: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--id",
             "--document",
             help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
@@ -154,7 +152,7 @@ class DocumentOptions:
         return {kind: value for kind, value in found.items() if value is not None}
 
 
-Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
+Split = Annotated[str, Option("--split", help="train or heldout.")]
 
 
 @dataclass(kw_only=True)
@@ -163,17 +161,15 @@ class Lists:
 
     stop_words: Annotated[
         Path | None,
-        typer.Option(
-            "--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."
-        ),
+        Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."),
     ] = None
     bad_words: Annotated[
         Path | None,
-        typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
+        Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
     ] = None
     domains: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder."
         ),
     ] = None
@@ -195,24 +191,22 @@ class Models:
 
     language_model: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--language-model",
             help="fastText model of languages; by default the packaged lid.176.ftz.",
         ),
     ] = None
     blocklist: Annotated[
         Path | None,
-        typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
+        Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
     ] = None
     perplexity_model: Annotated[
         Path | None,
-        typer.Option(
-            "--perplexity-model", help="KenLM model; by default the published perplexity."
-        ),
+        Option("--perplexity-model", help="KenLM model; by default the published perplexity."),
     ] = None
     quality_model: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--quality-model",
             metavar="NAME=PATH",
             help="fastText model: palm, wikiref or wikipedia, and its path.",

@@ -25,7 +25,7 @@ def out() -> Console:
     return _console(sys.stdout)
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Print an error on standard error, in red on a terminal."""
     _console(sys.stderr).print(Text(harmless(sentence), style="red"), soft_wrap=True)
 

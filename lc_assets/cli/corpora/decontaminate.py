@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
@@ -24,49 +24,43 @@ class Search:
 
     against: Annotated[
         list[Path],
-        typer.Option(
+        Option(
             "--against",
             help="Evaluation set or held-out corpus: a file or a folder; may be repeated.",
         ),
     ]
     fields: Annotated[
         list[str] | None,
-        typer.Option(
-            "--field", help="Field of an evaluation record to take; by default the usual ones."
-        ),
+        Option("--field", help="Field of an evaluation record to take; by default the usual ones."),
     ] = None
-    ngram: Annotated[int, typer.Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13
+    ngram: Annotated[int, Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13
     min_words: Annotated[
         int,
-        typer.Option(
-            "--min-words", min=1, max=64, help="Fewest words of an item shorter than that."
-        ),
+        Option("--min-words", min=1, max=64, help="Fewest words of an item shorter than that."),
     ] = 8
     sample: Annotated[
         int,
-        typer.Option(
-            "--sample", min=1, help="Keep one n-gram in so many: for a large held-out corpus."
-        ),
+        Option("--sample", min=1, help="Keep one n-gram in so many: for a large held-out corpus."),
     ] = 1
     mode: Annotated[
         str,
-        typer.Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
+        Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
     ] = "coverage"
     threshold: Annotated[
-        float, typer.Option("--threshold", help="Least share that makes a document contaminated.")
+        float, Option("--threshold", help="Least share that makes a document contaminated.")
     ] = 0.5
     ignore_common: Annotated[
         int | None,
-        typer.Option("--ignore-common", min=0, help="Ignore n-grams in more documents than this."),
+        Option("--ignore-common", min=0, help="Ignore n-grams in more documents than this."),
     ] = None
     max_items: Annotated[
-        int, typer.Option("--max-items", min=1, help="Ignore n-grams in more items than this.")
+        int, Option("--max-items", min=1, help="Ignore n-grams in more items than this.")
     ] = 100
     cut: Annotated[
-        bool, typer.Option("--cut", help="Cut out what was found instead of dropping the document.")
+        bool, Option("--cut", help="Cut out what was found instead of dropping the document.")
     ] = False
     margin: Annotated[
-        int, typer.Option("--margin", min=0, help="Characters cut on either side as well.")
+        int, Option("--margin", min=0, help="Characters cut on either side as well.")
     ] = 0
 
 

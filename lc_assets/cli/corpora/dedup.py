@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, table
@@ -27,25 +27,25 @@ class DuplicateOptions:
 
     threshold: Annotated[
         float,
-        typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
+        Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
     ] = 0.8
-    by: Annotated[str, typer.Option("--by", help="Of digest, text, url and near, with commas.")] = (
+    by: Annotated[str, Option("--by", help="Of digest, text, url and near, with commas.")] = (
         "digest,text,url,near"
     )
     prefer: Annotated[
         str,
-        typer.Option(
+        Option(
             "--prefer",
             help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
             "(the name of an IN); several with commas.",
         ),
     ] = "newest"
     floor: Annotated[
-        float, typer.Option("--floor", help="Pairs that are less alike are not written down.")
+        float, Option("--floor", help="Pairs that are less alike are not written down.")
     ] = 0.5
     paragraphs: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--paragraphs",
             min=1,
             help="Then remove lines of so many characters that another document of the IN has.",
@@ -169,7 +169,7 @@ def minhash(
     sources: options.Sources,
     fast: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--fast",
             help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
         ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from lc_assets.build.stage import BuildContext, Built
     from lc_assets.text.rules.rules import RuleSet
 
-Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file of rules.")]
+Rules = Annotated[str, Option("--rules", help="A preset's name, or a file of rules.")]
 Thresholds = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--threshold",
         help="Another bound, such as symbols.at_most=0.2; may be given several times.",
     ),
@@ -32,7 +32,7 @@ class Values:
 
     quantiles: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--quantiles",
             metavar="COLUMN=LOW:HIGH",
             help="Keep the documents between two quantiles of these very documents, such as "
@@ -41,7 +41,7 @@ class Values:
     ] = None
     all_signals: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--all-signals",
             help="Apply every rule to every document, and store all values: then other thresholds "
             "compute nothing again.",
@@ -49,9 +49,7 @@ class Values:
     ] = False
     sweep: Annotated[
         bool,
-        typer.Option(
-            "--sweep", help="Print what each threshold would keep; includes --all-signals."
-        ),
+        Option("--sweep", help="Print what each threshold would keep; includes --all-signals."),
     ] = False
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
@@ -24,13 +24,13 @@ def links(
     sources: options.Sources,
     extractor: Annotated[
         str,
-        typer.Option(
+        Option(
             "--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions."
         ),
     ] = "html5",
     lists: Annotated[
         str,
-        typer.Option(
+        Option(
             "--json",
             metavar="WHAT",
             help="Also write a line of JSON per page: its links as they are written, or the "
@@ -101,54 +101,48 @@ class PackingOptions:
     """Settings of `longpack_documents`, under their names there."""
 
     roots: Annotated[
-        float, typer.Option("--roots", help="Share of pages that are roots; the paper took 0.005.")
+        float, Option("--roots", help="Share of pages that are roots; the paper took 0.005.")
     ] = 1.0
-    seed: Annotated[
-        int, typer.Option("--seed", help="Of the hash that draws and orders roots.")
-    ] = 64
+    seed: Annotated[int, Option("--seed", help="Of the hash that draws and orders roots.")] = 64
     mode: Annotated[
         str,
-        typer.Option(
+        Option(
             "--mode",
             help="consume: each page once; allow: a root may be a child too, as in the paper.",
         ),
     ] = "consume"
     repetitions: Annotated[
-        int, typer.Option("--repetitions", min=1, help="Roots that may hold the same text.")
+        int, Option("--repetitions", min=1, help="Roots that may hold the same text.")
     ] = 1
     max_tokens: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-tokens", min=1, help="Of a document; children are taken whole, roots never cut."
         ),
     ] = 131_072
     depth: Annotated[
         int,
-        typer.Option(
-            "--depth", min=1, max=16, help="Rounds: 2 packs what children link to as well."
-        ),
+        Option("--depth", min=1, max=16, help="Rounds: 2 packs what children link to as well."),
     ] = 1
     paper_exact: Annotated[
         bool,
-        typer.Option("--paper-exact", help="Parts as in the paper's pseudo-code, byte for byte."),
+        Option("--paper-exact", help="Parts as in the paper's pseudo-code, byte for byte."),
     ] = False
     portals: Annotated[
         str,
-        typer.Option(
-            "--portals", help="drop home pages, menus and hubs; or keep them, as the paper."
-        ),
+        Option("--portals", help="drop home pages, menus and hubs; or keep them, as the paper."),
     ] = "drop"
     hub_share: Annotated[
         float,
-        typer.Option("--hub-share", help="A page that more of its host's pages link to is a hub."),
+        Option("--hub-share", help="A page that more of its host's pages link to is a hub."),
     ] = 0.05
     nofollow: Annotated[
         str,
-        typer.Option("--nofollow", help="keep or drop links that their authors do not vouch for."),
+        Option("--nofollow", help="keep or drop links that their authors do not vouch for."),
     ] = "keep"
     rest: Annotated[
         bool,
-        typer.Option("--rest", help="Also write the documents that are in no packed one."),
+        Option("--rest", help="Also write the documents that are in no packed one."),
     ] = False
 
 
@@ -158,7 +152,7 @@ class PageOptions:
 
     warc: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--warc",
             help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
             "repeatable.",
@@ -166,20 +160,20 @@ class PageOptions:
     ] = None
     any_language: Annotated[
         bool,
-        typer.Option("--any-language", help="Children may be in another language than their root."),
+        Option("--any-language", help="Children may be in another language than their root."),
     ] = False
     extractor: Annotated[
         str,
-        typer.Option(
+        Option(
             "--extractor", help="html5, or paper: its expressions, relative addresses left out."
         ),
     ] = "html5"
     quality: Annotated[
-        str, typer.Option("--quality", help="Of texts of the WARC: fast, or high (trafilatura).")
+        str, Option("--quality", help="Of texts of the WARC: fast, or high (trafilatura).")
     ] = "fast"
     tokenizer: Annotated[
         str,
-        typer.Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file."),
+        Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file."),
     ] = "gpt2"
 
 

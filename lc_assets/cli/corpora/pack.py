@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, table
@@ -20,34 +20,30 @@ class Rows:
     """Settings of `packed_rows`."""
 
     method: Annotated[
-        str, typer.Option("--method", help="bestfit, concat, segment, reorder or upsample.")
+        str, Option("--method", help="bestfit, concat, segment, reorder or upsample.")
     ] = "bestfit"
-    row_tokens: Annotated[int, typer.Option("--length", help="Tokens of a row.")] = 65_536
+    row_tokens: Annotated[int, Option("--length", help="Tokens of a row.")] = 65_536
     segment_tokens: Annotated[
-        int, typer.Option("--segment", help="Tokens of a segment at most, for segment and reorder.")
+        int, Option("--segment", help="Tokens of a segment at most, for segment and reorder.")
     ] = 4096
-    seed: Annotated[int, typer.Option("--seed", help="Of the order of documents and rows.")] = 64
-    min_tokens: Annotated[
-        int, typer.Option("--min-tokens", help="Leave out shorter documents.")
-    ] = 1
+    seed: Annotated[int, Option("--seed", help="Of the order of documents and rows.")] = 64
+    min_tokens: Annotated[int, Option("--min-tokens", help="Leave out shorter documents.")] = 1
     order_by: Annotated[
         str,
-        typer.Option(
-            "--order-by", help="Field of a record with a number: pack documents in this order."
-        ),
+        Option("--order-by", help="Field of a record with a number: pack documents in this order."),
     ] = ""
     group_by: Annotated[
         str,
-        typer.Option(
+        Option(
             "--group-by",
             help="Field that names a document's group, such as its repository: pack the documents "
             "of a group together, in the order of --order-by.",
         ),
     ] = ""
     megatron: Annotated[
-        str, typer.Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
+        str, Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
     ] = "spans"
-    texts: Annotated[bool, typer.Option("--texts", help="Write the rows' texts too.")] = False
+    texts: Annotated[bool, Option("--texts", help="Write the rows' texts too.")] = False
 
 
 @dataclass(kw_only=True)
@@ -56,19 +52,19 @@ class Upsampling:
 
     threshold: Annotated[
         int,
-        typer.Option("--threshold", help="Tokens from which upsample takes a document for long."),
+        Option("--threshold", help="Tokens from which upsample takes a document for long."),
     ] = 8192
     keep_short: Annotated[
         float,
-        typer.Option("--keep-short", help="Share of the shorter documents that upsample keeps."),
+        Option("--keep-short", help="Share of the shorter documents that upsample keeps."),
     ] = 0.1
     budget: Annotated[
         float,
-        typer.Option("--budget", help="Tokens that upsample takes, in multiples of those read."),
+        Option("--budget", help="Tokens that upsample takes, in multiples of those read."),
     ] = 1.0
     by: Annotated[
         str,
-        typer.Option(
+        Option(
             "--source-field",
             help="Field of a record that names its source; upsample keeps each source's share.",
         ),
@@ -80,19 +76,17 @@ class Similar:
     """Settings for grouping similar documents."""
 
     neighbours: Annotated[
-        int, typer.Option("--neighbours", help="Similar documents to find for each of a group.")
+        int, Option("--neighbours", help="Similar documents to find for each of a group.")
     ] = 3
     path: Annotated[
         bool,
-        typer.Option(
-            "--path", help="Follow one path of nearest neighbours, as in-context pretraining."
-        ),
+        Option("--path", help="Follow one path of nearest neighbours, as in-context pretraining."),
     ] = False
     min_similarity: Annotated[
-        float, typer.Option("--min-similarity", help="Least cosine of neighbours.")
+        float, Option("--min-similarity", help="Least cosine of neighbours.")
     ] = 0.0
     max_similarity: Annotated[
-        float, typer.Option("--max-similarity", help="Cosine above which one is a copy.")
+        float, Option("--max-similarity", help="Cosine above which one is a copy.")
     ] = 0.95
 
 
@@ -104,16 +98,16 @@ def pack(
     neighbourhood: Similar,
     similar: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--similar", help="Pack groups of similar documents, each as long as a row at most."
         ),
     ] = False,
     no_eod: Annotated[
-        bool, typer.Option("--no-eod", help="Put no end of text behind documents.")
+        bool, Option("--no-eod", help="Put no end of text behind documents.")
     ] = False,
     cut_anywhere: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--cut-anywhere", help="Cut segments at their full length, not where a sentence ends."
         ),
     ] = False,

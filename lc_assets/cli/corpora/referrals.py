@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, table
@@ -26,7 +26,7 @@ class ConceptOptions:
 
     scope: Annotated[
         str,
-        typer.Option(
+        Option(
             "--scope",
             help="Where equal concepts match: in the whole text, or per document by each record's "
             "spans.",
@@ -34,7 +34,7 @@ class ConceptOptions:
     ] = "text"
     max_df: Annotated[
         float,
-        typer.Option(
+        Option(
             "--max-df",
             help="Words in more than this share of the corpus's pieces are no concepts; 1 excludes "
             "none.",
@@ -42,13 +42,11 @@ class ConceptOptions:
     ] = 0.05
     words: Annotated[
         Path | None,
-        typer.Option(
-            "--words", help="Stop words, pronouns, abbreviations; by default English ones."
-        ),
+        Option("--words", help="Stop words, pronouns, abbreviations; by default English ones."),
     ] = None
     spacy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--spacy",
             metavar="PIPELINE",
             help="Find concepts by this spaCy pipeline, a thousand times slower.",
@@ -62,35 +60,33 @@ class ReportOptions:
 
     buckets: Annotated[
         str,
-        typer.Option(
+        Option(
             "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
         ),
     ] = "32,128,512"
     out: Annotated[
         Path | None,
-        typer.Option("--table", help="Write a line per document: .parquet, .jsonl or .jsonl.gz."),
+        Option("--table", help="Write a line per document: .parquet, .jsonl or .jsonl.gz."),
     ] = None
-    json: Annotated[
-        Path | None, typer.Option("--json", help="Write the printed figures as JSON.")
-    ] = None
+    json: Annotated[Path | None, Option("--json", help="Write the printed figures as JSON.")] = None
 
 
 @options.with_options
 def referrals(
     sources: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="IN...", help="Files of documents, folders, or lakes; also plain .txt files."
         ),
     ],
     concepts: ConceptOptions,
     report: ReportOptions,
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
+        str, Option("--tokenizer", help="Tokenizer for counting: a name or a file.")
     ] = "gpt2",
     text_field: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--text-field",
             help="Text field of a record; by default raw_content, text or content.",
         ),

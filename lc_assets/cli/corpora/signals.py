@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import complain, say, table
+from lc_assets.cli.printing import print_error, say, table
 
 if TYPE_CHECKING:
     from lc_assets.counts import Counts
@@ -19,13 +20,11 @@ STDOUT = "-"
 @options.with_options
 def signals(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A file or folder of documents, or a lake.")
+        Path, Argument(metavar="IN", help="A file or folder of documents, or a lake.")
     ],
     out: Annotated[
         str,
-        typer.Argument(
-            metavar="OUT", help="A folder for the lake to write, or - for standard output."
-        ),
+        Argument(metavar="OUT", help="A folder for the lake to write, or - for standard output."),
     ],
     lang: options.Lang = "",
     text_field: options.TextField = None,
@@ -74,7 +73,7 @@ def signals(
                         stream.writelines(content)
             stream.flush()
     for line in summary(Counts.total(found.counts for found in built), known):
-        (complain if out == STDOUT else say)(line)
+        (print_error if out == STDOUT else say)(line)
     if out != STDOUT:
         table(("list", "SHA-256"), sorted(known.digests.items()))
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import complain, facts, say, table
+from lc_assets.cli.printing import facts, print_error, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,17 +18,13 @@ def tokenize(
     tokenizer: options.Tokenizer = "gpt2",
     append_eod: Annotated[
         bool,
-        typer.Option("--append-eod", help="End every document with the tokenizer's end of text."),
+        Option("--append-eod", help="End every document with the tokenizer's end of text."),
     ] = False,
     dtype: Annotated[
         str,
-        typer.Option(
-            "--dtype", help="auto (uint16 below 65,500 ids, as Megatron), uint16 or int32."
-        ),
+        Option("--dtype", help="auto (uint16 below 65,500 ids, as Megatron), uint16 or int32."),
     ] = "auto",
-    min_tokens: Annotated[
-        int, typer.Option("--min-tokens", help="Leave out shorter documents.")
-    ] = 1,
+    min_tokens: Annotated[int, Option("--min-tokens", help="Leave out shorter documents.")] = 1,
     text_field: options.TextField = None,
     workers: options.Workers = None,
 ) -> None:
@@ -55,9 +51,9 @@ def tokenize(
     vocabulary = vocabulary_of(settings.tokenizer)
     stored = stored_dtype(vocabulary.n_ids, dtype)
     if warning := header_warning(vocabulary.n_ids, stored):
-        complain(f"warning: {warning}")
+        print_error(f"warning: {warning}")
     if append_eod and vocabulary.eot is None:
-        complain(f"warning: {vocabulary.name} has no end of text, so none is appended")
+        print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
     sections = {
         "token_documents": settings,
         "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
@@ -87,7 +83,7 @@ def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> N
         (UNCHECKED, "because it cannot read this kind"),
     ):
         if n := counts.extra.get(name, 0):
-            complain(f"warning: {n:,} {name.replace('files', 'files were', 1)}, {why}")
+            print_error(f"warning: {n:,} {name.replace('files', 'files were', 1)}, {why}")
     facts([*counts.dropped.items(), *counts.extra.items(), ("dtype", dtype)])
     table(
         ("data sets", "documents", "tokens"),
@@ -102,7 +98,7 @@ def buckets(
     sources: options.Sources,
     edges: Annotated[
         str | None,
-        typer.Option("--edges", help="Tokens at which a bucket ends, such as 4096,16384."),
+        Option("--edges", help="Tokens at which a bucket ends, such as 4096,16384."),
     ] = None,
     tokenizer: options.Tokenizer = "gpt2",
     text_field: options.TextField = None,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import say, shortened, table, visible
@@ -19,16 +19,16 @@ SHOWN_CHARS = 60
 def batch(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             envvar="LC_ROOT",
             help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.",
         ),
     ],
-    step: Annotated[int, typer.Option("--step", min=0, help="Which batch.")] = 0,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a batch.")] = 4,
+    step: Annotated[int, Option("--step", min=0, help="Which batch.")] = 0,
+    rows: Annotated[int, Option("--rows", min=1, help="Rows of a batch.")] = 4,
     context: Annotated[
         int,
-        typer.Option(
+        Option(
             "--context",
             min=1,
             help="Tokens of a row of the batch; must divide the rows of the data.",

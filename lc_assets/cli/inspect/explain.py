@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.corpora.filtering import Thresholds, show_digests, thresholds_of
@@ -22,11 +22,11 @@ LINE = 120
 
 @options.with_options
 def explain(
-    source: Annotated[str, typer.Argument(help="A file or folder of documents, or a lake.")],
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
+    source: Annotated[str, Argument(help="A file or folder of documents, or a lake.")],
+    identity: Annotated[str, Argument(metavar="ID", help="The document's id.")],
     rules: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--rules",
             help="A preset's name, or a file of rules; in a lake, those it was filtered by.",
         ),
@@ -38,7 +38,7 @@ def explain(
     lists: options.Lists,
     models: options.Models,
     upstream: Annotated[
-        str | None, typer.Option("--upstream", help="With a lake: where its published signals are.")
+        str | None, Option("--upstream", help="With a lake: where its published signals are.")
     ] = None,
 ) -> None:
     """Print every signal and measure of one document, every rule with its bounds, and the verdict.

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from lc_assets.cli.printing import complain, facts, say, table
+from lc_assets.cli.printing import facts, print_error, say, table
 from lc_assets.errors import BadInput
 
 DAMAGED = 1
@@ -18,13 +19,13 @@ MOST_COMPLAINTS = 50
 def show(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an "
             "upstream."
         ),
     ],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read every byte instead of names and sizes.")
+        bool, Option("--verify", help="Read every byte instead of names and sizes.")
     ] = False,
 ) -> None:
     """Show what an artefact is, whether it is intact, and its receipt; exit with 1 if it is
@@ -47,23 +48,19 @@ def show(
 def verify(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PREFIX",
             help="A Megatron data set, or anything that `lc show --verify` accepts.",
         ),
     ],
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="The expected tokenizer.")
-    ] = None,
+    tokenizer: Annotated[str | None, Option("--tokenizer", help="The expected tokenizer.")] = None,
     vocab_size: Annotated[
         int | None,
-        typer.Option("--vocab-size", help="Upper bound of ids, if no tokenizer is named."),
+        Option("--vocab-size", help="Upper bound of ids, if no tokenizer is named."),
     ] = None,
     append_eod: Annotated[
         bool,
-        typer.Option(
-            "--append-eod", help="Every document must end with the tokenizer's end of text."
-        ),
+        Option("--append-eod", help="Every document must end with the tokenizer's end of text."),
     ] = False,
 ) -> None:
     """Read every byte: header, sizes, offsets, boundaries, ids, document ends, digests; exit with 1
@@ -91,13 +88,13 @@ def verify(
     found = verify_data_set(prefix, n_ids=n_ids, eod=eod, appended=append_eod)
     facts(found.facts)
     for warning in found.warnings:
-        complain(f"warning: {warning}")
+        print_error(f"warning: {warning}")
     _end(found.damage, f"damaged: {len(found.damage):,} complaints" if found.damage else "whole")
 
 
 def _end(damage: Sequence[str], conclusion: str) -> None:
     for sentence in damage[:MOST_COMPLAINTS]:
-        complain(sentence)
+        print_error(sentence)
     if conclusion:
         say(conclusion)
     raise typer.Exit(DAMAGED if damage else 0)

@@ -5,7 +5,7 @@ them.
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.errors import BadInput
@@ -17,27 +17,25 @@ class RowOptions:
 
     row: Annotated[
         int | None,
-        typer.Option("--row", help="A row of the global order; of one grid with --snapshot."),
+        Option("--row", help="A row of the global order; of one grid with --snapshot."),
     ] = None
     snapshot: Annotated[
-        str | None, typer.Option("--snapshot", help="With --row: the snapshot of the grid.")
+        str | None, Option("--snapshot", help="With --row: the snapshot of the grid.")
     ] = None
     packed: Annotated[
-        bool, typer.Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
+        bool, Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
     ] = False
     split: options.Split = "train"
-    column: Annotated[
-        int | None, typer.Option("--column", help="With --row: a token of the row.")
-    ] = None
+    column: Annotated[int | None, Option("--column", help="With --row: a token of the row.")] = None
     version: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--version", help="With --row: a version of the order, of the grid, or of packed rows."
         ),
     ] = None
     release: Annotated[
         str | None,
-        typer.Option("--release", help="Use this release instead of what is published now."),
+        Option("--release", help="Use this release instead of what is published now."),
     ] = None
 
 
@@ -45,12 +43,10 @@ class RowOptions:
 class SampleOptions:
     """Which sample of a mix."""
 
-    mix: Annotated[str | None, typer.Option("--mix", help="A mix; needs --sample.")] = None
-    sample: Annotated[int | None, typer.Option("--sample", help="With --mix: a sample of it.")] = (
-        None
-    )
+    mix: Annotated[str | None, Option("--mix", help="A mix; needs --sample.")] = None
+    sample: Annotated[int | None, Option("--sample", help="With --mix: a sample of it.")] = None
     position: Annotated[
-        int | None, typer.Option("--position", help="With --sample: a token of the sample.")
+        int | None, Option("--position", help="With --sample: a token of the sample.")
     ] = None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, look_at_all
@@ -27,37 +28,33 @@ class CorpusOptions:
 
     source: Annotated[
         str,
-        typer.Option(
+        Option(
             "--source",
             help="Folder, file, https://… or gs://… of JSON lines, Parquet, text, WET or WARC.",
         ),
     ]
     rules: Annotated[
-        str, typer.Option("--rules", help="Preset or rule file that documents must pass.")
+        str, Option("--rules", help="Preset or rule file that documents must pass.")
     ] = "gopher-paper"
     min_words: Annotated[
-        int, typer.Option("--min-words", min=0, help="Drop documents of fewer words.")
+        int, Option("--min-words", min=0, help="Drop documents of fewer words.")
     ] = 0
-    row_tokens: Annotated[int, typer.Option("--row-tokens", min=8, help="Tokens in a row.")] = (
-        ROW_TOKENS
-    )
+    row_tokens: Annotated[int, Option("--row-tokens", min=8, help="Tokens in a row.")] = ROW_TOKENS
     partition: Annotated[
         Literal["one", "folder"],
-        typer.Option("--partition", help="One partition, or one per top folder."),
+        Option("--partition", help="One partition, or one per top folder."),
     ] = "one"
     listing: Annotated[
         str,
-        typer.Option("--listing", help="Of a web server: a text file of paths below --source."),
+        Option("--listing", help="Of a web server: a text file of paths below --source."),
     ] = ""
     text_field: Annotated[
-        str, typer.Option("--text-field", help="Field of a record that holds its text.")
+        str, Option("--text-field", help="Field of a record that holds its text.")
     ] = ""
-    id_field: Annotated[
-        str, typer.Option("--id-field", help="Field of a record that holds its id.")
-    ] = ""
+    id_field: Annotated[str, Option("--id-field", help="Field of a record that holds its id.")] = ""
     language: Annotated[
         str,
-        typer.Option("--language", help="Two letters, for documents that name no language."),
+        Option("--language", help="Two letters, for documents that name no language."),
     ] = ""
 
 
@@ -66,12 +63,12 @@ def build(
     corpus: CorpusOptions,
     lake: options.Lake,
     to: Annotated[
-        str, typer.Option("--to", help="Build this stage and what it reads, and nothing else.")
+        str, Option("--to", help="Build this stage and what it reads, and nothing else.")
     ] = "",
     workers: options.Workers = None,
     home: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--dagster-home",
             envvar="DAGSTER_HOME",
             help="Go through Dagster, whose history is kept there.",

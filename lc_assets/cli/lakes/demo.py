@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
@@ -133,22 +133,22 @@ sequence_length = {min(SEQUENCE_LENGTH, row_tokens)}
 def demo(
     folder: Annotated[
         Path,
-        typer.Option("--dir", help="Folder for everything that is written."),
+        Option("--dir", help="Folder for everything that is written."),
     ] = Path("demo"),
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Folder of your own documents, read as they are."),
+        Option("--from", help="Folder of your own documents, read as they are."),
     ] = None,
     lake: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--lake", help="Publish there instead of below --dir, such as into gs://bucket/folder."
         ),
     ] = None,
     workers: options.Workers = None,
     row_tokens: Annotated[
         int,
-        typer.Option(
+        Option(
             "--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts."
         ),
     ] = ROW_TOKENS,
@@ -272,10 +272,10 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
 
 
 def sample(
-    out: Annotated[Path, typer.Argument(help="A new folder, or that of the same sample.")],
+    out: Annotated[Path, Argument(help="A new folder, or that of the same sample.")],
     source: options.Source = None,
     snapshot: options.Snapshots = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of everything that is drawn.")] = None,
+    seed: Annotated[int | None, Option("--seed", help="Of everything that is drawn.")] = None,
     workers: options.Workers = None,
 ) -> None:
     """Write crawl snapshots of real prose in RedPajama-V2's layout, with added duplicates and short

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
@@ -54,11 +55,11 @@ def plan(
     where: LakeOptions,
     look_upstream: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--look-upstream", help="Compare with the upstream, and the crawl, as they are now."
         ),
     ] = False,
-    every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
+    every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
 ) -> None:
     """List what is out of date, why, and what building it would read and take; exit with 3 when
     something is.

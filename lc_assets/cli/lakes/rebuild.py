@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import (
@@ -24,7 +25,7 @@ from lc_assets.cli.lakes.plan import (
     recipe_of_lake,
     show_plans,
 )
-from lc_assets.cli.printing import complain, lasted, say
+from lc_assets.cli.printing import lasted, print_error, say
 
 if TYPE_CHECKING:
     from lc_assets.build.stage import BuildContext, Built
@@ -40,26 +41,24 @@ def rebuild(
     execution: ExecutionOptions,
     own: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own."
         ),
     ] = None,
     look_upstream: Annotated[
-        bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")
+        bool, Option("--look-upstream", help="Look first at what is upstream as it is now.")
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the plan and end with 3 when there is something to do."
-        ),
+        Option("--dry-run", help="Print the plan and end with 3 when there is something to do."),
     ] = False,
     stop: Annotated[
         bool,
-        typer.Option("--stop", help="Stop at the first failure instead of going on with the rest."),
+        Option("--stop", help="Stop at the first failure instead of going on with the rest."),
     ] = False,
     home: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--dagster-home",
             envvar="DAGSTER_HOME",
             help="Go through Dagster, whose history is kept there.",
@@ -67,7 +66,7 @@ def rebuild(
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option("--log", help="Append a JSON line per shard: its outcome, seconds, rate."),
+        Option("--log", help="Append a JSON line per shard: its outcome, seconds, rate."),
     ] = None,
 ) -> None:
     """Build what is out of date, in order, and nothing else; print the plan first.
@@ -183,7 +182,7 @@ def _counted(built: "Built") -> str:
 def _conclude(made: "Rebuilt", seconds: float) -> int:
     """Print the outcome of a build; return the command's exit status."""
     for words in made.failed.values():
-        complain(words)
+        print_error(words)
     waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""
     waiting = (
         f", {len(made.left):,} cannot be built: {made.left[0].reasons[0]}"

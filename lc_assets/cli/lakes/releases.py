@@ -5,9 +5,10 @@ and delete what no name needs.
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import complain, facts, heading, say, sized, table
+from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,13 +36,11 @@ def release(
     lake: options.LakePath,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Name of the release; without it, releases are listed."
-        ),
+        Argument(metavar="[NAME]", help="Name of the release; without it, releases are listed."),
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Read every byte of the release; publish nothing."),
+        Option("--verify", help="Read every byte of the release; publish nothing."),
     ] = False,
 ) -> None:
     """Pin the published global order, grids, Megatron files and mixes under a name that is never
@@ -62,7 +61,7 @@ def release(
     if verify:
         damage = releasing.release_damage(folder, name)
         for sentence in damage[:MOST_COMPLAINTS]:
-            complain(sentence)
+            print_error(sentence)
         say(
             f"release {name}: damaged in {len(damage):,} places"
             if damage
@@ -96,13 +95,13 @@ def _show_releases(lake: "Lake") -> None:
 def diff(
     before: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too."
         ),
     ],
-    after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    after: Annotated[str, Argument(metavar="B", help="The same.")],
     lake: options.Lake = "lake",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which documents, rows and tokens were added, removed and moved from A to B, and which
     settings, rules, code and libraries differ.
@@ -183,7 +182,7 @@ def prune(
     lake: options.LakePath,
     keep: Annotated[
         int,
-        typer.Option(
+        Option(
             "--keep",
             min=0,
             help="Keep this many of the newest unneeded versions of each partition.",
@@ -191,14 +190,14 @@ def prune(
     ] = 0,
     purge: Annotated[
         bool,
-        typer.Option("--purge", help="Delete only versions that contain withdrawn documents."),
+        Option("--purge", help="Delete only versions that contain withdrawn documents."),
     ] = False,
     give_up: Annotated[
         list[str] | None,
-        typer.Option("--give-up", help="With --purge: a release whose versions may be deleted."),
+        Option("--give-up", help="With --purge: a release whose versions may be deleted."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
+        bool, Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
 ) -> None:
     """Delete versions that are neither published nor pinned by a release nor needed by such
@@ -244,7 +243,7 @@ def _show_pruning(planned: "Pruning", *, dry_run: bool) -> None:
             [(one.name, sized(one.n_bytes), one.why) for one in planned.deletions],
         )
     for name, versions in planned.broken:
-        complain(f"release {name} is given up: {', '.join(versions)}")
+        print_error(f"release {name} is given up: {', '.join(versions)}")
     if planned.kept:
         table(("holds withdrawn documents and stays", "why"), planned.kept)
     size = sized(sum(one.n_bytes for one in planned.deletions))

@@ -5,7 +5,7 @@ withdrawals.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, sized, table
@@ -24,20 +24,18 @@ def withdraw(
     lake: options.LakePath,
     documents: options.DocumentOptions,
     reason: Annotated[
-        str | None, typer.Option("--reason", help="The reason, for the list and every report.")
+        str | None, Option("--reason", help="The reason, for the list and every report.")
     ] = None,
-    date: Annotated[
-        str | None, typer.Option("--date", help="YYYY-MM-DD; by default today.")
-    ] = None,
+    date: Annotated[str | None, Option("--date", help="YYYY-MM-DD; by default today.")] = None,
     listed: Annotated[
-        Path | None, typer.Option("--list", help="The list to append the entry to.")
+        Path | None, Option("--list", help="The list to append the entry to.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be affected; append nothing.")
+        bool, Option("--dry-run", help="Show what would be affected; append nothing.")
     ] = False,
     report: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--report",
             help="Instead, list what is withdrawn and which versions still contain it.",
         ),

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from lc_assets.cli.printing import say, sized, table
 from lc_assets.errors import BadInput
@@ -17,20 +17,18 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def merge(
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PREFIX...", help="Data sets, or folders of them, in their names' order."
-        ),
+        Argument(metavar="PREFIX...", help="Data sets, or folders of them, in their names' order."),
     ],
     output: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--output",
             help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.",
         ),
     ],
     max_size: Annotated[
         str | None,
-        typer.Option("--max-size", help="Most bytes of a .bin, such as 30GB; no document is cut."),
+        Option("--max-size", help="Most bytes of a .bin, such as 30GB; no document is cut."),
     ] = None,
 ) -> None:
     """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
@@ -54,24 +52,24 @@ def merge(
 
 
 def export(
-    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set.")],
+    prefix: Annotated[Path, Argument(metavar="PREFIX", help="A Megatron data set.")],
     output: Annotated[
-        Path, typer.Option("--output", help="The file (nanogpt) or the new folder (datasets, mds).")
+        Path, Option("--output", help="The file (nanogpt) or the new folder (datasets, mds).")
     ],
     kind: Annotated[
         str,
-        typer.Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
+        Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
     ],
     over_last: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--over-last",
             help="nanogpt: replace the last id of each document by this one; LongCrawl64's script: "
             "50256.",
         ),
     ] = None,
     split: Annotated[
-        str, typer.Option("--split", help="datasets: the split in the files' names.")
+        str, Option("--split", help="datasets: the split in the files' names.")
     ] = "train",
 ) -> None:
     """Write a data set in another loader's format.
@@ -96,18 +94,18 @@ def export(
 
 
 def decompose(
-    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set.")],
+    prefix: Annotated[Path, Argument(metavar="PREFIX", help="A Megatron data set.")],
     output: Annotated[
         Path,
-        typer.Option("--output", help="Folder for a data set per length: tokens-00256 and so on."),
+        Option("--output", help="Folder for a data set per length: tokens-00256 and so on."),
     ],
     shortest: Annotated[
-        int, typer.Option("--shortest", help="Tokens of the shortest pieces, a power of two.")
+        int, Option("--shortest", help="Tokens of the shortest pieces, a power of two.")
     ] = 256,
-    longest: Annotated[int, typer.Option("--longest", help="Tokens of the longest.")] = 8192,
+    longest: Annotated[int, Option("--longest", help="Tokens of the longest.")] = 8192,
     seed: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--seed",
             help="Draw the order of a document's pieces; by default the longest come first.",
         ),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, table
@@ -16,66 +17,57 @@ if TYPE_CHECKING:
     from lc_assets.mixing.cache_names import Launch
     from lc_assets.stages.megatron.caching import Entry
 
-app = typer.Typer(
-    name="megatron",
-    help="Indices, blends and caches for Megatron. Example: lc megatron index data/web --help",
-    no_args_is_help=True,
-)
-
 SHOWN = 20
 """Entries of a cache that are listed one by one."""
 
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for the .npy files; existing ones are replaced."),
+    Option("--out", help="Folder for the .npy files; existing ones are replaced."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Megatron's --seed.")]
+Seed = Annotated[int, Option("--seed", help="Megatron's --seed.")]
 LaunchFile = Annotated[
     Path,
-    typer.Option("--launch", help="File of Megatron's launch arguments, as on its command line."),
+    Option("--launch", help="File of Megatron's launch arguments, as on its command line."),
 ]
 CacheFolder = Annotated[
     Path | None,
-    typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+    Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
 ]
 IdentityFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--tokenizer-identity",
         help="JSON: tokenizer.unique_identifiers, or several of them by name.",
     ),
 ]
 HuggingFaceTokenizer = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--hf-tokenizer",
         help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
     ),
 ]
 
 
-@app.command()
 def index(
     prefix: Annotated[
-        Path, typer.Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
+        Path, Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
     ],
     sequence_length: Annotated[
-        int, typer.Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
+        int, Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
     ],
     out: Out,
     seed: Seed = 1234,
     samples: Annotated[
         int | None,
-        typer.Option("--samples", help="Samples that are needed; by default those of one epoch."),
+        Option("--samples", help="Samples that are needed; by default those of one epoch."),
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(
-            "--split", help="Megatron's --split, such as 98,2,0; by default all documents."
-        ),
+        Option("--split", help="Megatron's --split, such as 98,2,0; by default all documents."),
     ] = None,
     part: Annotated[
-        str, typer.Option("--part", help="Which part of the split: train, valid or test.")
+        str, Option("--part", help="Which part of the split: train, valid or test.")
     ] = "train",
 ) -> None:
     """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy,
@@ -100,28 +92,25 @@ def index(
     )
 
 
-@app.command()
 def blend(
     out: Out,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="...", help="The rest of the weights or sizes.")
+        list[str] | None, Argument(metavar="...", help="The rest of the weights or sizes.")
     ] = None,
     weights: Annotated[
         list[str] | None,
-        typer.Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1"),
+        Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1"),
     ] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200"),
+        Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200"),
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--size", help="Samples of the blend; only with --weights.")
+        int | None, Option("--size", help="Samples of the blend; only with --weights.")
     ] = None,
     uint8: Annotated[
         bool,
-        typer.Option(
-            "--uint8", help="Number the sources in one byte, as Megatron's older forks do."
-        ),
+        Option("--uint8", help="Number the sources in one byte, as Megatron's older forks do."),
     ] = False,
 ) -> None:
     """Write a blend as Megatron draws it up: dataset_index.npy and dataset_sample_index.npy.
@@ -150,7 +139,6 @@ def blend(
     facts([("written to", str(out))])
 
 
-@app.command()
 def cache(
     launch: LaunchFile,
     folder: CacheFolder = None,
@@ -158,14 +146,14 @@ def cache(
     tokenizer: HuggingFaceTokenizer = None,
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check",
             help="Only report what a launch would find; exit with 1 if something is missing.",
         ),
     ] = False,
     versioned: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--versioned",
             help="Folder for links that name their content; launch over those instead.",
         ),

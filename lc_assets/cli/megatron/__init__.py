@@ -1,1 +1,0 @@
-"""``lc megatron``: token files, indices, blends and caches for Megatron."""
