@@ -100,7 +100,7 @@ class MainGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands |= lazy_commands(COMMANDS)
+        self.commands.update(lazy_commands(COMMANDS))
         self.commands["megatron"] = TyperGroup(
             name="megatron",
             commands=lazy_commands(MEGATRON_COMMANDS),

@@ -1,25 +1,28 @@
-"""Options that several commands share, declared once: their names, their variables, their help."""
+"""Options that several commands share, and groups of options.
+
+A command with many options takes them in groups: parameters whose type is a dataclass, each field
+of which is an option; and parameters whose default is `settings_options`, for settings of a recipe.
+"""
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
 from lc_assets.errors import BadInput
 
-Choice = TypeVar("Choice", bound=str)
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import msgspec
 
-    from lc_assets.build.settings.common import ModelSettings
-    from lc_assets.build.settings.documents import ListSettings
-    from lc_assets.build.stage import Built
+    from lc_assets.build.stage import BuildContext, Built
     from lc_assets.text.links.addresses import Kind
+
+_ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
 
 Lake = Annotated[
     str,
@@ -91,19 +94,20 @@ TaskSeconds = Annotated[
         help="End a shard that takes longer; 0 is for ever.",
     ),
 ]
+DagsterHome = Annotated[
+    Path | None,
+    Option(
+        "--dagster-home",
+        envvar="DAGSTER_HOME",
+        help="Go through Dagster, whose history is kept there.",
+    ),
+]
 Source = Annotated[
     Path | None,
     Option(
         "--from",
         help="Folder of .txt, .md or .rst files; by default the documentation of installed "
         "packages.",
-    ),
-]
-Sources = Annotated[
-    list[Path],
-    Argument(
-        metavar="IN... OUT",
-        help="Files and folders of documents, or lakes; and a folder for the lake to write.",
     ),
 ]
 TextField = Annotated[
@@ -155,111 +159,127 @@ class DocumentOptions:
 Split = Annotated[str, Option("--split", help="train or heldout.")]
 
 
-@dataclass(kw_only=True)
-class Lists:
-    """Lists that some signals need."""
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Documents to read, and the lake to write."""
 
-    stop_words: Annotated[
-        Path | None,
-        Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."),
-    ] = None
-    bad_words: Annotated[
-        Path | None,
-        Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
-    ] = None
-    domains: Annotated[
-        Path | None,
-        Option(
-            "--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder."
+    paths: Annotated[
+        list[Path],
+        Argument(
+            metavar="IN... OUT",
+            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
         ),
-    ] = None
+    ]
+    text_field: TextField = None
+    workers: Workers = None
 
-    def settings(self) -> "ListSettings":
-        """As a recipe has them."""
-        from lc_assets.build.settings.documents import ListSettings
+    @property
+    def out(self) -> Path:
+        """The lake."""
+        return self.paths[-1]
 
-        return ListSettings(
-            stop_words=str(self.stop_words or ""),
-            bad_words=str(self.bad_words or ""),
-            domains=str(self.domains or ""),
-        )
+    def context(self, settings: Mapping[str, Any], **how: Any) -> "BuildContext":
+        """Prepare to build stages over the documents.
 
-
-@dataclass(kw_only=True)
-class Models:
-    """Models and lists of addresses that some rules need."""
-
-    language_model: Annotated[
-        Path | None,
-        Option(
-            "--language-model",
-            help="fastText model of languages; by default the packaged lid.176.ftz.",
-        ),
-    ] = None
-    blocklist: Annotated[
-        Path | None,
-        Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
-    ] = None
-    perplexity_model: Annotated[
-        Path | None,
-        Option("--perplexity-model", help="KenLM model; by default the published perplexity."),
-    ] = None
-    quality_model: Annotated[
-        list[str] | None,
-        Option(
-            "--quality-model",
-            metavar="NAME=PATH",
-            help="fastText model: palm, wikiref or wikipedia, and its path.",
-        ),
-    ] = None
-
-    def settings(self) -> "ModelSettings":
-        """As a recipe has them.
+        Args:
+            settings: sections of the recipe.
+            how: further arguments of `lc_assets.stages.file_lakes.context_over_files`.
 
         Raises:
-            BadInput: when one is not ``NAME=PATH``, names no such model, or a name is given twice.
+            BadInput: when nothing is left to read, or an input is unusable.
         """
-        from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-        from lc_assets.formats.lists.models import require_known
+        from lc_assets.execution.local import executor_of
+        from lc_assets.stages.file_lakes import context_over_files
 
-        paths: dict[str, str] = {}
-        for given in self.quality_model or ():
-            name, _, path = given.partition("=")
-            if not path or name in paths:
-                raise BadInput(
-                    f"--quality-model {given}: "
-                    f"{'is given twice' if path else 'expected NAME=PATH, such as palm=palm.bin'}"
-                )
-            paths[name] = path
-        require_known(paths)
-        return ModelSettings(
-            language=str(self.language_model or ""),
-            blocklist=str(self.blocklist or ""),
-            perplexity=str(self.perplexity_model or ""),
-            quality=QualityModelSettings(**paths),
+        *inputs, out = self.paths
+        if not inputs:
+            raise BadInput("name what to read and where to write: IN... OUT")
+        return context_over_files(
+            inputs,
+            out,
+            executor=executor_of(self.workers),
+            settings=settings,
+            text_field=self.text_field,
+            **how,
         )
 
+    def build(
+        self, target: str, settings: Mapping[str, Any], **how: Any
+    ) -> "dict[str, dict[str, Built]]":
+        """Build a stage and all that it reads over the documents; see `context`."""
+        from lc_assets.stages.file_lakes import build_for
 
-def one_of(option: str, given: str, known: tuple[Choice, ...]) -> Choice:
-    """The given value, if it is one of the known ones.
+        return build_for(self.context(settings, **how), target)
 
-    >>> one_of("--quality", "fast", ("fast", "high"))
-    'fast'
 
-    Raises:
-        BadInput: when it is none of them; lists them.
+def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> Any:
+    """Options for settings of a recipe, with their types, defaults and descriptions; the command
+    gets the settings with the values that are given.
+
+    Args:
+        defaults: the settings without options.
+        names: of settings whose options are called like them.
+        flags: options of other settings, by setting.
     """
-    for choice in known:
-        if given == choice:
-            return choice
-    raise BadInput(f"{option} {given}: there are {' and '.join(known)}")
+    return _SettingsOptions(
+        defaults, {name: f"--{name.replace('_', '-')}" for name in names} | flags
+    )
+
+
+@dataclass(frozen=True)
+class _SettingsOptions:
+    defaults: "msgspec.Struct"
+    flags: Mapping[str, str]
+
+    def parameters(self) -> list[inspect.Parameter]:
+        section = type(self.defaults)
+        kinds, meanings = get_type_hints(section), attributes_of(section)
+        return [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(self.defaults, name),
+                annotation=_option(flag, kinds[name], meanings[name].replace("``", "")),
+            )
+            for name, flag in self.flags.items()
+        ]
+
+    def __call__(self, **given: Any) -> Any:
+        from lc_assets.stages.file_lakes import replaced
+
+        try:
+            return replaced(self.defaults, **given)
+        except BadInput as error:
+            name = str(error).rpartition("`$.")[2].partition("`")[0].partition("[")[0]
+            if name not in self.flags:
+                raise
+            raise BadInput(f"{self.flags[name]} {given[name]}: {error}") from error
+
+
+def _option(flag: str, kind: Any, meaning: str) -> Any:
+    """A setting's type as typer takes it; the values are checked by the settings."""
+    choices = None
+    if get_origin(kind) is Literal:
+        kind, choices = str, "|".join(get_args(kind))
+    elif get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    words = meaning[:1].upper() + meaning[1:]
+    return Annotated[kind, Option(flag, help=words, metavar=choices)]
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """Meanings of a class's attributes, from its docstring.
+
+    >>> from lc_assets.build.recipe import Recipe
+    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
+    '``blosc-lz4'
+    """
+    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer in which each field of a dataclass parameter is an option of its own.
-
-    Commands with many options take them in groups: a dataclass with ``kw_only=True``, whose fields
-    are annotated as typer's parameters are.
+    """A command for typer in which each option of a group is an option of its own.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(kw_only=True)
@@ -273,70 +293,28 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     grid 20
     (None, <Signature (*, name: str, rows: int = 2, columns: int = 3)>)
     """
-    groups: dict[str, Any] = {}
+    groups: dict[str, tuple[Any, list[str]]] = {}
     found: list[inspect.Parameter] = []
     kinds = get_type_hints(command, include_extras=True)
     for parameter in inspect.signature(command).parameters.values():
         kind: Any = kinds[parameter.name]
-        if not is_dataclass(kind):
+        if isinstance(parameter.default, _SettingsOptions):
+            kind = parameter.default
+            own = kind.parameters()
+        elif isinstance(kind, type) and is_dataclass(kind):
+            own = list(inspect.signature(kind, eval_str=True).parameters.values())
+        else:
             found.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
             continue
-        groups[parameter.name] = kind
-        types = get_type_hints(kind, include_extras=True)
-        of_group = inspect.signature(groups[parameter.name]).parameters.values()
-        found += [one.replace(annotation=types[one.name]) for one in of_group]
+        groups[parameter.name] = kind, [one.name for one in own]
+        found += own
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        for name, (make, own) in groups.items():
+            given[name] = make(**{option: given.pop(option) for option in own})
         command(**given)
 
-    signature = inspect.Signature(found)
-    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in found}
     return run
-
-
-def inputs_and_out(sources: list[Path], command: str) -> tuple[list[Path], Path]:
-    """Split `Sources` into what is read and where to write.
-
-    Raises:
-        BadInput: when nothing is left to read.
-    """
-    *inputs, out = sources
-    if not inputs:
-        raise BadInput(f"name what to read and where to write: lc {command} IN... OUT")
-    return inputs, out
-
-
-def built_over_files(
-    command: str,
-    sources: list[Path],
-    target: str,
-    settings: "Mapping[str, Any]",
-    *,
-    workers: int | None,
-    **how: Any,
-) -> "tuple[dict[str, dict[str, Built]], Path]":
-    """Build a stage and all that it reads over `Sources`; return what was built, and the lake.
-
-    Args:
-        command: name of the command.
-        sources: what to read, and where to write.
-        target: the stage.
-        settings: sections of the recipe.
-        workers: processes.
-        how: further arguments of `lc_assets.stages.file_lakes.context_over_files`.
-
-    Raises:
-        BadInput: when nothing is left to read, or an input is unusable.
-    """
-    from lc_assets.execution.local import executor_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files
-
-    inputs, out = inputs_and_out(sources, command)
-    context = context_over_files(
-        inputs, out, executor=executor_of(workers), settings=settings, **how
-    )
-    return build_for(context, target), out

@@ -39,12 +39,16 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
     )
 
 
-def in_log(say: Callable[[str], object]) -> Watch:
+def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:
     """Make a watch that logs a line every few seconds, such as ``filter 2023-06:  42%|… 21/50
     [00:05<00:07, 4.2 tasks/s]``.
 
     There is no line without work or before the first task is finished, and at most one in
     `LOG_EVERY_SECONDS`, except the last one, which has the total time.
+
+    Args:
+        say: logs a line.
+        drawn: another watch that the items pass through.
     """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
@@ -52,7 +56,7 @@ def in_log(say: Callable[[str], object]) -> Watch:
 
         lines = _Lines(say)
         yield from tqdm(
-            items,
+            drawn(items, total=total, what=what),
             total=total,
             desc=what,
             unit=" tasks",

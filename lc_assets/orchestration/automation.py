@@ -34,6 +34,7 @@ from typing import Any
 
 import dagster as dg
 import msgspec
+from dagster._core.instance.ref import InstanceRef
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.errors import LcError
@@ -52,6 +53,12 @@ KINDS: Mapping[str, frozenset[str]] = {
 
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+WITHOUT_CAPTURE: Any = {
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+}
 NOTICES = (dg.BetaWarning, dg.PreviewWarning, dg.SupersessionWarning)
 
 
@@ -256,10 +263,17 @@ def requests_of(
 
 
 @contextlib.contextmanager
-def instance_at(home: Path, settings: str = "dagster.yaml") -> Iterator[dg.DagsterInstance]:
-    """Open the instance whose history is in ``home``; Dagster's telemetry is off."""
+def instance_at(home: Path) -> Iterator[dg.DagsterInstance]:
+    """Open the instance whose history is in ``home``, for runs in this process.
+
+    Telemetry is off, and so is the capture of what steps print: the two processes per step that
+    Dagster starts for it would answer Ctrl-C with tracebacks.
+    """
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
-    with dg.DagsterInstance.from_config(str(home.absolute()), settings) as instance:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "dagster.yaml").touch()
+    reference = InstanceRef.from_dir(str(home.absolute()), overrides=WITHOUT_CAPTURE)
+    with dg.DagsterInstance.from_ref(reference) as instance:
         yield instance
 
 

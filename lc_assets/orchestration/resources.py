@@ -13,7 +13,7 @@ from lc_assets.build.recipe import read_recipe, record_recipe
 from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
-from lc_assets.execution.progress import in_log
+from lc_assets.execution.progress import in_log, on_terminal, silent
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
@@ -65,6 +65,7 @@ class BuildContextResource(dg.ConfigurableResource):
         workers: processes that a stage uses on this machine.
         executor: a cluster instead, see `lc_assets.execution.on_ray`; empty for this machine.
         task_seconds: time limit per shard; 0 for none.
+        on_terminal: whether progress is drawn on the terminal as well.
     """
 
     lake: str = "lake"
@@ -75,6 +76,7 @@ class BuildContextResource(dg.ConfigurableResource):
     workers: int = 1
     executor: str = ""
     task_seconds: float = 0.0
+    on_terminal: bool = False
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[BuildContext]:
@@ -116,7 +118,7 @@ class BuildContextResource(dg.ConfigurableResource):
                 lake=lake,
                 reads=(upstream, crawl),
                 workers=self.workers,
-                watch=in_log(log.info),
+                watch=in_log(log.info, drawn=on_terminal if self.on_terminal else silent),
                 task_seconds=self.task_seconds,
             ),
             crawl=crawl,

@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lc_assets.build.recipe import read_recipe
-from lc_assets.cli.lakes.build import CorpusOptions, recipe_text, source_name
+from lc_assets.cli.lakes.build import recipe_text, source_name
 from lc_assets.cli.main import app
 from lc_assets.lake.lake import Lake
+from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets_tests.sources.own_documents import texts
 
@@ -75,8 +76,8 @@ def test_what_is_not_a_stage_is_an_error(corpus, tmp_path):
 @pytest.mark.parametrize("row_tokens", [8, 2048, 65_536])
 def test_the_recipe_is_one(tmp_path, row_tokens):
     path = tmp_path / "recipe.toml"
-    corpus = CorpusOptions(source='/data/my "own" texts', row_tokens=row_tokens, text_field="body")
-    path.write_text(recipe_text(corpus))
+    corpus = SourceSettings(path='/data/my "own" texts', text_field="body")
+    path.write_text(recipe_text(corpus, row_tokens=row_tokens))
     recipe = read_recipe(path)
     (source,) = recipe.sources.values()
     assert (source.path, source.text_field) == ('/data/my "own" texts', "body")

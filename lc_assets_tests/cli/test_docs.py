@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from lc_assets.build.recipe import Recipe
-from lc_assets.cli.docs import attributes_of, pages
+from lc_assets.cli.options import attributes_of
 from lc_assets.stages.catalogue import STAGES
+from lc_assets_tests.made_pages import pages
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("path", pages(ROOT), ids=lambda path: path.name)
 def test_made_pages_are_up_to_date(path):
-    """Run ``python -m lc_assets.cli.docs`` when this fails."""
+    """Run ``python -m lc_assets_tests.made_pages`` when this fails."""
     assert path.read_text("utf-8") == pages(ROOT)[path]
 
 

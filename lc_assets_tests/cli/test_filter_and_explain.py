@@ -170,17 +170,7 @@ def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path)
     for options, complaint in {
         (): "domain_blocked: cannot be computed without a list of addresses; give --blocklist PATH",
         ("--blocklist", tmp_path / "nowhere"): "nowhere: does not exist",
-        ("--quality-model", "palm"): "--quality-model palm: expected NAME=PATH",
-        (
-            "--quality-model",
-            "plam=x",
-        ): "no such model of quality: plam; there are palm, wikiref, wikipedia",
-        (
-            "--quality-model",
-            "palm=x",
-            "--quality-model",
-            "palm=y",
-        ): "--quality-model palm=y: is given twice",
+        ("--palm-model", tmp_path / "nowhere"): "domain_blocked: cannot be computed without a list",
     }.items():
         refused = lc("filter", path, tmp_path / "no", "--rules", rules, *options)
         assert refused.code == 2

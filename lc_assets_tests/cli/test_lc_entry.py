@@ -79,7 +79,7 @@ def test_help_imports_no_command():
 
 
 def test_without_a_command_help_is_shown(lc):
-    assert "Usage: lc" in lc().out
+    assert "Usage: lc" in lc().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -60,7 +60,7 @@ def test_other_buckets_stand_alone(lc, source):
     [
         (("--buckets", "a,b"), "wanted whole numbers"),
         (("--buckets", "64,32"), "wanted ascending numbers"),
-        (("--scope", "page"), "there are text and document"),
+        (("--scope", "page"), "'page' is not one of 'text', 'document'"),
         (("--max-df", "0"), "above 0 and at most 1"),
         (("--table", "t.csv"), "ends in .parquet"),
         (("--tokenizer", "none"), "no tokenizer"),

@@ -14,7 +14,7 @@ import pytest
 
 from lc_assets.build.recipe import Recipe, parse_recipe
 from lc_assets.cli.lakes import demo_report
-from lc_assets.cli.lakes.demo import QUIET_YAML, Workplace, recipe_text
+from lc_assets.cli.lakes.demo import Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
@@ -104,7 +104,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert published[f"filtered_documents/{snapshot}"].receipt.counts.seen == 16
     assert "<|endoftext|>" in said.out
     assert ".txt, line 0" in said.out
-    with instance_at(place.dagster_home, "dagster.yaml") as instance:
+    with instance_at(place.dagster_home) as instance:
         assert all(run.is_success for run in instance.get_runs())
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {snapshot}
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
@@ -166,7 +166,7 @@ def test_a_failed_run_is_said_in_its_own_words(tmp_path):
     Workplace(tmp_path).set_up(recipe_text(64))
     defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tmp_path), workers=1)
     with (
-        instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        instance_at(tmp_path / "dagster_home") as instance,
         pytest.raises(PartitionFailed, match=r"nothing is listed for snapshot 2023-06.*\(run "),
     ):
         Recorder(defs, instance, print).build(run_of("raw_snapshot", "2023-06"))
@@ -199,7 +199,7 @@ def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
     Workplace(tmp_path).set_up(recipe_text(64))
     defs = dg.Definitions([stopped])
     with (
-        instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        instance_at(tmp_path / "dagster_home") as instance,
         pytest.raises(KeyboardInterrupt),
     ):
         Recorder(defs, instance, print).build(run_of("stopped", GLOBAL))

@@ -196,7 +196,7 @@ def test_models_see_the_text_before_its_lines_were_edited():
         (
             "rps_doc_ml_wikiref_score",
             (
-                "without a model; give --quality-model wikiref=PATH, or wikiref in "
+                "without a model; give --wikiref-model PATH, or wikiref in "
                 ".filtered_documents.models.quality."
             ),
         ),

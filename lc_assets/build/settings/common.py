@@ -83,6 +83,11 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
 class QualityModelSettings(Settings, frozen=True, kw_only=True):
     """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.lists.models`; nothing:
     there is none.
+
+    Attributes:
+        palm: fastText model for ``rps_doc_ml_palm_score``.
+        wikiref: fastText model for ``rps_doc_ml_wikiref_score``.
+        wikipedia: fastText model for ``rps_doc_ml_wikipedia_score``.
     """
 
     palm: str = ""

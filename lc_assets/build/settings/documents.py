@@ -61,6 +61,11 @@ class Bounds(Settings, frozen=True, kw_only=True):
 class ListSettings(Settings, frozen=True, kw_only=True):
     """Files or folders of lists that some signals need, see `lc_assets.formats.lists.word_lists`;
     empty for none.
+
+    Attributes:
+        stop_words: JSON by language, or a folder of ``en.txt`` and so on.
+        bad_words: LDNOOBW's folder, or JSON by language.
+        domains: categories of domains: ``ut1_domain_categories.json``, or UT1's folder.
     """
 
     stop_words: str = ""

@@ -1,13 +1,14 @@
 """``lc decontaminate``: remove documents that contain evaluation items."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from typer import Option
+import msgspec
 
+from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
+from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,58 +19,23 @@ SHOWN_ITEMS = 10
 SHOWN_CHARS = 60
 
 
-@dataclass(kw_only=True)
-class Search:
-    """The settings of `contaminated_documents`."""
-
-    against: Annotated[
-        list[Path],
-        Option(
-            "--against",
-            help="Evaluation set or held-out corpus: a file or a folder; may be repeated.",
-        ),
-    ]
-    fields: Annotated[
-        list[str] | None,
-        Option("--field", help="Field of an evaluation record to take; by default the usual ones."),
-    ] = None
-    ngram: Annotated[int, Option("--ngram", min=1, max=64, help="Words of an n-gram.")] = 13
-    min_words: Annotated[
-        int,
-        Option("--min-words", min=1, max=64, help="Fewest words of an item shorter than that."),
-    ] = 8
-    sample: Annotated[
-        int,
-        Option("--sample", min=1, help="Keep one n-gram in so many: for a large held-out corpus."),
-    ] = 1
-    mode: Annotated[
-        str,
-        Option("--mode", help="coverage of an item, any n-gram, or overlap on either side."),
-    ] = "coverage"
-    threshold: Annotated[
-        float, Option("--threshold", help="Least share that makes a document contaminated.")
-    ] = 0.5
-    ignore_common: Annotated[
-        int | None,
-        Option("--ignore-common", min=0, help="Ignore n-grams in more documents than this."),
-    ] = None
-    max_items: Annotated[
-        int, Option("--max-items", min=1, help="Ignore n-grams in more items than this.")
-    ] = 100
-    cut: Annotated[
-        bool, Option("--cut", help="Cut out what was found instead of dropping the document.")
-    ] = False
-    margin: Annotated[
-        int, Option("--margin", min=0, help="Characters cut on either side as well.")
-    ] = 0
-
-
 @options.with_options
 def decontaminate(
-    sources: options.Sources,
-    search: Search,
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
+    corpus: options.Corpus,
+    search: DecontaminationSettings = options.settings_options(
+        DecontaminationSettings(),
+        "against",
+        "ngram",
+        "min_words",
+        "sample",
+        "mode",
+        "threshold",
+        "ignore_common",
+        "max_items",
+        "action",
+        "margin",
+        fields="--field",
+    ),
 ) -> None:
     """Remove the documents that contain evaluation items, found by their 13-grams.
 
@@ -78,23 +44,10 @@ def decontaminate(
 
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
-    from lc_assets.build.settings.common import DecontaminationSettings
-    from lc_assets.stages.file_lakes import replaced
-
-    given = vars(search).copy()
-    given["action"] = "cut" if given.pop("cut") else "drop"
-    given["against"] = [str(path) for path in search.against]
-    given["fields"] = search.fields or []
-    given["min_words"] = min(search.min_words, search.ngram)
-    built, out = options.built_over_files(
-        "decontaminate",
-        sources,
-        "clean_documents",
-        {"contaminated_documents": replaced(DecontaminationSettings(), **given)},
-        text_field=text_field,
-        workers=workers,
-    )
-    _show(built, out)
+    if not search.against:
+        raise BadInput("name evaluation sets or a held-out corpus: --against")
+    search = msgspec.structs.replace(search, min_words=min(search.min_words, search.ngram))
+    _show(corpus.build("clean_documents", {"contaminated_documents": search}), corpus.out)
 
 
 def _show(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:

@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from lc_assets.build.settings.documents import (
+    CleanDocumentsSettings,
+    NearDuplicateSettings,
+    RemovalSettings,
+    SignatureSettings,
+)
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, table
 from lc_assets.errors import BadInput
@@ -13,7 +19,6 @@ from lc_assets.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lc_assets.build.settings.common import Settings
     from lc_assets.build.stage import Built
 
 SHOWN_CLUSTERS = 5
@@ -21,14 +26,10 @@ SHOWN_MEMBERS = 12
 NEAR = "near"
 
 
-@dataclass(kw_only=True)
-class DuplicateOptions:
-    """What counts as a duplicate, and which document is kept."""
+@dataclass(frozen=True, kw_only=True)
+class KindOptions:
+    """Which kinds of duplicates are removed, and which document is kept."""
 
-    threshold: Annotated[
-        float,
-        Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
-    ] = 0.8
     by: Annotated[str, Option("--by", help="Of digest, text, url and near, with commas.")] = (
         "digest,text,url,near"
     )
@@ -40,57 +41,19 @@ class DuplicateOptions:
             "(the name of an IN); several with commas.",
         ),
     ] = "newest"
-    floor: Annotated[
-        float, Option("--floor", help="Pairs that are less alike are not written down.")
-    ] = 0.5
-    paragraphs: Annotated[
-        int | None,
-        Option(
-            "--paragraphs",
-            min=1,
-            help="Then remove lines of so many characters that another document of the IN has.",
-        ),
-    ] = None
-
-    def settings(self) -> "dict[str, Settings]":
-        """Sections of the recipe.
-
-        Raises:
-            BadInput: when a value is not acceptable.
-        """
-        from lc_assets.build.settings.documents import (
-            CleanDocumentsSettings,
-            NearDuplicateSettings,
-            RemovalSettings,
-            SignatureSettings,
-        )
-        from lc_assets.stages.file_lakes import replaced
-
-        kinds = _listed(self.by)
-        if not kinds:
-            raise BadInput("--by: name at least one of digest, text, url and near")
-        return {
-            "document_signatures": SignatureSettings(signatures="fast"),
-            "near_duplicate_pairs": replaced(
-                NearDuplicateSettings(), near=NEAR in kinds, evidence_floor=self.floor
-            ),
-            "removed_documents": replaced(
-                RemovalSettings(),
-                threshold=self.threshold,
-                heldout_floor=max(self.floor, RemovalSettings().heldout_floor),
-                prefer=_listed(self.prefer),
-                exact=[kind for kind in kinds if kind != NEAR],
-            ),
-            "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=self.paragraphs),
-        }
 
 
 @options.with_options
 def dedup(
-    sources: options.Sources,
-    duplicates: DuplicateOptions,
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
+    corpus: options.Corpus,
+    kinds: KindOptions,
+    pairs: NearDuplicateSettings = options.settings_options(
+        NearDuplicateSettings(), evidence_floor="--floor"
+    ),
+    removal: RemovalSettings = options.settings_options(RemovalSettings(), "threshold"),
+    clean: CleanDocumentsSettings = options.settings_options(
+        CleanDocumentsSettings(wanted=True), "paragraphs"
+    ),
 ) -> None:
     """Remove duplicates by digest, text, address and shingles; near ones are compared first.
 
@@ -100,15 +63,24 @@ def dedup(
 
     Example: lc dedup crawl out --threshold 0.8
     """
-    built, out = options.built_over_files(
-        "dedup",
-        sources,
-        "clean_documents",
-        duplicates.settings(),
-        text_field=text_field,
-        workers=workers,
+    from lc_assets.stages.file_lakes import replaced
+
+    by = _listed(kinds.by)
+    if not by:
+        raise BadInput("--by: name at least one of digest, text, url and near")
+    removal = replaced(
+        removal,
+        heldout_floor=max(pairs.evidence_floor, removal.heldout_floor),
+        prefer=_listed(kinds.prefer),
+        exact=[kind for kind in by if kind != NEAR],
     )
-    _show(built, out)
+    settings = {
+        "document_signatures": SignatureSettings(signatures="fast"),
+        "near_duplicate_pairs": replaced(pairs, near=NEAR in by),
+        "removed_documents": removal,
+        "clean_documents": clean,
+    }
+    _show(corpus.build("clean_documents", settings), corpus.out)
 
 
 def _listed(words: str) -> tuple[str, ...]:
@@ -165,8 +137,9 @@ def _show_clusters(folders: list[Path]) -> None:
         )
 
 
+@options.with_options
 def minhash(
-    sources: options.Sources,
+    corpus: options.Corpus,
     fast: Annotated[
         bool,
         Option(
@@ -174,8 +147,6 @@ def minhash(
             help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
         ),
     ] = False,
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
 ) -> None:
     """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
     bands as RedPajama-V2 publishes them.
@@ -185,22 +156,15 @@ def minhash(
 
     Example: lc minhash documents minhash --workers 2
     """
-    from lc_assets.build.settings.documents import SignatureSettings
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
     from lc_assets.stages.file_lakes import counts_of
 
-    built, out = options.built_over_files(
-        "minhash",
-        sources,
-        "document_signatures",
-        {"document_signatures": SignatureSettings(signatures="fast" if fast else "computed")},
-        text_field=text_field,
-        workers=workers,
-    )
+    signatures = SignatureSettings(signatures="fast" if fast else "computed")
+    built = corpus.build("document_signatures", {"document_signatures": signatures})
     counts = counts_of(built)
     say(
         f"{counts.seen:,} documents = {counts.kept:,} in the tables + "
         f"{counts.seen - counts.kept:,} that could not be read"
     )
     signed = [(name, counts.extra.get(name, 0)) for name in (COMPUTED, TOO_SHORT)]
-    facts([*signed, *counts.dropped.items(), ("written to", f"{out}/document_signatures")])
+    facts([*signed, *counts.dropped.items(), ("written to", f"{corpus.out}/document_signatures")])

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.build.settings.documents import DocumentSignalSettings, ListSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
 from lc_assets.errors import BadInput
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from lc_assets.build.stage import BuildContext, Built
     from lc_assets.text.rules.rules import RuleSet
 
-Rules = Annotated[str, Option("--rules", help="A preset's name, or a file of rules.")]
 Thresholds = Annotated[
     list[str] | None,
     Option(
@@ -24,9 +25,19 @@ Thresholds = Annotated[
         help="Another bound, such as symbols.at_most=0.2; may be given several times.",
     ),
 ]
+LISTS = options.settings_options(ListSettings(), "stop_words", "bad_words", "domains")
+MODELS = options.settings_options(
+    ModelSettings(), "blocklist", language="--language-model", perplexity="--perplexity-model"
+)
+QUALITY_MODELS = options.settings_options(
+    QualityModelSettings(),
+    palm="--palm-model",
+    wikiref="--wikiref-model",
+    wikipedia="--wikipedia-model",
+)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Values:
     """Which values are stored, and how they are used."""
 
@@ -55,16 +66,14 @@ class Values:
 
 @options.with_options
 def filter_(
-    sources: options.Sources,
-    rules: Rules = "",
+    corpus: options.Corpus,
+    values: Values,
+    rules: Annotated[str, Option("--rules", help="A preset's name, or a file of rules.")] = "",
     threshold: Thresholds = None,
     lang: options.Lang = "en",
-    text_field: options.TextField = None,
-    *,
-    values: Values,
-    lists: options.Lists,
-    models: options.Models,
-    workers: options.Workers = None,
+    lists: ListSettings = LISTS,
+    models: ModelSettings = MODELS,
+    quality_models: QualityModelSettings = QUALITY_MODELS,
 ) -> None:
     """Keep the documents that pass a set of rules; record why each other one was dropped.
 
@@ -76,15 +85,12 @@ def filter_(
     """
     from msgspec import structs
 
-    from lc_assets.build.settings.documents import DocumentSignalSettings
-    from lc_assets.execution.local import executor_of
     from lc_assets.sources.opening import file_partitions
     from lc_assets.stages.documents.document_signals import columns_of_key
     from lc_assets.stages.documents.measuring import rules_of_key
-    from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, context_over_files, replaced
+    from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, replaced
     from lc_assets.vocabulary import NO_RULES
 
-    inputs, out = options.inputs_and_out(sources, "filter")
     if not rules and not values.quantiles:
         raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
     shares = dict(map(_shares, values.quantiles or ()))
@@ -94,26 +100,20 @@ def filter_(
             rules=rules or NO_RULES,
             thresholds=thresholds_of(threshold),
         ),
-        lists=lists.settings(),
-        models=models.settings(),
+        lists=lists,
+        models=structs.replace(models, quality=quality_models),
     )
     stored = values.all_signals or values.sweep or bool(shares)
     signals = DocumentSignalSettings(values=stored, columns=tuple(shares))
-    context = context_over_files(
-        inputs,
-        out,
-        executor=executor_of(workers),
-        settings={"filtered_documents": filtering, "document_signals": signals},
-        text_field=text_field,
-        language=lang,
-    )
+    sections = {"filtered_documents": filtering, "document_signals": signals}
+    context = corpus.context(sections, language=lang)
     key = file_partitions(context.recipe.sources)[0]
     rules_of_key(context.recipe, key), columns_of_key(context.recipe, key)
     if shares:
         context = _within_quantiles(context, shares)
     built = build_for(context, "filtered_documents")
     _show(built, rules_of_key(context.recipe, key)[0], stored, values.sweep)
-    say(f"{out}: kept documents, and why the others were dropped, in filtered_documents")
+    say(f"{corpus.out}: kept documents, and why the others were dropped, in filtered_documents")
 
 
 def thresholds_of(given: list[str] | None) -> dict[str, dict[str, float | None]]:

@@ -2,12 +2,21 @@
 from hyperlinks, and how much they grew.
 """
 
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
+from lc_assets.build.settings.documents import RemovalSettings
+from lc_assets.build.settings.longpack import (
+    HtmlIndexSettings,
+    LongPackSettings,
+    PackingSettings,
+    PageLinkSettings,
+)
+from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
 
@@ -20,24 +29,12 @@ SHOWN_PAGES = 10
 SHOWN_CHARS = 40
 
 
+@options.with_options
 def links(
-    sources: options.Sources,
-    extractor: Annotated[
-        str,
-        Option(
-            "--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions."
-        ),
-    ] = "html5",
-    lists: Annotated[
-        str,
-        Option(
-            "--json",
-            metavar="WHAT",
-            help="Also write a line of JSON per page: its links as they are written, or the "
-            "targets that they lead to.",
-        ),
-    ] = "",
-    workers: options.Workers = None,
+    corpus: options.Corpus,
+    reading: PageLinkSettings = options.settings_options(
+        PageLinkSettings(all_pages=True), "extractor", lists="--json"
+    ),
 ) -> None:
     """Find the pages that every page links to, and with which words.
 
@@ -46,20 +43,9 @@ def links(
 
     Example: lc links crawl/2023-06 out --json links
     """
-    from lc_assets.build.settings.longpack import PageLinkSettings
-
-    settings = {
-        "page_links": PageLinkSettings(
-            extractor=options.one_of("--extractor", extractor, ("html5", "paper")),
-            lists=options.one_of("--json", lists, ("", "links", "targets")),
-            all_pages=True,
-        )
-    }
-    built, out = options.built_over_files(
-        "links", sources, "page_links", settings, workers=workers, together=True
-    )
+    built = corpus.build("page_links", {"page_links": reading}, together=True)
     _show_links(built)
-    say(f"{out}: tables in page_links")
+    say(f"{corpus.out}: tables in page_links")
 
 
 def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
@@ -89,64 +75,7 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     facts([(name, counts.extra.get(name, 0)) for name in (LINKS, TARGETS)])
 
 
-CHOICES: Final = {
-    "mode": ("allow", "consume"),
-    "portals": ("drop", "keep"),
-    "nofollow": ("drop", "keep"),
-}
-
-
-@dataclass(kw_only=True)
-class PackingOptions:
-    """Settings of `longpack_documents`, under their names there."""
-
-    roots: Annotated[
-        float, Option("--roots", help="Share of pages that are roots; the paper took 0.005.")
-    ] = 1.0
-    seed: Annotated[int, Option("--seed", help="Of the hash that draws and orders roots.")] = 64
-    mode: Annotated[
-        str,
-        Option(
-            "--mode",
-            help="consume: each page once; allow: a root may be a child too, as in the paper.",
-        ),
-    ] = "consume"
-    repetitions: Annotated[
-        int, Option("--repetitions", min=1, help="Roots that may hold the same text.")
-    ] = 1
-    max_tokens: Annotated[
-        int,
-        Option(
-            "--max-tokens", min=1, help="Of a document; children are taken whole, roots never cut."
-        ),
-    ] = 131_072
-    depth: Annotated[
-        int,
-        Option("--depth", min=1, max=16, help="Rounds: 2 packs what children link to as well."),
-    ] = 1
-    paper_exact: Annotated[
-        bool,
-        Option("--paper-exact", help="Parts as in the paper's pseudo-code, byte for byte."),
-    ] = False
-    portals: Annotated[
-        str,
-        Option("--portals", help="drop home pages, menus and hubs; or keep them, as the paper."),
-    ] = "drop"
-    hub_share: Annotated[
-        float,
-        Option("--hub-share", help="A page that more of its host's pages link to is a hub."),
-    ] = 0.05
-    nofollow: Annotated[
-        str,
-        Option("--nofollow", help="keep or drop links that their authors do not vouch for."),
-    ] = "keep"
-    rest: Annotated[
-        bool,
-        Option("--rest", help="Also write the documents that are in no packed one."),
-    ] = False
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PageOptions:
     """How pages and their links are read."""
 
@@ -162,28 +91,34 @@ class PageOptions:
         bool,
         Option("--any-language", help="Children may be in another language than their root."),
     ] = False
-    extractor: Annotated[
-        str,
-        Option(
-            "--extractor", help="html5, or paper: its expressions, relative addresses left out."
-        ),
-    ] = "html5"
     quality: Annotated[
-        str, Option("--quality", help="Of texts of the WARC: fast, or high (trafilatura).")
+        Literal["fast", "high"],
+        Option("--quality", help="Of texts of the WARC: high is trafilatura."),
     ] = "fast"
-    tokenizer: Annotated[
-        str,
-        Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file."),
-    ] = "gpt2"
+    tokenizer: options.Tokenizer = "gpt2"
 
 
 @options.with_options
 def longpack(
-    sources: options.Sources,
-    packing: PackingOptions,
+    corpus: options.Corpus,
     pages: PageOptions,
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
+    reading: PageLinkSettings = options.settings_options(
+        PageLinkSettings(all_pages=True), "extractor"
+    ),
+    packing: LongPackSettings = options.settings_options(
+        LongPackSettings(wanted=True, untitled="first_line"),
+        "roots",
+        "seed",
+        "mode",
+        "repetitions",
+        "max_tokens",
+        "depth",
+        "paper_exact",
+        "portals",
+        "hub_share",
+        "nofollow",
+        "rest",
+    ),
 ) -> None:
     """Pack pages along their links: what a page links to comes before it, each below its anchor
     text, the page itself last.
@@ -193,47 +128,23 @@ def longpack(
 
     Example: lc longpack pages.jsonl.gz packed --warc crawl.warc.gz --roots 0.05 --mode allow
     """
-    import time
-
-    from lc_assets.build.settings.documents import RemovalSettings
-    from lc_assets.build.settings.longpack import (
-        HtmlIndexSettings,
-        LongPackSettings,
-        PackingSettings,
-        PageLinkSettings,
-    )
-    from lc_assets.build.settings.rows import TokenizingSettings
     from lc_assets.stages.file_lakes import replaced
 
     begun = time.perf_counter()
-    given = asdict(packing) | {"same_language": not pages.any_language, "untitled": "first_line"}
-    for name, known in CHOICES.items():
-        options.one_of(f"--{name}", given[name], known)
     settings = {
         "html_index": HtmlIndexSettings(
             archives=tuple(str(path.resolve()) for path in pages.warc or [])
         ),
-        "page_links": PageLinkSettings(
-            extractor=options.one_of("--extractor", pages.extractor, ("html5", "paper")),
-            all_pages=True,
-        ),
+        "page_links": reading,
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
-        "longpack_documents": replaced(LongPackSettings(), wanted=True, **given),
+        "longpack_documents": replaced(packing, same_language=not pages.any_language),
         "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
         "packed_rows": PackingSettings(heldout_fraction=0),
     }
-    built, out = options.built_over_files(
-        "longpack",
-        sources,
-        "longpack_documents",
-        settings,
-        workers=workers,
-        text_field=text_field,
-        together=True,
-        quality=options.one_of("--quality", pages.quality, ("fast", "high")),
-    )
+    built = corpus.build("longpack_documents", settings, together=True, quality=pages.quality)
     _show(built)
-    say(f"{out}: packed documents in longpack_documents; {lasted(time.perf_counter() - begun)}")
+    took = lasted(time.perf_counter() - begun)
+    say(f"{corpus.out}: packed documents in longpack_documents; {took}")
 
 
 def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:

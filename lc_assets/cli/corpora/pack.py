@@ -1,101 +1,48 @@
 """``lc pack``: documents into rows of a fixed length, with the span of every document known."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from typer import Option
 
+from lc_assets.build.settings.longpack import (
+    NO_SOURCE,
+    PackingSettings,
+    SimilarSettings,
+    UpsamplingSettings,
+)
+from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, table
+from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lc_assets.build.settings.longpack import PackingSettings
     from lc_assets.build.stage import Built
-
-
-@dataclass(kw_only=True)
-class Rows:
-    """Settings of `packed_rows`."""
-
-    method: Annotated[
-        str, Option("--method", help="bestfit, concat, segment, reorder or upsample.")
-    ] = "bestfit"
-    row_tokens: Annotated[int, Option("--length", help="Tokens of a row.")] = 65_536
-    segment_tokens: Annotated[
-        int, Option("--segment", help="Tokens of a segment at most, for segment and reorder.")
-    ] = 4096
-    seed: Annotated[int, Option("--seed", help="Of the order of documents and rows.")] = 64
-    min_tokens: Annotated[int, Option("--min-tokens", help="Leave out shorter documents.")] = 1
-    order_by: Annotated[
-        str,
-        Option("--order-by", help="Field of a record with a number: pack documents in this order."),
-    ] = ""
-    group_by: Annotated[
-        str,
-        Option(
-            "--group-by",
-            help="Field that names a document's group, such as its repository: pack the documents "
-            "of a group together, in the order of --order-by.",
-        ),
-    ] = ""
-    megatron: Annotated[
-        str, Option("--megatron", help="What Megatron's documents are: spans, or whole rows.")
-    ] = "spans"
-    texts: Annotated[bool, Option("--texts", help="Write the rows' texts too.")] = False
-
-
-@dataclass(kw_only=True)
-class Upsampling:
-    """Settings of the method upsample."""
-
-    threshold: Annotated[
-        int,
-        Option("--threshold", help="Tokens from which upsample takes a document for long."),
-    ] = 8192
-    keep_short: Annotated[
-        float,
-        Option("--keep-short", help="Share of the shorter documents that upsample keeps."),
-    ] = 0.1
-    budget: Annotated[
-        float,
-        Option("--budget", help="Tokens that upsample takes, in multiples of those read."),
-    ] = 1.0
-    by: Annotated[
-        str,
-        Option(
-            "--source-field",
-            help="Field of a record that names its source; upsample keeps each source's share.",
-        ),
-    ] = "nothing"
-
-
-@dataclass(kw_only=True)
-class Similar:
-    """Settings for grouping similar documents."""
-
-    neighbours: Annotated[
-        int, Option("--neighbours", help="Similar documents to find for each of a group.")
-    ] = 3
-    path: Annotated[
-        bool,
-        Option("--path", help="Follow one path of nearest neighbours, as in-context pretraining."),
-    ] = False
-    min_similarity: Annotated[
-        float, Option("--min-similarity", help="Least cosine of neighbours.")
-    ] = 0.0
-    max_similarity: Annotated[
-        float, Option("--max-similarity", help="Cosine above which one is a copy.")
-    ] = 0.95
 
 
 @options.with_options
 def pack(
-    sources: options.Sources,
-    rows: Rows,
-    upsampling: Upsampling,
-    neighbourhood: Similar,
+    corpus: options.Corpus,
+    rows: PackingSettings = options.settings_options(
+        PackingSettings(wanted=True, heldout_fraction=0),
+        "method",
+        "seed",
+        "min_tokens",
+        "order_by",
+        "group_by",
+        "megatron",
+        "texts",
+        row_tokens="--length",
+        segment_tokens="--segment",
+    ),
+    upsampling: UpsamplingSettings = options.settings_options(
+        UpsamplingSettings(by=NO_SOURCE), "threshold", "keep_short", "budget", by="--source-field"
+    ),
+    neighbourhood: SimilarSettings = options.settings_options(
+        SimilarSettings(), "neighbours", "path", "min_similarity", "max_similarity"
+    ),
     similar: Annotated[
         bool,
         Option(
@@ -112,8 +59,6 @@ def pack(
         ),
     ] = False,
     tokenizer: options.Tokenizer = "gpt2",
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
 ) -> None:
     """Pack documents into rows, and print where all tokens are; each IN has rows of its own.
 
@@ -122,36 +67,26 @@ def pack(
 
     Example: lc pack corpus packed --method bestfit --length 65536
     """
-    from lc_assets.build.settings.longpack import PackingSettings
-    from lc_assets.build.settings.rows import TokenizingSettings
-    from lc_assets.errors import BadInput
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
     from lc_assets.stages.file_lakes import replaced
 
     settings = replaced(
-        PackingSettings(),
-        **vars(rows),
-        wanted=True,
-        heldout_fraction=0,
+        rows,
         append_eod=not no_eod,
         cut_at="anywhere" if cut_anywhere else "ends",
-        upsampling=vars(upsampling),
-        similar=vars(neighbourhood) if similar else None,
+        upsampling=msgspec.to_builtins(upsampling),
+        similar=msgspec.to_builtins(neighbourhood) if similar else None,
     )
     tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
     if vocabulary_of(tokens.tokenizer).eot is None and not no_eod:
         raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
     sections = {"packed_rows": settings, "token_documents": tokens}
-    built, _ = options.built_over_files(
-        "pack", sources, "packed_rows", sections, text_field=text_field, workers=workers
-    )
-    show(built, settings)
+    show(corpus.build("packed_rows", sections), settings)
 
 
-def show(built: "Mapping[str, Mapping[str, Built]]", settings: "PackingSettings") -> None:
+def show(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSettings) -> None:
     """Print what was read, where its tokens are, and what that costs."""
     from lc_assets.counts import Counts
-    from lc_assets.errors import BadInput
     from lc_assets.stages.file_lakes import counts_of
     from lc_assets.stages.packing.packed_rows import balance_of
     from lc_assets.stages.packing.packing_writing import TORN

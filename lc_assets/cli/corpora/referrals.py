@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -25,7 +25,7 @@ class ConceptOptions:
     """What a concept is."""
 
     scope: Annotated[
-        str,
+        Literal["text", "document"],
         Option(
             "--scope",
             help="Where equal concepts match: in the whole text, or per document by each record's "
@@ -106,7 +106,7 @@ def referrals(
 
     settings = Measuring(
         buckets=_edges(report.buckets),
-        scope=options.one_of("--scope", concepts.scope, ("text", "document")),
+        scope=concepts.scope,
         max_df=concepts.max_df,
         tokenizer=tokenizer,
         words=concepts.words,

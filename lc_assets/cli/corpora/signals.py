@@ -1,70 +1,56 @@
 """``lc signals``: RedPajama-V2's signals of any corpus, in its own lines."""
 
+import dataclasses
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument
 
+from lc_assets.build.settings.documents import (
+    DocumentSignalSettings,
+    FilteringSettings,
+    ListSettings,
+)
 from lc_assets.cli import options
+from lc_assets.cli.corpora.filtering import LISTS
 from lc_assets.cli.printing import print_error, say, table
 
 if TYPE_CHECKING:
     from lc_assets.counts import Counts
     from lc_assets.text.signals.names import WordLists
 
-STDOUT = "-"
+STDOUT = Path("-")
 
 
 @options.with_options
-def signals(
-    source: Annotated[
-        Path, Argument(metavar="IN", help="A file or folder of documents, or a lake.")
-    ],
-    out: Annotated[
-        str,
-        Argument(metavar="OUT", help="A folder for the lake to write, or - for standard output."),
-    ],
-    lang: options.Lang = "",
-    text_field: options.TextField = None,
-    *,
-    lists: options.Lists,
-    workers: options.Workers = None,
-) -> None:
+def signals(corpus: options.Corpus, lang: options.Lang = "", lists: ListSettings = LISTS) -> None:
     """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
 
-    OUT is a lake, with NAME.signals.json.gz for each file in `document_signals`. A signal whose
-    list is not given is left out, and so are those that need a model.
+    OUT is a lake, with NAME.signals.json.gz for each file in `document_signals`; or - for standard
+    output. A signal whose list is not given is left out, and so are those that need a model.
 
     Example: lc signals corpus signals --lang en --stop-words stop_words.json
     """
     import gzip
     import tempfile
 
-    from lc_assets.build.settings.documents import DocumentSignalSettings, FilteringSettings
     from lc_assets.counts import Counts
-    from lc_assets.execution.local import executor_of
     from lc_assets.stages.documents.document_signals import LINES_SUFFIX
     from lc_assets.stages.documents.measuring import lists_of
-    from lc_assets.stages.file_lakes import build_for, context_over_files
     from lc_assets.vocabulary import NO_RULES
 
-    known = lists_of(wanted := lists.settings())
+    known, out = lists_of(lists), corpus.out
+    settings = {
+        "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=lists),
+        "document_signals": DocumentSignalSettings(lines=True),
+    }
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory()) if out == STDOUT else out
-        context = context_over_files(
-            [source],
-            Path(folder),
-            executor=executor_of(workers),
-            settings={
-                "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=wanted),
-                "document_signals": DocumentSignalSettings(lines=True),
-            },
-            text_field=text_field,
-            language=lang,
-        )
-        built = build_for(context, "document_signals")["document_signals"].values()
+        if out == STDOUT:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            corpus = dataclasses.replace(corpus, paths=[*corpus.paths[:-1], folder])
+        stages = corpus.build("document_signals", settings, language=lang)
+        built = stages["document_signals"].values()
         if out == STDOUT:
             stream = typer.get_binary_stream("stdout")
             for found in built:

@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from lc_assets.build.settings.longpack import LengthBucketSettings
+from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, print_error, say, table
+from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,20 +16,12 @@ if TYPE_CHECKING:
     from lc_assets.build.stage import Built
 
 
+@options.with_options
 def tokenize(
-    sources: options.Sources,
-    tokenizer: options.Tokenizer = "gpt2",
-    append_eod: Annotated[
-        bool,
-        Option("--append-eod", help="End every document with the tokenizer's end of text."),
-    ] = False,
-    dtype: Annotated[
-        str,
-        Option("--dtype", help="auto (uint16 below 65,500 ids, as Megatron), uint16 or int32."),
-    ] = "auto",
-    min_tokens: Annotated[int, Option("--min-tokens", help="Leave out shorter documents.")] = 1,
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
+    corpus: options.Corpus,
+    settings: TokenizingSettings = options.settings_options(
+        TokenizingSettings(min_tokens=1), "tokenizer", "append_eod", "dtype", "min_tokens"
+    ),
 ) -> None:
     """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
     writes.
@@ -36,37 +31,26 @@ def tokenize(
 
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """
-    from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
     from lc_assets.formats.tokenizers.named import located, vocabulary_of
     from lc_assets.stages.file_lakes import replaced
     from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
-    settings = replaced(
-        TokenizingSettings(),
-        tokenizer=located(tokenizer),
-        append_eod=append_eod,
-        dtype=dtype,
-        min_tokens=min_tokens,
-    )
+    settings = replaced(settings, tokenizer=located(settings.tokenizer))
     vocabulary = vocabulary_of(settings.tokenizer)
-    stored = stored_dtype(vocabulary.n_ids, dtype)
+    stored = stored_dtype(vocabulary.n_ids, settings.dtype)
     if warning := header_warning(vocabulary.n_ids, stored):
         print_error(f"warning: {warning}")
-    if append_eod and vocabulary.eot is None:
+    if settings.append_eod and vocabulary.eot is None:
         print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
     sections = {
         "token_documents": settings,
         "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
     }
-    built, _ = options.built_over_files(
-        "tokenize", sources, "token_documents", sections, text_field=text_field, workers=workers
-    )
-    _show_data_sets(built, stored.name)
+    _show_data_sets(corpus.build("token_documents", sections), stored.name)
 
 
 def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> None:
     """Print the counts, warnings about tokenizers, and the data sets."""
-    from lc_assets.errors import BadInput
     from lc_assets.stages.file_lakes import counts_of
     from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
 
@@ -94,24 +78,20 @@ def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> N
     )
 
 
+@options.with_options
 def buckets(
-    sources: options.Sources,
+    corpus: options.Corpus,
     edges: Annotated[
         str | None,
         Option("--edges", help="Tokens at which a bucket ends, such as 4096,16384."),
     ] = None,
     tokenizer: options.Tokenizer = "gpt2",
-    text_field: options.TextField = None,
-    workers: options.Workers = None,
 ) -> None:
     """Sort documents by their length in tokens, a folder for each bucket; by default 4K, 8K, ...
     128K.
 
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
-    from lc_assets.build.settings.longpack import LengthBucketSettings
-    from lc_assets.build.settings.rows import TokenizingSettings
-    from lc_assets.errors import BadInput
     from lc_assets.formats.tokenizers.named import located
     from lc_assets.packing.lengths import bucket_names
     from lc_assets.stages.file_lakes import counts_of, replaced
@@ -128,9 +108,7 @@ def buckets(
         "length_buckets": settings,
         "token_documents": replaced(TokenizingSettings(), tokenizer=located(tokenizer)),
     }
-    built, _ = options.built_over_files(
-        "buckets", sources, "length_buckets", sections, text_field=text_field, workers=workers
-    )
+    built = corpus.build("length_buckets", sections)
     counts = counts_of(built)
     left_out = counts.seen - counts.kept
     say(f"{counts.seen:,} documents = {counts.kept:,} in buckets + {left_out:,} left out")

@@ -5,8 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.build.settings.documents import ListSettings
 from lc_assets.cli import options
-from lc_assets.cli.corpora.filtering import Thresholds, show_digests, thresholds_of
+from lc_assets.cli.corpora.filtering import (
+    LISTS,
+    MODELS,
+    QUALITY_MODELS,
+    Thresholds,
+    show_digests,
+    thresholds_of,
+)
 from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
 from lc_assets.errors import BadInput
 
@@ -34,9 +43,9 @@ def explain(
     threshold: Thresholds = None,
     lang: options.Lang = "en",
     text_field: options.TextField = None,
-    *,
-    lists: options.Lists,
-    models: options.Models,
+    lists: ListSettings = LISTS,
+    models: ModelSettings = MODELS,
+    quality_models: QualityModelSettings = QUALITY_MODELS,
     upstream: Annotated[
         str | None, Option("--upstream", help="With a lake: where its published signals are.")
     ] = None,
@@ -45,6 +54,8 @@ def explain(
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
+    from msgspec import structs
+
     from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.located import is_in_bucket
@@ -76,8 +87,8 @@ def explain(
             asked,
             text_field=text_field,
             language=lang,
-            lists=lists_of(lists.settings()),
-            models=models_of(models.settings(), MODELLED),
+            lists=lists_of(lists),
+            models=models_of(structs.replace(models, quality=quality_models), MODELLED),
         )
     show_explained(found)
 

@@ -1,18 +1,22 @@
 """``lc build``: rows and Megatron files out of a folder of one's own documents."""
 
+import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 from typer import Option
 
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.cli import options
-from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, look_at_all
+from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import facts, heading, say
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.sources.settings import SourceSettings
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
@@ -20,60 +24,33 @@ if TYPE_CHECKING:
 
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
+RULES = "gopher-paper"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """The location of your own documents, and what is built from them."""
-
+@options.with_options
+def build(
     source: Annotated[
         str,
         Option(
             "--source",
             help="Folder, file, https://… or gs://… of JSON lines, Parquet, text, WET or WARC.",
         ),
-    ]
-    rules: Annotated[
-        str, Option("--rules", help="Preset or rule file that documents must pass.")
-    ] = "gopher-paper"
-    min_words: Annotated[
-        int, Option("--min-words", min=0, help="Drop documents of fewer words.")
-    ] = 0
-    row_tokens: Annotated[int, Option("--row-tokens", min=8, help="Tokens in a row.")] = ROW_TOKENS
-    partition: Annotated[
-        Literal["one", "folder"],
-        Option("--partition", help="One partition, or one per top folder."),
-    ] = "one"
-    listing: Annotated[
-        str,
-        Option("--listing", help="Of a web server: a text file of paths below --source."),
-    ] = ""
-    text_field: Annotated[
-        str, Option("--text-field", help="Field of a record that holds its text.")
-    ] = ""
-    id_field: Annotated[str, Option("--id-field", help="Field of a record that holds its id.")] = ""
-    language: Annotated[
-        str,
-        Option("--language", help="Two letters, for documents that name no language."),
-    ] = ""
-
-
-@options.with_options
-def build(
-    corpus: CorpusOptions,
+    ],
     lake: options.Lake,
+    reading: SourceSettings = options.settings_options(
+        SourceSettings(path="."), "partition", "listing", "text_field", "id_field", "language"
+    ),
+    filtering: FilteringSettings = options.settings_options(
+        FilteringSettings(rules=RULES, min_words=0), "rules", "min_words"
+    ),
+    grid: GriddingSettings = options.settings_options(
+        GriddingSettings(row_tokens=ROW_TOKENS), "row_tokens"
+    ),
     to: Annotated[
         str, Option("--to", help="Build this stage and what it reads, and nothing else.")
     ] = "",
     workers: options.Workers = None,
-    home: Annotated[
-        Path | None,
-        Option(
-            "--dagster-home",
-            envvar="DAGSTER_HOME",
-            help="Go through Dagster, whose history is kept there.",
-        ),
-    ] = None,
+    home: options.DagsterHome = None,
 ) -> None:
     """Filter, deduplicate and tokenize documents of one's own; write rows and Megatron files.
 
@@ -82,26 +59,28 @@ def build(
 
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """
-    from lc_assets.errors import NotPublished
     from lc_assets.sources.opening import known_snapshots
-    from lc_assets.stages import planning
     from lc_assets.stages.catalogue import STAGES, stage_named
     from lc_assets.stages.file_lakes import read_by
 
     stages = [stage_named(to)] if to else STAGES
-    recipe = _recorded(lake, recipe_text(corpus))
-    where = LakeOptions(lake=lake, upstream=corpus.source, recipe=recipe)
+    text = recipe_text(
+        source_at(source, reading),
+        rules=filtering.rules,
+        min_words=filtering.min_words,
+        row_tokens=grid.row_tokens,
+    )
+    where = LakeOptions(lake=lake, upstream=source, recipe=_recorded(lake, text))
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)
-    names: list[str] = list(known_snapshots(sources=context.recipe.sources))
+    names = list[str](known_snapshots(sources=context.recipe.sources))
     if not names:
-        raise NotPublished(f"{corpus.source}: has no partition; --partition is {corpus.partition}")
-    looked = look_at_all(context, names)
-    wanted = {of for stage in stages for of in (stage.name, *read_by(stage, context.recipe))}
+        raise NotPublished(f"{source}: has no partition; --partition is {reading.partition}")
+    plan_all = planner_of(context, names, look=True)
+    needed = {of for stage in stages for of in (stage.name, *read_by(stage, context.recipe))}
 
     def plan() -> "list[Plan]":
-        plans = planning.plan(context.lake, context.recipe, names, **looked)
-        return [made for made in plans if made.stage in wanted]
+        return [made for made in plan_all() if made.stage in needed]
 
     status = run(where, execution, context, plan, home=home)
     if status == 0 and not to:
@@ -109,26 +88,31 @@ def build(
     raise typer.Exit(status)
 
 
+def source_at(path: str, settings: SourceSettings) -> SourceSettings:
+    """The source at a path or URL."""
+    absolute = path if "://" in path else str(Path(path).absolute())
+    return msgspec.structs.replace(settings, path=absolute)
+
+
 def recipe_text(
-    corpus: CorpusOptions, *, heldout_fraction: float = HELDOUT_FRACTION, packed: bool = True
+    source: SourceSettings,
+    *,
+    rules: str = RULES,
+    min_words: int = 0,
+    row_tokens: int,
+    heldout_fraction: float = HELDOUT_FRACTION,
+    packed: bool = True,
 ) -> str:
     """A recipe for documents of one's own, as TOML.
 
-    >>> "[sources.corpus]" in recipe_text(CorpusOptions(source="/data/corpus"))
+    >>> "[sources.corpus]" in recipe_text(SourceSettings(path="/data/corpus"), row_tokens=8)
     True
     """
-    source, rules = corpus.source, corpus.rules
-    settings = {
-        "path": source if "://" in source else str(Path(source).absolute()),
-        **{
-            name: getattr(corpus, name)
-            for name in ("listing", "partition", "text_field", "id_field", "language")
-        },
-    }
-    lines = [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
+    settings = msgspec.to_builtins(source)
+    lines = [f"{name} = {_toml(value)}" for name, value in settings.items()]
     found = f"""\
 # Settings that differ from the default recipe; see docs/sources.md.
-[sources.{source_name(source)}]
+[sources.{source_name(source.path)}]
 {chr(10).join(lines)}
 
 [raw_snapshot]
@@ -136,24 +120,24 @@ trust_file_times = true  # a file of the same size and modification time is the 
 
 [filtered_documents]
 rules = {_toml(str(Path(rules).absolute()) if Path(rules).is_file() else rules)}
-min_words = {corpus.min_words}
+min_words = {min_words}
 
 [token_documents]
-min_tokens = {corpus.row_tokens}
+min_tokens = {row_tokens}
 
 [token_grid]  # rows of one document each; shorter documents have none
-row_tokens = {corpus.row_tokens}
+row_tokens = {row_tokens}
 heldout_fraction = {heldout_fraction}
 
 [megatron_rows]
-sequence_length = {min(8192, corpus.row_tokens)}
+sequence_length = {min(8192, row_tokens)}
 """
     if packed:
         found += f"""\
 
 [packed_rows]  # rows of whole documents of any length
 wanted = true
-row_tokens = {corpus.row_tokens}
+row_tokens = {row_tokens}
 heldout_fraction = {heldout_fraction}
 """
     return found
@@ -208,6 +192,4 @@ def _show_outputs(lake: "Lake") -> None:
 
 
 def _toml(value: str) -> str:
-    import json
-
     return json.dumps(value, ensure_ascii=False)

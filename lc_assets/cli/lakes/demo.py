@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Argument, Option
 
 from lc_assets.cli import options
+from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
+from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.vocabulary import ROW_TOKENS
 
 if TYPE_CHECKING:
     from lc_assets.sample.writing import SampleReport
-    from lc_assets.stages.planning import Plan
 
 HELDOUT_FRACTION = 0.1
 """One row in ten; LongCrawl64's one in 128 would be none of a sample's few rows."""
@@ -26,28 +28,14 @@ HELDOUT_FRACTION = 0.1
 MIN_WORDS = 16_000
 SEQUENCE_LENGTH = 8192
 
-QUIET_YAML = "in_process.yaml"
-INSTANCE_FILES = {
-    "dagster.yaml": """\
+DAGSTER_YAML = """\
 # The instance of `lc demo`: Dagster's history of it. The lake's receipts say what was built, and
 # from what.
 telemetry:
   enabled: false
 nux:
   enabled: false
-""",
-    QUIET_YAML: """\
-# The same instance for the runs of `lc demo` itself, without capture of what steps print: the two
-# processes per step that Dagster starts for that would answer Ctrl-C with tracebacks.
-telemetry:
-  enabled: false
-compute_logs:
-  module: dagster._core.storage.noop_compute_log_manager
-  class: NoOpComputeLogManager
-""",
-}
-"""Settings in Dagster's home, by file."""
-
+"""
 
 COLUMNS = ("snapshot", "bucket", "shards", "documents", "bytes", "duplicates listed", "too short")
 
@@ -84,8 +72,8 @@ class Workplace:
         rewritten.
         """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
-        files = {self.dagster_home / name: content for name, content in INSTANCE_FILES.items()}
-        for path, content in {**files, self.recipe: recipe}.items():
+        files = {self.dagster_home / "dagster.yaml": DAGSTER_YAML, self.recipe: recipe}
+        for path, content in files.items():
             if not path.is_file() or path.read_text("utf-8") != content:
                 path.write_text(content, "utf-8")
 
@@ -163,13 +151,12 @@ def demo(
 
     Example: lc demo --dir demo --from ~/texts
     """
-    import os
-
     from lc_assets.build.recipe import read_recipe
-    from lc_assets.cli.lakes.build import CorpusOptions
     from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
+    from lc_assets.cli.lakes.build import source_at
     from lc_assets.cli.lakes.demo_report import report
     from lc_assets.sources.opening import known_snapshots
+    from lc_assets.sources.settings import SourceSettings
 
     started = time.monotonic()
     place, n_documents = Workplace(folder, lake), None
@@ -178,10 +165,15 @@ def demo(
         sampled = write_or_find_sample(place, workers)
         snapshots, n_documents = sampled.snapshots, sampled.n_documents
     else:
-        corpus = CorpusOptions(source=str(source), row_tokens=row_tokens)
-        place.set_up(own_recipe_text(corpus, heldout_fraction=HELDOUT_FRACTION, packed=False))
+        recipe = own_recipe_text(
+            source_at(str(source), SourceSettings(path=".")),
+            row_tokens=row_tokens,
+            heldout_fraction=HELDOUT_FRACTION,
+            packed=False,
+        )
+        place.set_up(recipe)
         snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
-    build(place, snapshots, workers or os.cpu_count() or 1)
+    build(place, snapshots, ExecutionOptions(workers=workers))
     report(place.lake, n_documents, HELDOUT_FRACTION)
     say(
         f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
@@ -211,64 +203,26 @@ def write_or_find_sample(place: Workplace, workers: int | None) -> "SampleReport
     return written
 
 
-def build(place: Workplace, snapshots: list[str], workers: int) -> None:
+def build(place: Workplace, snapshots: list[str], execution: ExecutionOptions) -> None:
     """Build what is out of date; nothing, without Dagster, when all is current.
 
     Raises:
         PartitionFailed: when a run fails.
-        Mismatch: when something is still out of date after it was built.
     """
-    n_behind = len(plans_behind(place, snapshots))
+    upstream = str(place.sample.absolute())
+    where = LakeOptions(lake=place.lake, upstream=upstream, recipe=place.recipe)
+    context = context_of(where, execution)
+    plan = planner_of(context, snapshots, look=True)
+    n_behind = sum(made.status != "current" for made in plan())
     if not n_behind:
         say(f"{place.lake}: everything is current, nothing is built")
         return
-    from lc_assets.definitions import build_defs
-    from lc_assets.errors import Mismatch
-    from lc_assets.orchestration.automation import Recorder, instance_at
-    from lc_assets.stages.rebuilding import rebuild
-
     say(
-        f"Building through Dagster with {workers} workers: {n_behind:,} partitions are missing "
-        "or out of date …"
+        f"Building through Dagster with {execution.n_workers} workers: {n_behind:,} partitions are "
+        "missing or out of date …"
     )
-    sample, recipe = (str(path.absolute()) for path in (place.sample, place.recipe))
-    defs = build_defs(lake=place.lake, upstream=sample, recipe=recipe, workers=workers)
-    n_done, latest = 0, time.monotonic()
-
-    def tell(line: str) -> None:
-        nonlocal n_done, latest
-        n_done, took, latest = n_done + 1, time.monotonic() - latest, time.monotonic()
-        say(f"[{n_done:>2}/{max(n_behind, n_done)}] {line}, {lasted(took)}")
-
-    with instance_at(place.dagster_home, QUIET_YAML) as instance:
-        made = rebuild(
-            lambda: plans_behind(place, snapshots),
-            Recorder(defs, instance, tell).build,
-            stop_at_once=True,
-        )
-    if made.failed or made.left:
-        raise Mismatch("; ".join([*made.failed.values(), *(plan.name for plan in made.left)]))
-
-
-def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
-    """What is out of date, given the upstream as it is now."""
-    from lc_assets.build.recipe import read_recipe
-    from lc_assets.build.stage import BuildContext
-    from lc_assets.cli.lakes.plan import look_at_all
-    from lc_assets.execution.local import LocalExecutor
-    from lc_assets.execution.progress import on_terminal
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.upstream import Upstream
-    from lc_assets.stages.planning import plan
-
-    context = BuildContext(
-        lake=open_lake(place.lake),
-        upstream=Upstream(str(place.sample)),
-        recipe=read_recipe(place.recipe),
-        executor=LocalExecutor(watch=on_terminal),
-    )
-    plans = plan(context.lake, context.recipe, snapshots, **look_at_all(context, snapshots))
-    return [made for made in plans if made.status != "current"]
+    if status := run(where, execution, context, plan, home=place.dagster_home, stop_at_once=True):
+        raise typer.Exit(status)
 
 
 def sample(

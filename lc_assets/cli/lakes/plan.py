@@ -15,6 +15,8 @@ from lc_assets.errors import NotPublished
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lc_assets.build.stage import BuildContext
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
@@ -70,12 +72,10 @@ def plan(
 
     Example: lc plan --lake lake --look-upstream
     """
-    from lc_assets.stages import costing, planning
+    from lc_assets.stages import costing
 
     context = context_of(recipe_of_lake(where), ExecutionOptions())
-    names = chosen_snapshots(context, where.snapshot)
-    looked = look_at_all(context, names) if look_upstream else {}
-    plans = planning.plan(context.lake, context.recipe, names, **looked)
+    plans = planner_of(context, chosen_snapshots(context, where.snapshot), look=look_upstream)()
     show_plans(plans, costing.costs_of(context.lake, context.recipe, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
@@ -147,6 +147,16 @@ def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[s
             f"{root}, and no source of files on disk is set; name --snapshot"
         )
     return sorted(known)
+
+
+def planner_of(
+    context: "BuildContext", snapshots: list[str], *, look: bool
+) -> "Callable[[], list[Plan]]":
+    """A function that plans; with ``look``, compared with what is upstream now."""
+    from lc_assets.stages import planning
+
+    looked = look_at_all(context, snapshots) if look else {}
+    return lambda: planning.plan(context.lake, context.recipe, snapshots, **looked)
 
 
 def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict[str, str]]:

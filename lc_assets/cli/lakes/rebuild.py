@@ -6,6 +6,7 @@ results of the checks; otherwise they are called directly, without overhead.
 """
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from lc_assets.cli.lakes.plan import (
     LakeOptions,
     chosen_snapshots,
     context_of,
-    look_at_all,
+    planner_of,
     recipe_of_lake,
     show_plans,
 )
@@ -56,14 +57,7 @@ def rebuild(
         bool,
         Option("--stop", help="Stop at the first failure instead of going on with the rest."),
     ] = False,
-    home: Annotated[
-        Path | None,
-        Option(
-            "--dagster-home",
-            envvar="DAGSTER_HOME",
-            help="Go through Dagster, whose history is kept there.",
-        ),
-    ] = None,
+    home: options.DagsterHome = None,
     log: Annotated[
         Path | None,
         Option("--log", help="Append a JSON line per shard: its outcome, seconds, rate."),
@@ -76,16 +70,12 @@ def rebuild(
 
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
-    from lc_assets.stages import costing, planning
+    from lc_assets.stages import costing
 
     where = recipe_of_lake(where)
     context = context_of(where, execution)
     names = chosen_snapshots(context, where.snapshot)
-    looked = look_at_all(context, names) if look_upstream else {}
-
-    def plan() -> "list[Plan]":
-        return planning.plan(context.lake, context.recipe, names, **looked)
-
+    plan = planner_of(context, names, look=look_upstream)
     plans = plan()
     behind = [made for made in plans if made.status != "current"]
     show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)
@@ -115,42 +105,51 @@ def run(
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
     record_recipe(where.lake, where.recipe)
-    started = time.monotonic()
-    how = _by_stages(context) if home is None else _by_dagster(where, execution, home, own)
-    with log_shards_to(log), how as build:
+    n_done, n_behind = 0, sum(made.status != "current" for made in plan())
+    started = latest = time.monotonic()
+
+    def report(line: str) -> None:
+        nonlocal n_done, latest
+        n_done, took, latest = n_done + 1, time.monotonic() - latest, time.monotonic()
+        say(f"{line}, {lasted(took)} [{n_done}/{max(n_behind, n_done)}]")
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(log_shards_to(log))
+        build: Callable[[Run], None]
+        if home is None:
+            build = functools.partial(_build_stages, context, report)
+        else:
+            build = stack.enter_context(_by_dagster(where, execution, home, own, report))
         made = rebuild_all(plan, build, stop_at_once=stop_at_once)
     return _conclude(made, time.monotonic() - started)
 
 
-@contextlib.contextmanager
-def _by_stages(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
-    """Build by calling the stages directly, without Dagster."""
+def _build_stages(context: "BuildContext", report: Callable[[str], None], run: "Run") -> None:
+    """Build the partitions of a run, without Dagster."""
     from lc_assets.errors import LcError
     from lc_assets.stages.catalogue import stage_named
     from lc_assets.stages.rebuilding import PartitionFailed
 
-    def build(run: "Run") -> None:
-        for made in run.plans:
-            started = time.monotonic()
-            try:
-                built = stage_named(made.stage).build(context, run.key)
-            except LcError as error:
-                raise PartitionFailed(made.name, str(error)) from error
-            say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_counted(built)}")
-
-    yield build
+    for made in run.plans:
+        try:
+            built = stage_named(made.stage).build(context, run.key)
+        except LcError as error:
+            raise PartitionFailed(made.name, str(error)) from error
+        report(f"{made.name:<28} {_counted(built)}")
 
 
 @contextlib.contextmanager
 def _by_dagster(
-    where: LakeOptions, execution: ExecutionOptions, home: Path, own: Path | None
+    where: LakeOptions,
+    execution: ExecutionOptions,
+    home: Path,
+    own: Path | None,
+    report: Callable[[str], None],
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.definitions import build_defs
     from lc_assets.orchestration.automation import Recorder, instance_at
 
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "dagster.yaml").touch()
     defs = build_defs(
         lake=where.lake,
         upstream=where.upstream,
@@ -161,9 +160,10 @@ def _by_dagster(
         withdrawn=where.withdrawn,
         executor=execution.executor,
         task_seconds=execution.task_seconds,
+        on_terminal=True,
     )
     with instance_at(home) as instance:
-        yield Recorder(defs, instance, say).build
+        yield Recorder(defs, instance, report).build
 
 
 def _counted(built: "Built") -> str:
@@ -183,12 +183,11 @@ def _conclude(made: "Rebuilt", seconds: float) -> int:
     """Print the outcome of a build; return the command's exit status."""
     for words in made.failed.values():
         print_error(words)
-    waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""
-    waiting = (
-        f", {len(made.left):,} cannot be built: {made.left[0].reasons[0]}"
-        if made.left and not made.failed
-        else waiting
-    )
-    failed = f", {len(made.failed):,} failed{waiting}" if made.failed else waiting
-    say(f"{len(made.done):,} partitions built in {lasted(seconds)}{failed}")
+    outcome = f"{len(made.done):,} partitions built in {lasted(seconds)}"
+    if made.failed:
+        outcome += f", {len(made.failed):,} failed"
+    if made.left:
+        why = "wait for them" if made.failed else f"cannot be built: {made.left[0].reasons[0]}"
+        outcome += f", {len(made.left):,} {why}"
+    say(outcome)
     return FAILED if made.failed or made.left else 0

@@ -128,7 +128,7 @@ _GIVEN_BY: Final = {
     LANGUAGE: "--language-model PATH, or language in [filtered_documents.models]",
     BLOCKLIST: "--blocklist PATH, or blocklist in [filtered_documents.models]",
     **{
-        name: f"--quality-model {name}=PATH, or {name} in [filtered_documents.models.quality]"
+        name: f"--{name}-model PATH, or {name} in [filtered_documents.models.quality]"
         for name in QUALITY
     },
 }

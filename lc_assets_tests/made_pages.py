@@ -1,11 +1,10 @@
 """Pages of the documentation that are made from the stages' declarations.
 
-``python -m lc_assets.cli.docs`` in the repository's root rewrites the table of assets in README.md,
+``python -m lc_assets_tests.made_pages`` in the repository's root rewrites the table of assets in README.md,
 docs/settings.md and docs/graph.md; a test fails when they are out of date.
 """
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,19 +14,19 @@ import msgspec
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import SAME_SNAPSHOT, Stage
+from lc_assets.cli.options import attributes_of
 from lc_assets.errors import BadInput
 from lc_assets.stages.catalogue import STAGES
 
-BEGIN: Final = "<!-- made by lc_assets.cli.docs: stages -->"
+BEGIN: Final = "<!-- made by lc_assets_tests.made_pages: stages -->"
 END: Final = "<!-- end -->"
 SETTINGS_HEAD: Final = """\
 # Settings
 
 A recipe is a TOML file with a section per stage, named like the stage; it needs only what differs \
-from these defaults. Made by `python -m lc_assets.cli.docs`.
+from these defaults. Made by `python -m lc_assets_tests.made_pages`.
 """
 PER: Final = {"snapshot": "snapshot", "mix": "mix", "nothing": "–"}
-_ATTRIBUTE: Final = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
 
 
 def pages(root: Path) -> dict[Path, str]:
@@ -73,7 +72,7 @@ def graph_page(stages: Sequence[Stage]) -> str:
     return f"""\
 # The graph of stages
 
-Made from the stages' declarations by `python -m lc_assets.cli.docs`. An edge without a label \
+Made from the stages' declarations by `python -m lc_assets_tests.made_pages`. An edge without a label \
 reads the partition of the same snapshot.
 
 ```mermaid
@@ -113,22 +112,8 @@ def _lines(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
             yield f"| `{name}` | {_shown(default)} | {_cell(meanings.get(field.name, ''))} |"
 
 
-def attributes_of(kind: type) -> dict[str, str]:
-    """Meanings of a class's attributes, from its docstring.
-
-    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
-    '``blosc-lz4'
-    """
-    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: _joined(meaning) for name, meaning in _ATTRIBUTE.findall(attributes)}
-
-
-def _joined(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _cell(text: str) -> str:
-    return _joined(text).replace("``", "`").replace("|", "\\|")
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
 
 
 def _shown(default: Any) -> str:
