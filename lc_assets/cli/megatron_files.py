@@ -17,7 +17,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def merge(
     sources: Annotated[
         list[Path],
-        Argument(metavar="PREFIX...", help="Data sets, or folders of them, in their names' order."),
+        Argument(metavar="PREFIX...", help="Data sets, folders of them, or OUT of lc tokenize."),
     ],
     output: Annotated[
         Path,
@@ -33,7 +33,7 @@ def merge(
 ) -> None:
     """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
 
-    Example: lc megatron merge parts --output data/mine --max-size 30GB
+    Example: lc megatron merge tokens --output data/mine --max-size 30GB
     """
     from lc_assets.formats.megatron.idx import bin_path
     from lc_assets.stages.megatron.megatron_merging import data_sets_of

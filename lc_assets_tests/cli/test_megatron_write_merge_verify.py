@@ -130,10 +130,12 @@ def test_data_sets_per_file_are_merged_by_their_folder(tmp_path, lc):
     options = ("--text-field", "body", "--workers", 1)
     said = lc("tokenize", tmp_path / "in", tmp_path / "out", *options)
     assert (said.code, said.out.splitlines()[0]) == (0, "2 documents = 2 written + 0 left out")
-    parts = version_in(tmp_path / "out", "token_documents")
-    said = lc("megatron", "merge", parts, "--output", tmp_path / "all", "--max-size", "2B")
-    assert (said.code, said.out.splitlines()[0]) == (0, "2 data sets into 2")
-    assert len(MegatronReader(tmp_path / "all-00001")) == 1
+    version = version_in(tmp_path / "out", "token_documents")
+    for parts in (tmp_path / "out", version):
+        said = lc("megatron", "merge", parts, "--output", tmp_path / "all", "--max-size", "2B")
+        assert (said.code, said.out.splitlines()[0]) == (0, "2 data sets into 2")
+        assert len(MegatronReader(tmp_path / "all-00001")) == 1
+    assert "of a vocabulary of 50,257" in lc("verify", tmp_path / "all-00001").out
 
 
 def test_exports(written, tmp_path, lc):

@@ -13,7 +13,6 @@ import dagster as dg
 import pytest
 
 from lc_assets.build.recipe import Recipe, parse_recipe
-from lc_assets.cli.lakes import demo_report
 from lc_assets.cli.lakes.demo import Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
@@ -89,18 +88,15 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     for name, version in published.items():
         assert version.digest[:12] in said.out
         counts = version.receipt.counts
-        if name.split("/")[0] in demo_report.OF_DOCUMENTS:
-            stage = name.split("/")[0]
-            row = next(
-                line.split()
-                for line in said.out.splitlines()
-                if line.split()[:2] == [snapshot, stage]
-            )
-            assert row[2:5] == [
-                shown(counts.seen),
-                shown(counts.kept),
-                shown(counts.seen - counts.kept),
-            ]
+        stage, key = name.split("/")
+        row = next(
+            line.split() for line in said.out.splitlines() if line.split()[:2] == [key, stage]
+        )
+        assert row[2:5] == [
+            shown(counts.seen),
+            shown(counts.kept),
+            shown(counts.seen - counts.kept),
+        ]
     assert published[f"filtered_documents/{snapshot}"].receipt.counts.seen == 16
     assert "<|endoftext|>" in said.out
     assert ".txt, line 0" in said.out

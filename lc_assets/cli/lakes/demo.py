@@ -159,11 +159,10 @@ def demo(
     from lc_assets.sources.settings import SourceSettings
 
     started = time.monotonic()
-    place, n_documents = Workplace(folder, lake), None
+    place = Workplace(folder, lake)
     if source is None:
         place.set_up(recipe_text(row_tokens))
-        sampled = write_or_find_sample(place, workers)
-        snapshots, n_documents = sampled.snapshots, sampled.n_documents
+        snapshots = write_or_find_sample(place, workers).snapshots
     else:
         recipe = own_recipe_text(
             source_at(str(source), SourceSettings(path=".")),
@@ -174,7 +173,7 @@ def demo(
         place.set_up(recipe)
         snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
     build(place, snapshots, ExecutionOptions(workers=workers))
-    report(place.lake, n_documents, HELDOUT_FRACTION)
+    report(place.lake)
     say(
         f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
         "with:"

@@ -32,6 +32,7 @@ from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.lake.digests import sha256_of_file
+from lc_assets.lake.located import located
 from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.packing.cutting import decomposed
 from lc_assets.publishing import publish_bytes
@@ -39,6 +40,7 @@ from lc_assets.publishing import publish_bytes
 BLOCK_IDS: Final = 1 << 22
 LEFT_OVER: Final = "left over"
 SUFFIX: Final = ".receipt"
+TOKENS: Final = "token_documents"
 
 
 class Ids(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +120,24 @@ def read_receipt(prefix: Path) -> DataSetReceipt | None:
     return decode_json(path, DataSetReceipt) if path.is_file() else None
 
 
+def ids_of(reader: MegatronReader) -> Ids | None:
+    """The vocabulary of a data set, by its own receipt or that of its version in a lake."""
+    receipt = read_receipt(reader.prefix)
+    if receipt is not None:
+        return receipt.ids
+    found = located(str(reader.prefix.parent))
+    params = found.published.receipt.fingerprint.params if found and found.version else {}
+    if "tokenizer_sha256" not in params:
+        return None
+    return Ids(
+        tokenizer=params["tokenizer"],
+        tokenizer_sha256=params["tokenizer_sha256"],
+        n_ids=params["n_ids"],
+        eod=params["eot"] if params.get("append_eod") else None,
+        dtype=reader.dtype.name,
+    )
+
+
 class Stretch(NamedTuple):
     """Documents ``start`` to ``stop`` (exclusive) of one source."""
 
@@ -138,7 +158,7 @@ def whole_of(prefix: Path) -> Stretch:
 
 def data_sets_of(named: Sequence[Path]) -> list[Path]:
     """The prefixes that were named, those of folders sorted by name; ``.bin`` and ``.idx`` may
-    follow them.
+    follow them. Of a lake, these are its token documents.
 
     Raises:
         BadInput: if one does not exist, a folder has none, or one is named twice.
@@ -147,7 +167,11 @@ def data_sets_of(named: Sequence[Path]) -> list[Path]:
     for path in named:
         inside = [path]
         if path.is_dir():
-            inside = [idx for idx in path.glob("*.idx") if not idx.name.startswith(".")]
+            lake = located(str(path))
+            folders = [path]
+            if lake is not None and not lake.version:
+                folders = [found.folder for found in lake.lake.published(TOKENS).values()]
+            inside = [idx for folder in folders for idx in folder.glob("[!.]*.idx")]
             if not inside:
                 raise BadInput(f"{path}: has no .idx")
         for prefix in sorted(map(prefix_of, inside)):
@@ -247,8 +271,7 @@ def _common_ids(readers: Sequence[MegatronReader]) -> Ids | None:
                 f"{reader.prefix} holds ids of {reader.dtype.name}, {first.prefix} of "
                 f"{first.dtype.name}: write one of them again by the other's rule"
             )
-    receipts = ((reader.prefix, read_receipt(reader.prefix)) for reader in readers)
-    known = [(prefix, receipt.ids) for prefix, receipt in receipts if receipt and receipt.ids]
+    known = [(reader.prefix, ids) for reader in readers if (ids := ids_of(reader))]
     for prefix, ids in known[1:]:
         if ids != known[0][1]:
             raise Mismatch(
@@ -310,9 +333,9 @@ def decompose(
                 parts = [reader.ids[at : at + (1 << exponent)] for at in places]
                 writer.add_documents(parts, [1 << exponent] * len(parts))
                 n_kept += len(parts) << exponent
-    receipt = read_receipt(prefix)
-    # Pieces do not end with an end of document, except at the end of one.
-    ids = receipt.ids if receipt and receipt.ids and receipt.ids.eod is None else None
+    ids = ids_of(reader)
+    if ids is not None and ids.eod is not None:
+        ids = None  # pieces do not end with an end of document, except at the end of one
     for result in results.values():
         if idx_path(result).exists():
             write_receipt(result, made_by="decompose", ids=ids, dropped={})
