@@ -23,6 +23,7 @@ from lc_assets.build.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake
+from lc_assets.orchestration.automation import KINDS
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import deduplication, recipe_file, tiny_recipe, tiny_upstream
 
@@ -82,8 +83,13 @@ class Deployment:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the daemon; it starts the code server."""
+        """Start the daemon; it starts the code server. Schedules are off, so that nothing depends
+        on the time of day.
+        """
         self.command("dagster", "instance", "info")  # the first use of a home must be alone
+        if self.environment["LC_AUTOMATION"] == "on":
+            for schedule in KINDS:
+                self.command("dagster", "schedule", "stop", schedule, "-m", "lc_assets.definitions")
         with (self.folder / "daemon.log").open("ab") as log:
             command = [_script("dagster-daemon"), "run", "-m", "lc_assets.definitions"]
             self.process = subprocess.Popen(
