@@ -198,6 +198,13 @@ class TableWriter:
         self._lines, self._n_bytes = [], 0
 
 
+@contextlib.contextmanager
+def writing_table(path: Path, schema: pa.Schema) -> Iterator[TableWriter]:
+    """Publish a table that is written line by line, when the block ends without an error."""
+    with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
+        yield table
+
+
 def write_table(path: Path, table: pa.Table) -> None:
     """Publish a table that fits into memory."""
     with publish(path) as draft:

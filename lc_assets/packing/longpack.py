@@ -44,9 +44,9 @@ Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1. It samples 
 """
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -227,6 +227,7 @@ class Offer(NamedTuple):
         page: number of the page.
         cluster: number of its content.
         cost: tokens of the page in the document, with its anchor line.
+        room: maximum tokens of the root's children of this round.
     """
 
     root: int
@@ -234,6 +235,7 @@ class Offer(NamedTuple):
     page: int
     cluster: int
     cost: int
+    room: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,70 +250,54 @@ class Rules:
             raise BadInput(f"repetitions must be at least 1, got {self.repetitions}")
 
 
-@dataclass(frozen=True, slots=True)
 class TurnState:
     """What has been taken so far; `take_turns` continues from it and updates it.
 
     Attributes:
         taken: number of roots that hold a content, by cluster.
-        gone: pages that are no longer available: pages in a document, and roots with children. Used
-            only with ``consume``.
+        gone: by page, whether it is no longer available: in a document, or a root with children.
+            Used only with ``consume``.
     """
 
-    taken: Counter[int] = field(default_factory=Counter)
-    gone: set[int] = field(default_factory=set)
+    def __init__(self, n_pages: int) -> None:
+        self.taken = array("H", bytes(2 * n_pages))
+        self.gone = bytearray(n_pages)
 
 
 def take_turns(
-    offers: Iterable[Offer],
-    rooms: Mapping[int, int],
-    rules: Rules,
-    state: TurnState,
-    *,
-    first_round: bool = True,
-) -> list[tuple[Offer, str]]:
+    offers: Iterable[Offer], rules: Rules, state: TurnState, *, first_round: bool = True
+) -> Iterator[tuple[Offer, str]]:
     """Let every root take its turn.
 
     Args:
-        offers: of one round, in any order; a root has at most one of each content.
-        rooms: maximum tokens of a root's children of this round, by root.
+        offers: of one round, by (root, place); a root has at most one of each content.
         rules: how pages are taken.
         state: what has been taken before; updated.
         first_round: whether another root may still take a root.
 
-    Returns:
-        Every offer by (root, place), with `KEPT` or the reason why it was not kept.
+    Yields:
+        Every offer, with `KEPT` or the reason why it was not kept.
 
-    >>> both = [(0, 0, 7, 7, 5), (1, 0, 7, 7, 5), (1, 1, 8, 8, 9), (2, 0, 8, 8, 9)]
+    >>> both = [(0, 0, 7, 7, 5, 9), (1, 0, 7, 7, 5, 8), (1, 1, 8, 8, 9, 8), (2, 0, 8, 8, 9, 9)]
     >>> both = [Offer(*offer) for offer in both]
-    >>> [why or "kept" for _, why in take_turns(both, {0: 9, 1: 8, 2: 9}, Rules(), TurnState())]
+    >>> [why or "kept" for _, why in take_turns(both, Rules(), TurnState(9))]
     ['kept', 'held already', 'no room', 'kept']
     """
-    outcomes: list[tuple[Offer, str]] = []
-    for root, turn in itertools.groupby(sorted(offers), key=lambda offer: offer.root):
-        if first_round and root in state.gone:
-            outcomes += [(offer, ROOT_GONE) for offer in turn]
-            continue
-        room, n_kept = rooms[root], 0
+    for root, turn in itertools.groupby(offers, key=lambda offer: offer.root):
+        is_gone = first_round and state.gone[root]
+        used = 0
         for offer in turn:
-            why = _reason(offer, room, rules, state)
-            outcomes.append((offer, why))
-            if why == KEPT:
-                room -= offer.cost
-                n_kept += 1
-                _hold(offer, rules, state)
-        if rules.consume and n_kept:
-            state.gone.add(root)
-    return outcomes
-
-
-def _reason(offer: Offer, room: int, rules: Rules, state: TurnState) -> str:
-    if offer.page in state.gone or state.taken[offer.cluster] >= rules.repetitions:
-        return HELD
-    return NO_ROOM if offer.cost > room else KEPT
-
-
-def _hold(offer: Offer, rules: Rules, state: TurnState) -> None:
-    state.taken[offer.cluster] += 1
-    if rules.consume:
-        state.gone.add(offer.page)
+            if is_gone:
+                why = ROOT_GONE
+            elif state.gone[offer.page] or state.taken[offer.cluster] >= rules.repetitions:
+                why = HELD
+            elif offer.cost > offer.room - used:
+                why = NO_ROOM
+            else:
+                why = KEPT
+                used += offer.cost
+                state.taken[offer.cluster] += 1
+                state.gone[offer.page] = rules.consume
+            yield offer, why
+        if rules.consume and used:
+            state.gone[root] = True

@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.longpack.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
+from lc_assets.stages.longpack.pages import FACTS, PAGES, FactsTask, PagesTask
 from lc_assets_tests.memory import peak_mb
 
 N_FILES = 8
@@ -124,9 +123,7 @@ def write(folder: Path, n_links: int) -> int:
     return len(roots)
 
 
-def claim(
-    folder: Path, work: Path, mode: str, repetitions: int, **more: Any
-) -> tuple[Path, Counts]:
+def claim(folder: Path, work: Path, mode: str, repetitions: int) -> tuple[Path, Counts]:
     """Claim pages; who they are is written already, and their texts' lengths are made from their
     numbers.
     """
@@ -144,11 +141,10 @@ def claim(
         folder=work,
         out=work / "claims.parquet",
         settings=LongPackSettings(mode=mode, repetitions=repetitions, max_tokens=131_072),
-        draws=Draws(seed=64, share=1.0, splits=()),
+        splits=(),
         tokenizer="gpt2",
         text_encoding="plain",
         run=run,
-        **more,
     )
     return made.out, claim_links(made)
 
@@ -164,12 +160,12 @@ def know_them(folder: Path, task: FactsTask) -> None:
     """Write what is known of the texts that are needed: a content of their own, and their
     length.
     """
-    lines, numbers = read_npy(task.needed)
-    ids = pq.read_table(folder / f"pages{task.file}", columns=["id"])["id"].take(pa.array(lines))
+    lines, numbers = pq.read_table(task.needed).columns
+    ids = pq.read_table(folder / f"pages{task.file}", columns=["id"])["id"].take(lines)
     pages = np.array([int(name.rpartition("/")[2]) for name in ids.to_pylist()], np.int64)
-    table = pa.table(
-        [pa.array(numbers), ids.combine_chunks(), pa.array(tokens_of(pages))], names=FACTS.names
-    ).cast(FACTS)
+    table = pa.table([numbers, ids, pa.chunked_array([tokens_of(pages)])], names=FACTS.names).cast(
+        FACTS
+    )
     task.path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, task.path)
 

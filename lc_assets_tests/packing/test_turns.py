@@ -36,7 +36,7 @@ def rounds(draw, *, most_room=60):
         )
         costs = draw(st.lists(st.integers(1, 30), min_size=len(pages), max_size=len(pages)))
         offers += [
-            Offer(root, place, page, page % 8, cost)
+            Offer(root, place, page, page % 8, cost, 0)
             for place, (page, cost) in enumerate(zip(pages, costs, strict=True))
             if page % 8 != root
         ]
@@ -44,8 +44,14 @@ def rounds(draw, *, most_room=60):
     return draw(st.permutations(offers)), rooms
 
 
-def kept(told):
-    return [offer for offer, why in told if why == KEPT]
+def turns(offers, rooms, rule, state=None, *, first_round=True):
+    """The outcome of every offer, with the rooms of their roots."""
+    offers = sorted(offer._replace(room=rooms[offer.root]) for offer in offers)
+    return list(take_turns(offers, rule, state or TurnState(N_PAGES), first_round=first_round))
+
+
+def kept(outcomes):
+    return [offer for offer, why in outcomes if why == KEPT]
 
 
 def rules():
@@ -55,9 +61,9 @@ def rules():
 @given(rounds(), rules())
 def test_what_is_kept_keeps_every_promise(made, rule):
     offers, rooms = made
-    told = take_turns(offers, rooms, rule, TurnState())
-    assert sorted(offer for offer, _ in told) == sorted(offers)
-    found = kept(told)
+    outcomes = turns(offers, rooms, rule)
+    assert sorted(offer[:5] for offer, _ in outcomes) == sorted(offer[:5] for offer in offers)
+    found = kept(outcomes)
     assert max(Counter(offer.cluster for offer in found).values(), default=0) <= rule.repetitions
     for root, room in rooms.items():
         assert sum(offer.cost for offer in found if offer.root == root) <= room
@@ -70,19 +76,19 @@ def test_what_is_kept_keeps_every_promise(made, rule):
 def test_no_root_could_have_more(made, rule):
     """After all turns no root has room for something that is free: one pass is the fixed point."""
     offers, rooms = made
-    state = TurnState()
-    told = take_turns(offers, rooms, rule, state)
+    state = TurnState(N_PAGES)
+    outcomes = turns(offers, rooms, rule, state)
     left = {
-        root: room - sum(offer.cost for offer in kept(told) if offer.root == root)
+        root: room - sum(offer.cost for offer in kept(outcomes) if offer.root == root)
         for root, room in rooms.items()
     }
-    took = {offer.root for offer in kept(told)}
+    took = {offer.root for offer in kept(outcomes)}
     refused = [
         offer
-        for offer, why in told
+        for offer, why in outcomes
         if why in (HELD, NO_ROOM) and (offer.root in took or not rule.consume)
     ]
-    assert kept(take_turns(refused, left, rule, state, first_round=False)) == []
+    assert kept(turns(refused, left, rule, state, first_round=False)) == []
 
 
 @given(rounds())
@@ -91,11 +97,11 @@ def test_the_first_root_keeps_a_page(made):
     per cluster.
     """
     offers, _ = made
-    told = take_turns(offers, dict.fromkeys(range(N_ROOTS), 10**6), Rules(), TurnState())
+    outcomes = turns(offers, dict.fromkeys(range(N_ROOTS), 10**6), Rules())
     first = {}
     for offer in offers:
         first[offer.cluster] = min(first.get(offer.cluster, N_ROOTS), offer.root)
-    assert {(offer.cluster, offer.root) for offer in kept(told)} == set(first.items())
+    assert {(offer.cluster, offer.root) for offer in kept(outcomes)} == set(first.items())
 
 
 @given(rounds(), st.integers(1, 4))
@@ -104,7 +110,7 @@ def test_more_repetitions_never_take_a_hit_away(made, repetitions):
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
     fewer, more = (
-        set(kept(take_turns(offers, rooms, Rules(repetitions=k), TurnState())))
+        set(kept(turns(offers, rooms, Rules(repetitions=k))))
         for k in (repetitions, repetitions + 1)
     )
     assert fewer <= more
@@ -116,9 +122,7 @@ def test_without_some_targets_no_root_holds_more(made, portals):
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
     filtered = [offer for offer in offers if offer.cluster not in portals]
-    every, fewer = (
-        set(kept(take_turns(some, rooms, Rules(), TurnState()))) for some in (offers, filtered)
-    )
+    every, fewer = (set(kept(turns(some, rooms, Rules()))) for some in (offers, filtered))
     assert fewer <= every
 
 
@@ -127,16 +131,16 @@ def test_a_root_that_was_taken_has_no_turn():
     child, unlike 3, which does not.
     """
     offers = [
-        Offer(0, 0, 1, 1, 1),
-        Offer(1, 0, 9, 9, 1),
-        Offer(2, 0, 9, 9, 1),
-        Offer(3, 0, 9, 9, 1),
-        Offer(4, 0, 2, 2, 1),
-        Offer(5, 0, 3, 3, 1),
+        Offer(0, 0, 1, 1, 1, 0),
+        Offer(1, 0, 9, 9, 1, 0),
+        Offer(2, 0, 9, 9, 1, 0),
+        Offer(3, 0, 9, 9, 1, 0),
+        Offer(4, 0, 2, 2, 1, 0),
+        Offer(5, 0, 3, 3, 1, 0),
     ]
     rooms = dict.fromkeys(range(6), 10)
-    told = take_turns(offers, rooms, Rules(consume=True), TurnState())
-    assert [(offer.root, why) for offer, why in told] == [
+    outcomes = turns(offers, rooms, Rules(consume=True))
+    assert [(offer.root, why) for offer, why in outcomes] == [
         (0, KEPT),
         (1, "its root is held by another"),
         (2, KEPT),
@@ -144,7 +148,7 @@ def test_a_root_that_was_taken_has_no_turn():
         (4, HELD),
         (5, KEPT),
     ]
-    assert [offer.root for offer in kept(take_turns(offers, rooms, Rules(), TurnState()))] == [
+    assert [offer.root for offer in kept(turns(offers, rooms, Rules()))] == [
         0,
         1,
         4,

@@ -1,6 +1,7 @@
 """SQL over tables that may be larger than memory: DuckDB with a limit and a scratch folder."""
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,31 @@ class Queries:
                 writer.write_batch(batch.cast(schema))
                 n_lines += batch.num_rows
         return n_lines
+
+    def publish_parts(self, query: str, paths: Sequence[Path], schema: pa.Schema) -> None:
+        """Publish the lines of each part of a result as a table, also of a part without lines; the
+        result is ordered by its first column, which numbers the parts and is left out.
+        """
+        parts = itertools.groupby(self._parts(query), key=lambda part: part[0])
+        number, batches = next(parts, (len(paths), iter(())))
+        for place, path in enumerate(paths):
+            with (
+                publish(path) as draft,
+                pq.ParquetWriter(draft, schema, compression="zstd") as writer,
+            ):
+                if place == number:
+                    for _, batch in batches:
+                        writer.write_batch(batch.cast(schema))
+                    number, batches = next(parts, (len(paths), iter(())))
+
+    def _parts(self, query: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Consecutive lines of one part, with its number."""
+        for batch in self.batches(query):
+            numbers = np.asarray(batch.column(0))
+            ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+            for start, stop in itertools.pairwise([0, *ends]):
+                part = batch.slice(start, stop - start)
+                yield int(numbers[start]), part.select(part.schema.names[1:])
 
 
 @contextlib.contextmanager

@@ -323,24 +323,5 @@ def publish_chosen(asked: Queries, paths: Sequence[Path]) -> None:
     number; an empty one, too.
     """
     columns = ", ".join(f'"{name}"' for name in HTML_INDEX.names)
-    batches = asked.batches(f"SELECT shard, {columns} FROM chosen ORDER BY shard, position")
-    parts = itertools.groupby(_parts(batches), key=lambda part: part[0])
-    number, of_shard = next(parts, (len(paths), iter(())))
-    for place, path in enumerate(paths):
-        with (
-            publish(path) as draft,
-            pq.ParquetWriter(draft, HTML_INDEX, compression="zstd") as writer,
-        ):
-            if place == number:
-                for _, part in of_shard:
-                    writer.write_batch(part.cast(HTML_INDEX))
-                number, of_shard = next(parts, (len(paths), iter(())))
-
-
-def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Consecutive lines of one shard, with its number."""
-    for batch in batches:
-        shards = np.asarray(batch.column("shard"))
-        ends = [*(np.flatnonzero(np.diff(shards)) + 1).tolist(), len(shards)]
-        for start, stop in itertools.pairwise([0, *ends]):
-            yield int(shards[start]), batch.slice(start, stop - start).drop_columns(["shard"])
+    query = f"SELECT shard, {columns} FROM chosen ORDER BY shard, position"
+    asked.publish_parts(query, paths, HTML_INDEX)

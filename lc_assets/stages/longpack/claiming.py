@@ -3,41 +3,34 @@ place, under which anchor words.
 
 Every examined link is counted: in the first round each link of a document, in further rounds each
 link of a page claimed in the round before. Links and pages are numbers; ids, addresses and words
-are joined when the table is written, a block of roots at a time, because the strings of all claims
-would dominate memory.
+are joined when the table is written.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.packing.longpack import NO_ROOM, PART_TOKENS, Rules
-from lc_assets.publishing import publish
-from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet, queries, quoted
+from lc_assets.packing.longpack import NO_ROOM, PART_TOKENS, Rules, TurnState
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.dealing import (
-    AT_ONCE,
     HELD_TABLE,
-    Deal,
+    anchor_words,
     deal,
     number_pages,
-    publish_needed,
     resolve,
 )
 from lc_assets.stages.longpack.pages import (
+    NEEDED,
     UNTOKENIZABLE,
-    Draws,
     FactsTask,
     PagesTask,
     Run,
@@ -52,9 +45,6 @@ OTHER_LANGUAGE: Final = "in another language"
 IN_DOCUMENT: Final = "its text is in the document"
 
 
-BYTES_PER_CLAIM: Final = 4096
-"""Bytes of memory reserved per claim while its block is joined and sorted; about 300 are its own.
-"""
 LAST: Final = 2**63 - 1
 """Greater than every place of appearance: a page comes after the pages it links to."""
 
@@ -70,12 +60,10 @@ class Claims:
         folder: intermediate files go to its ``.scratch``.
         out: the table of `LINK_CLAIMS` to publish.
         settings: how pages are packed.
-        draws: parameters of roots and splits.
+        splits: seed and fraction of every split into trained on and held out.
         tokenizer: counts tokens.
         text_encoding: encoding of a text before tokenizing.
         run: runs the tasks per file.
-        memory: bytes that tables may take; more goes to disk.
-        at_once: see `lc_assets.stages.longpack.dealing.Deal`.
     """
 
     documents: Sequence[Path]
@@ -84,60 +72,51 @@ class Claims:
     folder: Path
     out: Path
     settings: LongPackSettings
-    draws: Draws
+    splits: Sequence[tuple[int, float]]
     tokenizer: str
     text_encoding: TextEncoding
     run: Run
-    memory: int = MEMORY
-    at_once: int = AT_ONCE
-
-    @property
-    def work(self) -> Path:
-        """Folder of intermediate tables."""
-        return self.folder / SCRATCH
-
-    @property
-    def rules(self) -> Rules:
-        """The rules for assigning pages."""
-        return Rules(repetitions=self.settings.repetitions, consume=self.settings.mode == "consume")
 
 
 def claim_links(claims: Claims) -> Counts:
     """Publish the claims; a link is kept if its target is claimed through it."""
     pages = [
-        PagesTask(documents=path, folder=claims.folder, file=n, draws=claims.draws)
+        PagesTask(
+            documents=path,
+            folder=claims.folder,
+            file=n,
+            settings=claims.settings,
+            splits=claims.splits,
+        )
         for n, path in enumerate(claims.documents)
     ]
     listed = claims.run(list_pages, pages, what="list pages")
     if not pages or not claims.links:
         write_table(claims.out, LINK_CLAIMS.empty_table())
         return listed
-    shutil.rmtree(claims.work / "duckdb", ignore_errors=True)
-    with queries(claims.work / "duckdb", claims.memory) as asked:
+    settings = claims.settings
+    rules = Rules(repetitions=settings.repetitions, consume=settings.mode == "consume")
+    scratch = claims.folder / SCRATCH / "duckdb"
+    shutil.rmtree(scratch, ignore_errors=True)
+    with queries(scratch) as asked:
         n_roots = number_pages(asked, [task.path for task in pages], claims.removed)
-        counts = Counter(resolve(asked, claims.links, claims.settings, n_roots=n_roots))
+        counts = Counter(resolve(asked, claims.links, settings, n_roots=n_roots))
         known = _know(claims, asked)
         n_seen = (
             asked.number(f"SELECT count(*) FROM resolved WHERE source < {n_roots}") + counts.total()
         )
-        for number in range(1, claims.settings.depth + 1):
+        state = TurnState(asked.number("SELECT count(*) FROM pages"))
+        for number in range(1, settings.depth + 1):
             n_candidates = _candidates(asked, number, n_roots)
             n_seen += n_candidates if number > 1 else 0
-            counts.update(_offers(claims, asked, number))
-            counts.update(
-                deal(Deal(asked=asked, rules=claims.rules, round=number, at_once=claims.at_once))
-            )
+            counts.update(_offers(settings, asked, number))
+            counts.update(deal(asked, rules, state, number))
             _grow(asked, number)
             if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
                 break
-        n_kept = publish_claims(
-            asked,
-            claims.links,
-            claims.out,
-            paper_exact=claims.settings.paper_exact,
-            memory=claims.memory,
-        )
-        extra = _sums(asked, n_roots, consume=claims.rules.consume)
+        words = anchor_words(settings, "child")
+        n_kept = publish_claims(asked, claims.links, claims.out, words)
+        extra = _sums(asked, n_roots, consume=rules.consume)
     dropped = {why: count for why, count in sorted(counts.items()) if count}
     return (
         listed
@@ -148,18 +127,24 @@ def claim_links(claims: Claims) -> Counts:
 
 def _know(claims: Claims, asked: Queries) -> Counts:
     """Read the needed texts; table ``known`` has the content key and tokens of each."""
-    needed = publish_needed(asked, claims.work / "needed", len(claims.documents))
     tasks = [
         FactsTask(
             documents=path,
             folder=claims.folder,
             file=n,
-            needed=needed[n],
+            needed=claims.folder / SCRATCH / "needed" / f"{n:06d}.parquet",
             tokenizer=claims.tokenizer,
             text_encoding=claims.text_encoding,
         )
         for n, path in enumerate(claims.documents)
     ]
+    asked.publish_parts(
+        """SELECT file, line, number FROM pages SEMI JOIN (
+        SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
+        ORDER BY file, line""",
+        [task.needed for task in tasks],
+        NEEDED,
+    )
     counted = claims.run(know_texts, tasks, what="count tokens")
     asked.do(
         f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet([task.path for task in tasks])}"
@@ -195,16 +180,16 @@ def _candidates(asked: Queries, number: int, n_roots: int) -> int:
     return asked.number("SELECT count(*) FROM candidates")
 
 
-def _offers(claims: Claims, asked: Queries, number: int) -> dict[str, int]:
+def _offers(settings: LongPackSettings, asked: Queries, number: int) -> dict[str, int]:
     """Table ``offers``: candidates that their root may claim; and the counts of the others by
     reason.
     """
     language = f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}"
-    language = language if claims.settings.same_language else ""
+    language = language if settings.same_language else ""
     used = "SELECT root, sum(cost) AS used FROM held GROUP BY root"
     asked.do(f"""CREATE OR REPLACE TABLE judged AS
         SELECT root, place, page, child.cluster, child.n_tokens + key_bytes + {PART_TOKENS} AS cost,
-            {claims.settings.max_tokens - PART_TOKENS} - top.n_tokens - coalesce(used, 0) AS room,
+            {settings.max_tokens - PART_TOKENS} - top.n_tokens - coalesce(used, 0) AS room,
             CASE WHEN child.n_tokens IS NULL OR top.n_tokens IS NULL THEN {quoted(UNTOKENIZABLE)}
                 WHEN child.side != top.side THEN {quoted(OTHER_SIDE)}
                 {language}
@@ -264,67 +249,27 @@ def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
     }
 
 
-def publish_claims(
-    asked: Queries, links: Sequence[Path], out: Path, *, paper_exact: bool, memory: int
-) -> int:
+def publish_claims(asked: Queries, links: Sequence[Path], out: Path, words: str) -> int:
     """Publish the table of claims, sorted by the roots' turns and by place; returns their number.
 
     Args:
-        asked: database with ``tree``, ``pages``, ``facts`` and ``known``, see
-            `lc_assets.stages.longpack.claiming`.
+        asked: database with ``tree``, ``pages`` and ``facts``.
         links: the tables of links that the tree's ``row_of_all`` indexes.
         out: the table.
-        paper_exact: whether to keep the links' own words even if they are uninformative.
-        memory: bytes that a block may take.
+        words: SQL of the words above a page, `anchor_words`.
     """
     asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,
         (row_number() OVER (PARTITION BY root
             ORDER BY list_append(path, {LAST})) - 1)::INTEGER AS place FROM tree""")
-    asked.do(f"""CREATE OR REPLACE TABLE words AS
-        SELECT row_of_all, keys, target_url, {"false" if paper_exact else "generic OR keys = ''"}
-        AS says_nothing FROM {numbered_rows(asked, links)} SEMI JOIN placed USING (row_of_all)""")
     asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens
         FROM pages JOIN facts USING (number)
         SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM placed) USING (number)""")
-    n_claims = 0
-    with publish(out) as draft, pq.ParquetWriter(draft, LINK_CLAIMS, compression="zstd") as writer:
-        for low, high in _blocks(asked, max(1, memory // BYTES_PER_CLAIM)):
-            for batch in _block(asked, low, high):
-                writer.write_batch(batch.cast(LINK_CLAIMS))
-                n_claims += batch.num_rows
-    return n_claims
-
-
-def _blocks(asked: Queries, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of roots of about ``most`` claims each."""
-    low, n_claims = 0, 0
-    for line in asked.lines("SELECT root, count(*) AS n FROM placed GROUP BY root ORDER BY root"):
-        if n_claims and n_claims + line["n"] > most:
-            yield low, line["root"]
-            low, n_claims = line["root"], 0
-        n_claims += line["n"]
-    if n_claims:
-        yield low, LAST
-
-
-def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
-    asked.do(
-        f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND "
-        f"root < {high}"
-    )
-    asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
-        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims)
-            USING (number)""")
-    asked.do(
-        "CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING "
-        "(row_of_all)"
-    )
-    return asked.batches("""
-        SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
-            CASE WHEN says_nothing THEN child.title ELSE keys END AS keys, target_url,
-            child.content AS cluster, child.n_tokens,
+    query = f"""SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
+            {words} AS keys, target_url, child.content AS cluster, child.n_tokens,
             top.n_tokens AS root_tokens
-        FROM block_claims JOIN block_names AS top ON top.number = root JOIN block_names AS above
-        ON above.number = parent
-        JOIN block_names AS child ON child.number = page JOIN block_words USING (row_of_all)
-        ORDER BY root, place""")
+        FROM placed JOIN names AS top ON top.number = root
+        JOIN names AS above ON above.number = parent
+        JOIN names AS child ON child.number = page
+        JOIN {numbered_rows(asked, links)} AS link USING (row_of_all)
+        ORDER BY root, place"""
+    return asked.publish(query, out, LINK_CLAIMS)

@@ -7,34 +7,24 @@ documents that are not excluded: roots first, by rank and id, then the others by
 numbers do not depend on the distribution of documents over files. If several documents share an
 address, the first by id is used.
 
-*Dealing*: `lc_assets.packing.longpack.take_turns`, one block of roots at a time, in order. Table
-``offers`` holds one round's offers, ``held`` the pages taken in all rounds. Joins drop offers whose
-content earlier blocks have taken, in a crawl most of them: contents that many roots link to are
-taken by the first few. The rest is dealt in memory.
+*Dealing*: `lc_assets.packing.longpack.take_turns` over table ``offers``, one round's offers, which
+are read in order; table ``held`` has the pages taken in all rounds. Three bytes per page are in
+memory.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.packing.longpack import (
-    HELD,
-    KEPT,
-    NO_ROOM,
-    ROOT_GONE,
-    Offer,
-    Rules,
-    TurnState,
-    take_turns,
-)
+from lc_assets.build.tables import writing_table
+from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
-from lc_assets.stages.longpack.pages import PAGES, numbered_rows, publish_by_file
+from lc_assets.stages.longpack.pages import PAGES, numbered_rows
 
 SOURCE_REMOVED: Final = "its page was removed"
 NO_ROOT: Final = "its page is no root"
@@ -97,7 +87,7 @@ def resolve(
     cases = "\n".join(f"WHEN {test} THEN {quoted(why)}" for why, test in reasons)
     asked.do(f"""CREATE OR REPLACE TABLE links AS
         SELECT pages.number AS source, position, target.number AS page,
-            {_key_bytes(settings)}::INTEGER AS key_bytes, row_of_all,
+            strlen({anchor_words(settings, "target")})::INTEGER AS key_bytes, row_of_all,
             CASE {cases} ELSE '' END AS why
         FROM {numbered_rows(asked, links)} AS link
         LEFT JOIN pages USING (id)
@@ -136,13 +126,13 @@ def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
     ]
 
 
-def _key_bytes(settings: LongPackSettings) -> str:
-    """Upper bound of the UTF-8 length of a page's anchor words, before white space is collapsed."""
-    return (
-        "strlen(keys)"
-        if settings.paper_exact
-        else "strlen(CASE WHEN generic OR keys = '' THEN target.title ELSE keys END)"
-    )
+def anchor_words(settings: LongPackSettings, page: str) -> str:
+    """SQL of the words above a page: the link's own, or the page's title where these are
+    uninformative.
+    """
+    if settings.paper_exact:
+        return "keys"
+    return f"CASE WHEN generic OR keys = '' THEN {page}.title ELSE keys END"
 
 
 def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
@@ -164,107 +154,33 @@ def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
             WHERE n > {settings.hub_share!r} * n_pages""")
 
 
-def publish_needed(asked: Queries, folder: Path, n_files: int) -> list[Path]:
-    """Write which texts are needed, those of the links' sources and targets: per file an array of
-    lines and page numbers. Returns the paths.
-
-    Args:
-        asked: the database, after `resolve`.
-        folder: of the arrays.
-        n_files: number of files of documents.
-    """
-    paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
-    query = """SELECT file, line, number FROM pages SEMI JOIN (
-        SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
-        ORDER BY file, line"""
-    publish_by_file(asked, query, ("line", "number"), paths)
-    return paths
-
-
-AT_ONCE: Final = 100_000
-"""Offers of a block, or one root that has more: about 0.2 s and 50 MB."""
-
-HELD_COLUMNS: Final = "root, place, page, cluster, cost"
-OFFERS_TABLE: Final = (
-    "(root INTEGER, place BIGINT, page INTEGER, cluster INTEGER, cost BIGINT, room BIGINT)"
-)
 HELD_TABLE: Final = (
     "(root INTEGER, place BIGINT, page INTEGER, cluster INTEGER, cost BIGINT, round INTEGER)"
 )
+_KEPT_OFFERS: Final = pa.schema([(name, pa.int64()) for name in Offer._fields[:-1]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deal:
-    """One round to be dealt.
+def deal(asked: Queries, rules: Rules, state: TurnState, number: int) -> dict[str, int]:
+    """Add to table ``held`` the offers that roots take in a round; returns counts of refused offers
+    by reason.
 
-    Attributes:
+    Args:
         asked: database with ``offers``, at most one per root and content, and ``held``.
         rules: how pages are assigned.
-        round: counted from 1; in the first, children may lose their own root status.
-        at_once: offers of a block.
+        state: what was taken in earlier rounds; updated.
+        number: of the round, from 1; in the first, a root may be taken before its turn.
     """
-
-    asked: Queries
-    rules: Rules
-    round: int = 1
-    at_once: int = AT_ONCE
-
-    @property
-    def may_consume_roots(self) -> bool:
-        """Whether a root may be taken before its turn."""
-        return self.rules.consume and self.round == 1
-
-
-def deal(made: Deal) -> dict[str, int]:
-    """Add to ``held`` the offers that roots take; returns counts of refused offers by reason."""
-    asked, counts = made.asked, Counter[str]()
-    blocks = asked.lines(f"""SELECT min(root) AS low, max(root) + 1 AS high FROM (
-        SELECT root, (sum(count(*)) OVER (ORDER BY root) - count(*)) // {max(made.at_once, 1)} AS
-        block
-        FROM offers GROUP BY root) GROUP BY block ORDER BY low""")
-    for block in blocks:
-        counts[NO_ROOM] += _deal_block(made, block["low"], block["high"])
-    n_offers = asked.number("SELECT count(*) FROM offers")
-    n_kept = asked.number(f"SELECT count(*) FROM held WHERE round = {made.round}")
-    if made.may_consume_roots:
-        # A root that took nothing in its turn may be taken after it; only one that was taken before
-        # had none.
-        gone = (
-            "SELECT count(*) FROM offers SEMI JOIN held ON held.page = offers.root AND "
-            "held.root < offers.root"
-        )
-        counts[ROOT_GONE] = asked.number(gone)
-    counts[HELD] = n_offers - n_kept - counts[NO_ROOM] - counts[ROOT_GONE]
-    return {why: count for why, count in sorted(counts.items()) if count}
-
-
-def _deal_block(made: Deal, low: int, high: int) -> int:
-    """Run the turns of roots ``low`` up to ``high`` (exclusive); returns the number of offers that
-    did not fit.
-    """
-    asked, rules = made.asked, made.rules
-    free = f"SELECT * FROM offers WHERE root >= {low} AND root < {high}"
-    if rules.consume:
-        gone = "SELECT page FROM held UNION ALL SELECT root FROM held"
-        free = f"SELECT * FROM ({free}) ANTI JOIN ({gone}) USING (page)"
-    if made.may_consume_roots:
-        free = f"SELECT * FROM ({free}) ANTI JOIN (SELECT page AS root FROM held) USING (root)"
-    asked.do(f"CREATE OR REPLACE TEMP TABLE block AS {free}")
-    lines = asked.lines(f"""SELECT block.*, coalesce(n, 0) AS n FROM block
-        LEFT JOIN (SELECT cluster, count(*) AS n FROM held SEMI JOIN block USING (cluster)
-            GROUP BY cluster) USING (cluster)
-        WHERE coalesce(n, 0) < {rules.repetitions}""")
-    outcomes = take_turns(
-        (Offer(*(line[name] for name in Offer._fields)) for line in lines),
-        {line["root"]: line["room"] for line in lines},
-        rules,
-        TurnState(taken=Counter({line["cluster"]: line["n"] for line in lines})),
-        first_round=made.may_consume_roots,
-    )
-    kept = [offer for offer, why in outcomes if why == KEPT]
-    if kept:
-        columns = [pa.array(column, pa.int64()) for column in zip(*kept, strict=True)]
-        asked.connection.register("kept", pa.table(columns, names=list(Offer._fields)))
-        asked.do(f"INSERT INTO held SELECT {HELD_COLUMNS}, {made.round} FROM kept")
-        asked.connection.unregister("kept")
-    return sum(why == NO_ROOM for _, why in outcomes)
+    counts: Counter[str] = Counter()
+    query = f"SELECT {', '.join(Offer._fields)} FROM offers ORDER BY root, place"
+    batches = asked.batches(query)
+    columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
+    offers = (Offer._make(line) for batch in columns for line in zip(*batch, strict=True))
+    kept = asked.scratch / "kept.parquet"
+    with writing_table(kept, _KEPT_OFFERS) as table:
+        for offer, why in take_turns(offers, rules, state, first_round=number == 1):
+            counts[why] += 1
+            if why == KEPT:
+                table.add(offer._asdict())
+    asked.do(f"INSERT INTO held SELECT *, {number} FROM {parquet([kept])}")
+    del counts[KEPT]
+    return dict(sorted(counts.items()))

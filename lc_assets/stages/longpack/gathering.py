@@ -5,35 +5,35 @@ placed.
 
     claims ─▶ plan ─▶ send, per file of documents ─▶ gather, per group of files ─▶ documents, spans
 
-Memory is bounded by a slice of the plan, or by one document. A file of documents is read once for
-its children and once for its roots; a group reads of every file only what was sent to it.
+Memory is bounded by a bucket, or by one document. A file of documents is read once for
+its children and once for its roots; a group reads of every file only what was sent to its
+buckets.
 """
 
 import contextlib
 import itertools
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, REST_SUFFIX
-from lc_assets.build.tables import FILTERED, TableWriter, read_lines, read_table
+from lc_assets.build.tables import FILTERED, opened_table, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket
-from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.stages.longpack.pages import stem_of
-from lc_assets.stages.longpack.placing import Packing, plan_parts
+from lc_assets.stages.longpack.pages import FileTask, stem_of
+from lc_assets.stages.longpack.placing import SENT, Packing, plan_parts
 
 SPANS_SUFFIX: Final = ".spans.parquet"
 
@@ -44,28 +44,19 @@ TEXTS: Final = pa.schema(
         "text": "string",
     }
 )
-"""Texts in transit, by group of the roots that need them."""
+"""Texts in transit, by bucket of the roots that need them."""
 SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
-SENT_CHARS: Final = 1 << 20
-LINES_AT_ONCE: Final = 256
+LINES_AT_ONCE: Final = 64
+END: Final[tuple[tuple[int, int], Iterator[Any]]] = ((-1, -1), iter(()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendTask:
-    """One file of documents whose texts are sent where they are ``wanted`` (`Packing.wanted`)."""
+class SendTask(FileTask):
+    """Documents whose texts are sent to buckets, as the table ``sent`` (`SENT`) says."""
 
-    documents: Path
-    folder: Path
-    wanted: Path
-    path: Path
+    step = "texts"
 
-    @property
-    def name(self) -> str:
-        """Its memo's name."""
-        return f"send-{stem_of(self.documents)}"
-
-    def __str__(self) -> str:
-        return str(self.documents)
+    sent: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +71,7 @@ class GatherTask:
         parts: its parts.
         texts: the sent texts of every file.
         paper_exact: how documents are written.
-        wanted: of each file, `Packing.wanted`.
+        sent: of each file, `Packing.sent`.
         removed: of each file, ids of excluded documents; empty if documents outside packed ones are
             not written.
     """
@@ -92,7 +83,7 @@ class GatherTask:
     parts: Path
     texts: tuple[Path, ...]
     paper_exact: bool
-    wanted: tuple[Path, ...]
+    sent: tuple[Path, ...]
     removed: tuple[frozenset[str], ...]
 
     @property
@@ -114,14 +105,14 @@ def pack_documents(packing: Packing) -> Counts:
     if not packing.documents:
         return Counts()
     shutil.rmtree(packing.work / "duckdb", ignore_errors=True)
-    with queries(packing.work / "duckdb", packing.memory) as asked:
+    with queries(packing.work / "duckdb") as asked:
         groups = plan_parts(packing, asked)
     send = [
         SendTask(
             documents=path,
             folder=packing.folder,
-            wanted=packing.wanted(n),
-            path=packing.work / "texts" / f"{n:06d}.parquet",
+            file=n,
+            sent=packing.sent(n),
         )
         for n, path in enumerate(packing.documents)
     ]
@@ -135,7 +126,7 @@ def pack_documents(packing: Packing) -> Counts:
             parts=packing.parts(group),
             texts=tuple(task.path for task in send),
             paper_exact=packing.paper_exact,
-            wanted=tuple(packing.wanted(n) for n in files),
+            sent=tuple(packing.sent(n) for n in files),
             removed=()
             if packing.removed is None
             else tuple(
@@ -149,64 +140,54 @@ def pack_documents(packing: Packing) -> Counts:
 
 @once
 def send_texts(task: SendTask) -> Counts:
-    """Send the texts of one file's documents to the groups that need them."""
-    wanted: dict[int, list[tuple[int, int]]] = {}
-    for line, group, part in read_npy(task.wanted).T.tolist():
-        wanted.setdefault(line, []).append((group, part))
-    counts: Counter[str] = Counter()
-    with publish(task.path) as draft, BucketWriter(draft, TEXTS) as writer:
-        lines: list[dict[str, Any]] = []
-        groups: list[int] = []
-        n_waiting = 0
-
-        def send() -> None:
-            writer.send(pa.Table.from_pylist(lines, TEXTS), np.array(groups, np.int32))
-            lines.clear()
-            groups.clear()
-
-        documents = read_lines(task.documents, ["url", "raw_content"], batch_lines=16)
-        for line, document in enumerate(documents if wanted else ()):
-            text = document["raw_content"]
-            for group, part in wanted.get(line, ()):
-                lines.append({"part": part, "url": document["url"] or "", "text": text})
-                groups.append(group)
-                n_waiting += len(text)
-                counts.update({"texts sent": 1, "characters sent": len(text)})
-            if n_waiting > SENT_CHARS:
-                send()
-                n_waiting = 0
-        send()
-    return Counts(extra={"texts sent": 0, "characters sent": 0} | counts)
+    """Send the texts of one file's documents to the buckets that need them."""
+    sent = read_table(task.sent)
+    lines, buckets, parts = (sent[name].to_numpy() for name in SENT.names)
+    first = n_chars = 0
+    with (
+        publish(task.path) as draft,
+        BucketWriter(draft, TEXTS) as writer,
+        opened_table(task.documents) as documents,
+    ):
+        for batch in documents.iter_batches(LINES_AT_ONCE, columns=["url", "raw_content"]):
+            low, high = np.searchsorted(lines, [first, first + batch.num_rows]).tolist()
+            for start in range(low, high, LINES_AT_ONCE):
+                some = slice(start, min(start + LINES_AT_ONCE, high))
+                found = batch.take(pa.array(lines[some] - first))
+                urls, texts = pc.fill_null(found["url"], ""), found["raw_content"]
+                n_chars += pc.sum(pc.utf8_length(texts)).as_py()
+                writer.send(pa.table([parts[some], urls, texts], schema=TEXTS), buckets[some])
+            first += batch.num_rows
+    return Counts(extra={"texts sent": len(lines), "characters sent": n_chars})
 
 
 @once
 def gather_documents(task: GatherTask) -> Counts:
     """Pack the documents of one group of files."""
-    counted = Counts()
-    texts = _Texts(task)
-    parts = _by_root(read_lines(task.parts))
-    following = next(parts, [])
-    for number, (file, path) in enumerate(zip(task.files, task.documents, strict=True)):
-        gone = task.removed[number] if task.removed else None
-        children = set(read_npy(task.wanted[number])[0].tolist()) if task.removed else set()
-        with _Output.publishing(task.folder, stem_of(path), rest=gone is not None) as output:
+    counts, texts = Counts(), _Texts(task)
+    roots = itertools.groupby(read_lines(task.parts), key=lambda part: (part["file"], part["line"]))
+    (file, place), parts = next(roots, END)
+    for number, path in enumerate(task.documents):
+        gone = task.removed[number] if task.removed else frozenset()
+        children = set(read_table(task.sent[number])["line"].to_pylist())
+        with contextlib.ExitStack() as stack:
+            output = _Output(task, stem_of(path), stack)
             for line, document in enumerate(read_lines(path, FILTERED.names, batch_lines=16)):
-                here = bool(following) and following[0]["file"] == file
-                if here and following[0]["line"] == line:
-                    packed = _packed(document, following, texts, paper_exact=task.paper_exact)
-                    output.add(document, packed, following)
-                    following = next(parts, [])
-                elif gone is not None and line not in children and document["id"] not in gone:
+                if (file, place) == (task.files[number], line):
+                    own = list(parts)
+                    packed = _packed(document, own, texts, paper_exact=task.paper_exact)
+                    output.add(document, packed, own)
+                    (file, place), parts = next(roots, END)
+                elif task.removed and line not in children and document["id"] not in gone:
                     output.leave(document)
-                elif not here and gone is None:
+                elif file != task.files[number] and not task.removed:
                     break
-        if following and following[0]["file"] == file:
+        if file == task.files[number]:
             raise Mismatch(
-                f"{path}: line {following[0]['line']:,} is claimed and not there; make the claims "
-                "again"
+                f"{path}: line {place:,} is claimed and not there; make the claims again"
             )
-        counted += output.counts
-    return counted
+        counts += output.counts
+    return counts
 
 
 def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -224,23 +205,11 @@ def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[
         ahead = next(found, None) if own else ahead
 
 
-def _by_root(parts: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Parts of one root at a time."""
-    some: list[dict[str, Any]] = []
-    for part in parts:
-        if some and (part["file"], part["line"]) != (some[0]["file"], some[0]["line"]):
-            yield some
-            some = []
-        some.append(part)
-    if some:
-        yield some
-
-
 def _packed(
     document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
 ) -> PackedDocument:
     def page(part: dict[str, Any]) -> Part:
-        url, text = texts.of(part["slice"], part["part"])
+        url, text = texts.of(part["bucket"], part["part"])
         return Part(url=url, text=text, cluster=part["cluster"], n_tokens=part["n_tokens"])
 
     root = Part(
@@ -251,35 +220,19 @@ def _packed(
 
 
 class _Texts:
-    """The texts that were sent to a group, a slice of them in memory; those of several slices are
-    first sent on to a bucket each.
-    """
+    """The texts that were sent to a bucket, one bucket at a time."""
 
     def __init__(self, task: GatherTask) -> None:
-        self._task, self._number = task, -1
+        self._task, self._bucket = task, -1
         self._texts: dict[int, tuple[str, str]] = {}
-        table = read_table(task.parts, ["part", "slice"])
-        parts, slices = (table[name].to_numpy() for name in ("part", "slice"))
-        self._is_sliced = bool(len(slices) and slices[-1])
-        self._sliced = task.parts.with_name(f"{task.parts.stem}.texts")
-        if self._is_sliced:
-            with publish(self._sliced) as draft, BucketWriter(draft, TEXTS) as writer:
-                for batch in read_bucket(task.texts, task.group, lines_at_once=LINES_AT_ONCE):
-                    places = np.searchsorted(parts, batch["part"].to_numpy())
-                    writer.send(pa.Table.from_batches([batch]), slices[places].astype(np.int32))
 
-    def of(self, number: int, part: int) -> tuple[str, str]:
-        """Address and text of a part, which is in slice ``number``."""
-        if number != self._number:
-            self._texts, self._number = {}, number
-            paths, bucket = (
-                ((self._sliced,), number)
-                if self._is_sliced
-                else (self._task.texts, self._task.group)
-            )
-            for batch in read_bucket(paths, bucket, lines_at_once=LINES_AT_ONCE):
+    def of(self, bucket: int, part: int) -> tuple[str, str]:
+        """Address and text of a part, which was sent to the bucket."""
+        if bucket != self._bucket:
+            self._texts, self._bucket = {}, bucket
+            for batch in read_bucket(self._task.texts, bucket, lines_at_once=LINES_AT_ONCE):
                 parts, urls, texts = (column.to_pylist() for column in batch.columns)
-                self._texts |= dict(zip(parts, zip(urls, texts, strict=True), strict=True))
+                self._texts |= zip(parts, zip(urls, texts, strict=True), strict=True)
         if part not in self._texts:
             raise Mismatch(
                 f"{self._task.parts}: the text of part {part:,} was not sent; remove the "
@@ -291,57 +244,39 @@ class _Texts:
 class _Output:
     """The files of one file of roots."""
 
-    def __init__(self, documents: TableWriter, spans: TableWriter, *rest: TableWriter) -> None:
-        self._documents, self._spans, self._rest = documents, spans, rest
-        self._n_rest = 0
-        self._n_docs = self._n_parts = self._n_tokens = self._n_chars = 0
-
-    @classmethod
-    @contextlib.contextmanager
-    def publishing(cls, folder: Path, stem: str, *, rest: bool) -> Iterator[Self]:
-        """Open them; they are published when the block ends well."""
+    def __init__(self, task: GatherTask, stem: str, stack: contextlib.ExitStack) -> None:
         tables = {DOCUMENTS_SUFFIX: FILTERED, SPANS_SUFFIX: SPANS}
-        with contextlib.ExitStack() as stack:
-            yield cls(
-                *(
-                    stack.enter_context(
-                        contextlib.closing(
-                            TableWriter(
-                                stack.enter_context(publish(folder / f"{stem}{suffix}")), schema
-                            )
-                        )
-                    )
-                    for suffix, schema in (
-                        tables | ({REST_SUFFIX: FILTERED} if rest else {})
-                    ).items()
-                )
-            )
+        tables |= {REST_SUFFIX: FILTERED} if task.removed else {}
+        self._tables = {
+            suffix: stack.enter_context(writing_table(task.folder / f"{stem}{suffix}", schema))
+            for suffix, schema in tables.items()
+        }
+        self._n_docs = 0
+        self._extra = {"parts": 0, "tokens of parts": 0, "characters": 0}
+        self._extra |= {"documents in none": 0} if task.removed else {}
 
     def add(
         self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]
     ) -> None:
         """Add a packed document; ``document`` is its root's."""
-        self._documents.add(document | {"raw_content": packed.text}, n_bytes=4 * len(packed.text))
+        line = document | {"raw_content": packed.text}
+        self._tables[DOCUMENTS_SUFFIX].add(line, n_bytes=4 * len(packed.text))
         ids = [*(part["child_id"] for part in parts), document["id"]]
         for number, (span, name) in enumerate(zip(packed.spans, ids, strict=True)):
             fields = {field: getattr(span, field) for field in SPAN_FIELDS}
-            self._spans.add({"id": document["id"], "part": number, "child_id": name, **fields})
-            self._n_tokens += span.n_tokens
+            place = {"id": document["id"], "part": number, "child_id": name}
+            self._tables[SPANS_SUFFIX].add(place | fields)
+            self._extra["tokens of parts"] += span.n_tokens
         self._n_docs += 1
-        self._n_parts += len(ids)
-        self._n_chars += len(packed.text)
+        self._extra["parts"] += len(ids)
+        self._extra["characters"] += len(packed.text)
 
     def leave(self, document: dict[str, Any]) -> None:
         """Add a document that is in no packed one."""
-        self._rest[0].add(document, n_bytes=4 * len(document["raw_content"]))
-        self._n_rest += 1
+        self._tables[REST_SUFFIX].add(document, n_bytes=4 * len(document["raw_content"]))
+        self._extra["documents in none"] += 1
 
     @property
     def counts(self) -> Counts:
         """What was written."""
-        extra = {
-            "parts": self._n_parts,
-            "tokens of parts": self._n_tokens,
-            "characters": self._n_chars,
-        } | ({"documents in none": self._n_rest} if self._rest else {})
-        return Counts(seen=self._n_docs, kept=self._n_docs, extra=extra)
+        return Counts(seen=self._n_docs, kept=self._n_docs, extra=self._extra)

@@ -46,7 +46,6 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.longpack.pages import Draws
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId
 
@@ -70,12 +69,7 @@ def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
                 folder=staging.folder,
                 out=staging.folder / TABLE,
                 settings=recipe.longpack_documents,
-                draws=Draws(
-                    seed=recipe.longpack_documents.seed,
-                    share=recipe.longpack_documents.roots,
-                    splits=splits_of(recipe),
-                    first_lines=recipe.longpack_documents.untitled == "first_line",
-                ),
+                splits=splits_of(recipe),
                 tokenizer=recipe.token_documents.tokenizer,
                 text_encoding=recipe.token_documents.text_encoding,
                 run=functools.partial(run_shards, context, staging),

@@ -7,27 +7,25 @@ over all shards (`lc_assets.stages.longpack.dealing`).
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import are_roots, one_line, root_ranks
-from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
@@ -64,6 +62,9 @@ FACTS: Final = pa.schema(
 blank.
 """
 
+NEEDED: Final = pa.schema({"line": "int64", "number": "int64"})
+"""A text that is needed: its line in the file of documents, and its page's number."""
+
 TITLE_CHARS: Final = 200
 """Maximum length of a title that replaces anchor texts."""
 
@@ -83,72 +84,52 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
-    """Parameters of the draws of pages by keyed hashes.
-
-    Attributes:
-        seed: of the roots.
-        share: of pages that are roots.
-        splits: seed and fraction of every split into trained on and held out.
-        first_lines: whether the first line replaces a missing title.
+class FileTask:
+    """One file of documents, number ``file``, of which a step writes a table into the scratch
+    folder of ``folder``.
     """
 
-    seed: int
-    share: float
-    splits: tuple[tuple[int, float], ...]
-    first_lines: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PagesTask:
-    """One shard of documents, number ``file``, to be listed as pages in ``folder``'s scratch
-    folder.
-    """
+    step: ClassVar[str]
 
     documents: Path
     folder: Path
     file: int
-    draws: Draws
 
     @property
     def name(self) -> str:
-        """Its memo's name."""
-        return f"pages-{stem_of(self.documents)}"
+        """A name that is unique among a version's tasks."""
+        return f"{self.step}-{stem_of(self.documents)}"
 
     @property
     def path(self) -> Path:
         """Path of its table."""
-        return self.folder / SCRATCH / "pages" / f"{self.file:06d}.parquet"
+        return self.folder / SCRATCH / self.step / f"{self.file:06d}.parquet"
 
     def __str__(self) -> str:
         return str(self.documents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactsTask:
-    """One shard of documents of which some texts must be known; ``needed`` is an array of their
-    lines and page numbers.
+class PagesTask(FileTask):
+    """Documents to be listed as pages; ``splits``: seed and fraction of every split into trained on
+    and held out.
     """
 
-    documents: Path
-    folder: Path
-    file: int
+    step = "pages"
+
+    settings: LongPackSettings
+    splits: Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsTask(FileTask):
+    """Documents of which some texts must be known: those in the table ``needed`` (`NEEDED`)."""
+
+    step = "facts"
+
     needed: Path
     tokenizer: str
     text_encoding: TextEncoding
-
-    @property
-    def name(self) -> str:
-        """Its memo's name."""
-        return f"facts-{stem_of(self.documents)}"
-
-    @property
-    def path(self) -> Path:
-        """Path of its table."""
-        return self.folder / SCRATCH / "facts" / f"{self.file:06d}.parquet"
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def stem_of(documents: Path) -> str:
@@ -164,14 +145,16 @@ def list_pages(task: PagesTask) -> Counts:
         name: [value or "" for value in found[name].to_pylist()] for name in found.column_names
     }
     titles = columns["title"]
-    if task.draws.first_lines and not all(titles):
+    if task.settings.untitled == "first_line" and not all(titles):
         lines = read_lines(task.documents, ["raw_content"], batch_lines=16)
         titles = [
             title or line["raw_content"].lstrip()[: 4 * TITLE_CHARS].partition("\n")[0]
             for title, line in zip(titles, lines, strict=True)
         ]
     ids, keys = columns["id"], [page_key(url) for url in columns["url"]]
-    ranks = root_ranks([key or name for key, name in zip(keys, ids, strict=True)], task.draws.seed)
+    ranks = root_ranks(
+        [key or name for key, name in zip(keys, ids, strict=True)], task.settings.seed
+    )
     table = {
         "file": np.full(len(ids), task.file, np.int32),
         "line": np.arange(len(ids), dtype=np.int32),
@@ -180,15 +163,15 @@ def list_pages(task: PagesTask) -> Counts:
         "host": [key and key_host(key) for key in keys],
         "is_home": [key is not None and is_portal(key) for key in keys],
         "rank": ranks,
-        "is_root": are_roots(ranks, task.draws.share),
+        "is_root": are_roots(ranks, task.settings.roots),
         "side": _sides(
             [digest or name for digest, name in zip(columns["digest"], ids, strict=True)],
-            task.draws.splits,
+            task.splits,
         ),
         "language": columns["language"],
         "title": [one_line(title)[:TITLE_CHARS] for title in titles],
     }
-    _publish(task.path, pa.table(table, schema=PAGES))
+    write_table(task.path, pa.table(table, schema=PAGES))
     return Counts(extra={"pages without an address": keys.count(None)})
 
 
@@ -206,7 +189,7 @@ def is_portal(key: str) -> bool:
     return is_home(key) or _INDEX.fullmatch(key) is not None
 
 
-def _sides(keys: list[str], splits: tuple[tuple[int, float], ...]) -> NDArray[np.uint8]:
+def _sides(keys: list[str], splits: Sequence[tuple[int, float]]) -> NDArray[np.uint8]:
     sides = np.zeros(len(keys), np.uint8)
     for number, (seed, fraction) in enumerate(splits):
         sides |= heldout(keys, seed=seed, fraction=fraction).astype(np.uint8) << number
@@ -216,8 +199,7 @@ def _sides(keys: list[str], splits: tuple[tuple[int, float], ...]) -> NDArray[np
 @once
 def know_texts(task: FactsTask) -> Counts:
     """Write content and tokens of the texts of one shard that are needed."""
-    lines, numbers = read_npy(task.needed)
-    number_of = dict(zip(lines.tolist(), numbers.tolist(), strict=True))
+    number_of = {line["line"]: line["number"] for line in read_lines(task.needed)}
     found, n_chars = [], 0
     documents = (
         read_lines(task.documents, ["id", "raw_content"], batch_lines=16) if number_of else ()
@@ -236,7 +218,7 @@ def know_texts(task: FactsTask) -> Counts:
                     "n_tokens": n_tokens,
                 }
             )
-    _publish(task.path, pa.Table.from_pylist(found, schema=FACTS))
+    write_table(task.path, pa.Table.from_pylist(found, schema=FACTS))
     counted = [line["n_tokens"] for line in found if line["n_tokens"] is not None]
     extra = {
         "texts counted": len(found),
@@ -275,11 +257,6 @@ def _fastest(setting: str) -> Tokenizer:
         return tokenizer_of(setting, fast=False)
 
 
-def _publish(path: Path, table: pa.Table) -> None:
-    with publish(path) as draft:
-        pq.write_table(table, draft, compression="zstd")
-
-
 def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
     """Tables' lines with column ``row_of_all``, which names file and line; as a table of a
     query.
@@ -292,38 +269,3 @@ def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
     return f"""(SELECT lines.*, file::BIGINT << 32 | file_row_number AS row_of_all
         FROM read_parquet([{listed}], filename = true, file_row_number = true) AS lines
         JOIN files USING (filename))"""
-
-
-def publish_by_file(
-    asked: Queries, query: str, columns: Sequence[str], paths: Sequence[Path]
-) -> None:
-    """Publish a query's result per file as ``(columns, n)`` int64 at the path of the file's number;
-    rows are grouped by column ``file``.
-    """
-    for number, found in _by_file(asked, query, columns, len(paths)):
-        publish_bytes(paths[number], npy_bytes(found))
-
-
-def _by_file(
-    asked: Queries, query: str, columns: Sequence[str], n_files: int
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """A query's result per file as ``(columns, n)`` int64; files without rows yield empty arrays.
-
-    The query's rows are ordered by column ``file``.
-    """
-    waiting: list[NDArray[Any]] = []
-    done = 0
-    for batch in asked.batches(query):
-        files = batch["file"].to_numpy()
-        values = np.stack([batch[name].to_numpy().astype(np.int64) for name in columns])
-        for file in np.unique(files).tolist():
-            while done < file:
-                yield (
-                    done,
-                    np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1),
-                )
-                done, waiting = done + 1, []
-            waiting.append(values[:, files == file])
-    for file in range(done, n_files):
-        yield file, np.concatenate([np.zeros((len(columns), 0), np.int64), *waiting], axis=1)
-        waiting = []

@@ -1,8 +1,8 @@
 """From claims to a plan: the position of every text, before any text is read.
 
 Parts are numbered in the order in which they are written: by the file and line of their root, then
-by place. A *group* is some files of roots, about `GROUP_TOKENS` of packed text; a *slice* is some
-of its roots, about `SLICE_TOKENS`, whose texts are in memory together.
+by place. A *bucket* is some consecutive roots, about `BUCKET_TOKENS` of packed text, whose texts
+are in memory together. A *group* is the files of roots that begin in one bucket.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -13,24 +13,22 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.stages.deduplication.queries import MEMORY, Queries, parquet
-from lc_assets.stages.longpack.pages import Run, numbered_rows, publish_by_file
+from lc_assets.stages.deduplication.queries import Queries, parquet
+from lc_assets.stages.longpack.pages import Run, numbered_rows
 
-GROUP_TOKENS: Final = 64 << 20
-SLICE_TOKENS: Final = 8 << 20
+BUCKET_TOKENS: Final = 8 << 20
 """About 40 MB of text, and as much again for the packed documents."""
-MOST_GROUPS: Final = 512
+MOST_BUCKETS: Final = 256
 
 PARTS: Final = pa.schema(
     {
         "part": "int64",
         "file": "int32",
         "line": "int32",
-        "slice": "int32",
+        "bucket": "int32",
         "depth": "int32",
         "child_id": "string",
         "keys": "string",
@@ -40,6 +38,9 @@ PARTS: Final = pa.schema(
     }
 )
 """A group's parts, in their order; ``file`` and ``line`` are their root's."""
+
+SENT: Final = pa.schema({"line": "int64", "bucket": "int32", "part": "int64"})
+"""Where the texts of a file are sent, by line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,10 @@ class Packing:
         folder: output folder of packed documents and spans, a file of each per file of roots; its
             scratch folder holds intermediate files.
         paper_exact: see `lc_assets.packing.longpack.written`.
-        run: runs the tasks per file.
+        run: runs the tasks.
         removed: ids of excluded documents, by shard; if given, the documents that are in no packed
             one are written too.
-        group_tokens: of a group, about.
-        slice_tokens: of a slice, about.
-        memory: bytes that tables may take; more goes to disk.
+        bucket_tokens: of a bucket, about.
     """
 
     claims: Path
@@ -66,9 +65,7 @@ class Packing:
     paper_exact: bool
     run: Run
     removed: Mapping[str, Collection[str]] | None = None
-    group_tokens: int = GROUP_TOKENS
-    slice_tokens: int = SLICE_TOKENS
-    memory: int = MEMORY
+    bucket_tokens: int = BUCKET_TOKENS
 
     @property
     def work(self) -> Path:
@@ -79,14 +76,14 @@ class Packing:
         """Table of a group's `PARTS`."""
         return self.work / "parts" / f"{group:06d}.parquet"
 
-    def wanted(self, file: int) -> Path:
-        """Destinations of a file's texts: lines, groups and parts, ``(3, n)`` int64, by line."""
-        return self.work / "wanted" / f"{file:06d}.npy"
+    def sent(self, file: int) -> Path:
+        """Table of a file's `SENT`."""
+        return self.work / "sent" / f"{file:06d}.parquet"
 
 
 def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
-    """Write every group's parts and the texts needed from every file; returns the file numbers of
-    each group.
+    """Write every group's parts and the destinations of every file's texts; returns the file
+    numbers of each group.
 
     Raises:
         Mismatch: when a claimed document is missing.
@@ -94,38 +91,30 @@ def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
     _place(packing, asked)
     found = asked.connection.execute("SELECT file, tokens FROM roots ORDER BY root").fetchnumpy()
     files, tokens = (np.asarray(found[name]).astype(np.int64) for name in ("file", "tokens"))
-    groups = file_groups(
-        np.bincount(files, weights=tokens, minlength=len(packing.documents))
-        .astype(np.int64)
-        .tolist(),
-        packing.group_tokens,
-    )
-    group_of_file = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
-    of_root = group_of_file[files]
+    most = max(packing.bucket_tokens, -(-int(tokens.sum()) // MOST_BUCKETS))
+    ends = np.cumsum(tokens)
+    buckets = (ends - tokens) // most
+    starts = np.searchsorted(files, np.arange(len(packing.documents)))
+    # The bucket in which each file begins; files without roots belong to the one before.
+    begins = np.concatenate([[0], ends])[starts] // most
+    _, groups = np.unique(begins, return_inverse=True)
     table = pa.table(
-        [np.arange(len(files)), of_root, slices_of(of_root, tokens, packing.slice_tokens)],
-        names=["root", "bucket", "slice"],
+        [np.arange(len(files)), buckets, groups[files]], names=["root", "bucket", "group_number"]
     )
-    asked.connection.register("sliced", table)
-    columns = ", ".join(PARTS.names)
-    for group in range(len(groups)):
-        asked.publish(
-            f"SELECT {columns} FROM placed JOIN sliced USING (root) WHERE bucket = {group} ORDER "
-            "BY part",
-            packing.parts(group),
-            PARTS,
-        )
-    query = (
-        "SELECT child_file AS file, child_line, bucket, part FROM placed JOIN sliced USING "
-        "(root) ORDER BY child_file, child_line, part"
+    asked.connection.register("divided", table)
+    asked.publish_parts(
+        f"SELECT group_number, {', '.join(PARTS.names)} FROM placed JOIN divided USING (root) "
+        "ORDER BY part",
+        [packing.parts(group) for group in range(groups.max() + 1)],
+        PARTS,
     )
-    publish_by_file(
-        asked,
-        query,
-        ("child_line", "bucket", "part"),
-        [packing.wanted(number) for number in range(len(packing.documents))],
+    asked.publish_parts(
+        "SELECT child_file, child_line AS line, bucket, part FROM placed JOIN divided USING (root) "
+        "ORDER BY child_file, child_line, part",
+        [packing.sent(number) for number in range(len(packing.documents))],
+        SENT,
     )
-    return groups
+    return [np.flatnonzero(groups == group).tolist() for group in range(groups.max() + 1)]
 
 
 def _place(packing: Packing, asked: Queries) -> None:
@@ -157,35 +146,3 @@ def _place(packing: Packing, asked: Queries) -> None:
             f"{packing.claims}: {n_claims:,} claims, {n_placed:,} of documents that are there; "
             "make the claims again"
         )
-
-
-def file_groups(tokens: Sequence[int], group_tokens: int) -> list[list[int]]:
-    """Numbers of the files of each group: files in their order, a group as long as it may be, at
-    least one file each.
-
-    >>> file_groups([5, 5, 0, 30, 1], 10)
-    [[0, 1, 2], [3], [4]]
-    """
-    most = max(group_tokens, -(-sum(tokens) // MOST_GROUPS))
-    groups: list[list[int]] = []
-    room = 0
-    for file, n_tokens in enumerate(tokens):
-        if not groups or n_tokens > room:
-            groups.append([])
-            room = most
-        groups[-1].append(file)
-        room -= n_tokens
-    return groups
-
-
-def slices_of(
-    groups: NDArray[np.int64], tokens: NDArray[np.int64], slice_tokens: int
-) -> NDArray[np.int32]:
-    """Number of the slice of each root, counted from 0 in its group.
-
-    >>> slices_of(np.array([0, 0, 0, 1]), np.array([8, 8, 8, 8]), 10)
-    array([0, 0, 1, 0], dtype=int32)
-    """
-    before = np.cumsum(tokens) - tokens
-    _, starts, members = np.unique(groups, return_index=True, return_inverse=True)
-    return ((before - before[starts][members]) // slice_tokens).astype(np.int32)

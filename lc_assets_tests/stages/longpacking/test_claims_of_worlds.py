@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.stages.longpack import claiming
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets_tests.reference.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
@@ -42,19 +41,11 @@ def lines_of(path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "tail"),
-    [*((name, 0) for name in SETTINGS), ("as shipped", 10**6), ("three rounds, allowed", 10**6)],
-)
-def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
-    """Dealt by passes and written a claim or two at a time; dealt one after another and written at
-    once.
-    """
-    if not tail:
-        monkeypatch.setattr(claiming, "BYTES_PER_CLAIM", 2**28)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_claims_are_those_of_the_reference(tmp_path, name):
     world = made_up_world(seed=list(SETTINGS).index(name))
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
-    path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], at_once=tail)
+    path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name])
     assert lines_of(path) == wanted
     assert counts.dropped == dict(sorted(refused.items()))
     assert counts.kept == len(wanted)

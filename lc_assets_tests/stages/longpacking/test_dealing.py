@@ -1,4 +1,4 @@
-"""Turns by blocks over tables are the turns one after another, however large a block is."""
+"""Turns over tables are the turns over lists, in one round and in several."""
 
 from collections import Counter
 
@@ -10,50 +10,42 @@ from hypothesis import strategies as st
 
 from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.longpack.dealing import HELD_TABLE, OFFERS_TABLE, Deal, deal
+from lc_assets.stages.longpack.dealing import HELD_TABLE, deal
+
+N_PAGES = 500
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory):
+def database(tmp_path_factory):
     with queries(tmp_path_factory.mktemp("dealing") / "duckdb", 10**9) as opened:
         yield opened
 
 
-def lay(asked, offers, rooms):
-    lines = [offer._asdict() | {"room": rooms[offer.root]} for offer in offers]
-    asked.do(f"CREATE OR REPLACE TABLE offers {OFFERS_TABLE}")
-    table = pa.Table.from_pylist(
-        lines, schema=pa.schema([(name, pa.int64()) for name in (*Offer._fields, "room")])
-    )
-    asked.connection.register("given", table)
-    asked.do("INSERT INTO offers SELECT * FROM given")
-    asked.connection.unregister("given")
-
-
-def dealt(asked, rounds, rules, tail):
-    """What tables say of some rounds: which offers are kept in each, and how many are not, by
-    why.
-    """
-    asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
-    found = []
-    for number, (offers, rooms) in enumerate(rounds, start=1):
-        lay(asked, offers, rooms)
-        counts = deal(Deal(asked=asked, rules=rules, round=number, at_once=tail))
-        lines = [line for line in asked.lines("SELECT * FROM held") if line["round"] == number]
-        kept = {Offer(*(line[name] for name in Offer._fields)) for line in lines}
-        found.append((kept, counts))
+def dealt(database, rounds, rules):
+    """Offers kept in each round over tables, and how many are not, by reason."""
+    database.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
+    state, found = TurnState(N_PAGES), []
+    schema = pa.schema([(name, pa.int64()) for name in Offer._fields])
+    for number, offers in enumerate(rounds, start=1):
+        table = pa.Table.from_pylist([offer._asdict() for offer in offers], schema=schema)
+        database.connection.register("given", table)
+        database.do("CREATE OR REPLACE TABLE offers AS SELECT * FROM given")
+        database.connection.unregister("given")
+        counts = deal(database, rules, state, number)
+        lines = database.lines(f"SELECT * FROM held WHERE round = {number}")
+        found.append(({tuple(line.values())[:5] for line in lines}, counts))
     return found
 
 
 def taken(rounds, rules):
-    """The same, one root after another."""
-    state, found = TurnState(), []
-    for number, (offers, rooms) in enumerate(rounds):
-        told = take_turns(offers, rooms, rules, state, first_round=number == 0)
+    """The same over lists."""
+    state, found = TurnState(N_PAGES), []
+    for number, offers in enumerate(rounds):
+        outcomes = list(take_turns(sorted(offers), rules, state, first_round=number == 0))
         found.append(
             (
-                {offer for offer, why in told if why == KEPT},
-                dict(Counter(sorted(why for _, why in told if why != KEPT))),
+                {offer[:5] for offer, why in outcomes if why == KEPT},
+                dict(Counter(sorted(why for _, why in outcomes if why != KEPT))),
             )
         )
     return found
@@ -68,57 +60,44 @@ def some_rounds(draw):
     for _ in range(draw(st.integers(1, 2))):
         offers = []
         for root in range(8):
+            room = draw(st.integers(0, 50))
             pages = draw(
                 st.lists(
                     st.integers(0, n_pages - 1), max_size=7, unique_by=lambda page: contents[page]
                 )
             )
             offers += [
-                Offer(root, place, page, contents[page], draw(st.integers(1, 20)))
+                Offer(root, place, page, contents[page], draw(st.integers(1, 20)), room)
                 for place, page in enumerate(pages)
                 if contents[page] != contents[root]
             ]
-        found.append(
-            (draw(st.permutations(offers)), {root: draw(st.integers(0, 50)) for root in range(8)})
-        )
+        found.append(draw(st.permutations(offers)))
     return found
 
 
-def only_of(roots, rounds):
-    """Only roots that hold something go on to the second round."""
-    return [
-        rounds[0],
-        *(
-            ([offer for offer in offers if offer.root in roots], rooms)
-            for offers, rooms in rounds[1:]
-        ),
-    ]
-
-
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(some_rounds(), st.integers(1, 3), st.booleans(), st.sampled_from([0, 3, 1000]))
-def test_tables_say_what_turns_say(asked, rounds, repetitions, consume, tail):
+@given(some_rounds(), st.integers(1, 3), st.booleans())
+def test_turns_over_tables_are_those_over_lists(database, rounds, repetitions, consume):
+    """Only roots that hold something have offers in the second round."""
     rules = Rules(repetitions=repetitions, consume=consume)
-    rounds = only_of({offer.root for offer in taken(rounds[:1], rules)[0][0]}, rounds)
-    assert dealt(asked, rounds, rules, tail) == taken(rounds, rules)
+    roots = {root for root, *_ in taken(rounds[:1], rules)[0][0]}
+    rounds = rounds[:1] + [[offer for offer in some if offer.root in roots] for some in rounds[1:]]
+    assert dealt(database, rounds, rules) == taken(rounds, rules)
 
 
 @pytest.mark.parametrize("consume", [False, True])
 @pytest.mark.parametrize("repetitions", [1, 3])
-def test_many_offers_in_several_blocks(asked, consume, repetitions):
-    """A crawl's shape: a few pages that everybody points at, in blocks of one root or of some."""
+def test_many_offers(database, consume, repetitions):
+    """A crawl's shape: a few pages that all roots link to."""
     rng = np.random.default_rng(7)
-    n_roots, n_pages = 160, 500
     offers = []
-    for root in range(n_roots):
-        pages = np.unique((n_pages ** rng.random(12)).astype(int) * 7 % n_pages)
+    for root in range(160):
+        pages = np.unique((N_PAGES ** rng.random(12)).astype(int) * 7 % N_PAGES)
         rng.shuffle(pages)
         seen = {root % 400}
         for place, page in enumerate(pages.tolist()):
             if page % 400 not in seen:
                 seen.add(page % 400)
-                offers.append(Offer(root, place, page, page % 400, 1 + page % 37))
-    rooms = {root: 40 + root % 90 for root in range(n_roots)}
+                offers.append(Offer(root, place, page, page % 400, 1 + page % 37, 40 + root % 90))
     rules = Rules(repetitions=repetitions, consume=consume)
-    wanted = taken([(offers, rooms)], rules)
-    assert dealt(asked, [(offers, rooms)], rules, 50 * consume) == wanted
+    assert dealt(database, [offers], rules) == taken([offers], rules)

@@ -1,6 +1,4 @@
-"""Packed documents hold the very texts that the claims name, however they are grouped, sliced and
-sent.
-"""
+"""Packed documents hold the very texts that the claims name, in buckets of any size."""
 
 import shutil
 from dataclasses import replace
@@ -111,16 +109,12 @@ def test_documents_are_what_dictionaries_put_together(made):
 
 
 @pytest.mark.parametrize(
-    ("group_tokens", "slice_tokens", "workers"),
-    [(1, 1, 1), (500, 60, 1), (10**9, 100, 1), (1, 50, 3)],
+    ("bucket_tokens", "workers"), [(1, 1), (60, 1), (500, 1), (10**9, 1), (50, 3)]
 )
-def test_groups_slices_and_workers_change_nothing(made, group_tokens, slice_tokens, workers):
+def test_buckets_and_workers_change_nothing(made, bucket_tokens, workers):
     _, packing, _ = made
     plain = packed(packing)
-    assert (
-        packed(packing, group_tokens=group_tokens, slice_tokens=slice_tokens, run=runner(workers))
-        == plain
-    )
+    assert packed(packing, bucket_tokens=bucket_tokens, run=runner(workers)) == plain
     assert len(plain[1]) == 2 * len(packing.documents)
 
 

@@ -16,7 +16,6 @@ from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.longpack.pages import Draws
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference.link_claims import World
@@ -165,12 +164,10 @@ def claimed(
     folder: Path,
     tables: tuple[list[Path], list[Path], list[Path]],
     settings: LongPackSettings,
-    **more: Any,
+    workers: int = 1,
 ) -> tuple[Path, Counts]:
     """The table of claims over written tables, and what was counted."""
-    executor = LocalExecutor(
-        workers=more.pop("workers", 1), preload=("lc_assets.stages.longpack.pages",)
-    )
+    executor = LocalExecutor(workers=workers, preload=("lc_assets.stages.longpack.pages",))
 
     def run(function: Any, tasks: Any, *, what: str) -> Counts:
         return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
@@ -183,10 +180,9 @@ def claimed(
         folder=folder,
         out=folder / "claims.parquet",
         settings=settings,
-        draws=Draws(seed=settings.seed, share=settings.roots, splits=SPLITS),
+        splits=SPLITS,
         tokenizer="gpt2",
         text_encoding="plain",
         run=run,
-        **more,
     )
     return claims.out, claim_links(claims)
