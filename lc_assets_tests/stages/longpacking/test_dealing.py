@@ -32,8 +32,8 @@ def dealt(database, rounds, rules):
         database.do("CREATE OR REPLACE TABLE offers AS SELECT * FROM given")
         database.connection.unregister("given")
         counts = deal(database, rules, state, number)
-        lines = database.lines(f"SELECT * FROM held WHERE round = {number}")
-        found.append(({tuple(line.values())[:5] for line in lines}, counts))
+        lines = [tuple(line.values()) for line in database.lines("SELECT * FROM held")]
+        found.append(({line[:5] for line in lines if line[5] == number}, counts))
     return found
 
 
