@@ -1,13 +1,11 @@
 """Named randomness: every draw has a purpose, and depends on ``(purpose, seed, key)`` alone.
 
-* `keyed_u64`: one 64-bit number per key, by BLAKE2b. The number of a document depends on that
-  document alone, so adding or withdrawing others never changes it, nor does a library upgrade.
-* `rng_for`: a NumPy generator, for draws without a key. NumPy promises the same stream only for the
-  same build, so whatever is drawn from it is published with the data.
+`keyed_u64` draws one 64-bit number per key, by BLAKE2b. The number of a document depends on that
+document alone, so adding or withdrawing others never changes it, nor does a library upgrade.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +28,8 @@ def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uin
     >>> keyed_u64("shift", seed=7, keys=["a", "b"])
     array([ 4902123096426904483, 17066088407852071399], dtype=uint64)
     """
-    stem = hashlib.blake2b(digest_size=8, key=_stream(purpose, seed))
+    stream = hashlib.blake2b(f"{purpose}\0{seed}".encode(), digest_size=32).digest()
+    stem = hashlib.blake2b(digest_size=8, key=stream)
 
     def draw(key: str) -> bytes:
         hasher = stem.copy()
@@ -40,17 +39,17 @@ def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uin
     return np.frombuffer(b"".join(map(draw, keys)), dtype="<u8").astype(np.uint64)
 
 
-def rng_for(purpose: str, *, seed: int, key: str = "") -> np.random.Generator:
-    """The generator of one named, independent stream.
+def shuffled(priority: NDArray[np.uint64], ids: Sequence[str]) -> NDArray[np.int64]:
+    """The permutation that sorts documents by (priority, id): position in the shuffle → document.
 
-    >>> rngs = [rng_for("spot check", seed=7, key="2023-06") for _ in range(2)]
-    >>> first, again = (rng.integers(100, size=3) for rng in rngs)
-    >>> bool((first == again).all())
-    True
+    >>> shuffled(np.array([5, 3, 5], np.uint64), ["b", "c", "a"])
+    array([1, 2, 0])
     """
-    entropy = hashlib.blake2b(key.encode(), digest_size=32, key=_stream(purpose, seed)).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(entropy, "little")))
-
-
-def _stream(purpose: str, seed: int) -> bytes:
-    return hashlib.blake2b(f"{purpose}\0{seed}".encode(), digest_size=32).digest()
+    order = np.argsort(priority, kind="stable")
+    ordered = priority[order]
+    if (ordered[1:] != ordered[:-1]).all():
+        return order
+    keys = priority.tolist()
+    return np.array(
+        sorted(range(len(ids)), key=lambda document: (keys[document], ids[document])), np.int64
+    )

@@ -34,7 +34,6 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.randomness import rng_for
 from lc_assets.sample.pages import Page
 from lc_assets.sample.web import write_crawl
 from lc_assets.sample.writing import CRAWL
@@ -43,6 +42,7 @@ from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import keys_of
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.named_draws import rng_for
 
 SNAPSHOTS = ("2023-06", "2023-14")
 TAGS = ("0000/en_head", "0000/en_middle", "0001/en_head")

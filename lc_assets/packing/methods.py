@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled, interpreted
-from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
@@ -207,8 +206,6 @@ METHODS: Final[Mapping[str, Method]] = {
 }
 CUT_AT_ENDS: Final = ("segment", "reorder")
 """Methods that cut documents into segments, so that ends of sentences are needed."""
-KEEP_ORDER: Final = ("bestfit", "concat")
-"""Methods that keep a group of documents together and in order."""
 
 
 def pack(
@@ -235,10 +232,8 @@ def pack(
             documents by default.
 
     Raises:
-        BadInput: if there is no such method, or a number is out of range.
+        BadInput: if a number is out of range.
     """
-    if method not in METHODS:
-        raise BadInput(f"no packing method {method!r}; expected one of {', '.join(METHODS)}")
     lengths = require_lengths(lengths)
     if order is None:
         return METHODS[method](lengths, shape, ends)
@@ -266,16 +261,12 @@ def pack_groups(
         lengths: tokens of each document.
         group: number of each document's group; groups are packed in ascending order.
         order_by: orders the documents of a group, ascending; ties keep the order given.
-        method: one of `KEEP_ORDER`.
+        method: ``bestfit`` or ``concat``, which keep documents in order.
         shape: of rows.
 
     Raises:
-        BadInput: if the method does not keep the order of documents, or a length is negative.
+        BadInput: if a length is negative, or a row has no token or too many.
     """
-    if method not in KEEP_ORDER:
-        raise BadInput(
-            f"method {method} does not keep the order of documents: take {' or '.join(KEEP_ORDER)}"
-        )
     lengths = require_lengths(lengths)
     order = np.lexsort((order_by, group))
     stops = np.cumsum(lengths[order])

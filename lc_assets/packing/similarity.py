@@ -33,16 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.errors import BadInput
 from lc_assets.packing.term_vectors import UNIT, PageTerms
-from lc_assets.randomness import keyed_u64
+from lc_assets.randomness import keyed_u64, shuffled
 
 PageColumn: TypeAlias = NDArray[np.int64]
 Boundaries: TypeAlias = NDArray[np.int64]
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
-MOST_NEIGHBOURS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +52,12 @@ class Similarity:
         path: whether packs follow one path, with one neighbour per page.
         min_similarity: cosine below which a page is no neighbour; 0 requires a shared term.
         max_similarity: cosine above which a page is a copy, not a neighbour.
-
-    Raises:
-        BadInput: if a number is out of range.
     """
 
     neighbours: int = 3
     path: bool = False
     min_similarity: float = 0.0
     max_similarity: float = 0.95
-
-    def __post_init__(self) -> None:
-        if (
-            not 1 <= self.neighbours <= MOST_NEIGHBOURS
-            or not 0 <= self.min_similarity <= self.max_similarity <= 1
-        ):
-            raise BadInput(
-                f"expected 1 to {MOST_NEIGHBOURS:,} neighbours and 0 <= min_similarity <= "
-                f"max_similarity <= 1, got {self}"
-            )
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -129,24 +114,8 @@ def similar_packs(
     >>> packs = similar_packs(vectors, np.full(4, 10), list("abcd"), **settings)
     >>> sorted(sorted(pack) for pack in packs.packs())
     [[0, 2], [1, 3]]
-
-    Raises:
-        BadInput: if there is not a length and a key per page, two pages share a key, or a number
-            is out of range.
     """
-    if not len(vectors) == len(lengths) == len(keys):
-        raise BadInput(
-            f"expected a length and a key for each of {len(vectors):,} pages, got "
-            f"{len(lengths):,} and {len(keys):,}"
-        )
-    if max_tokens < 1:
-        raise BadInput(f"max_tokens must be at least 1, got {max_tokens:,}")
-    if len(set(keys)) < len(keys):
-        raise BadInput("two pages have the same key: give every page a unique one")
-    ranks = keyed_u64("similar packs", seed=seed, keys=keys).tolist()
-    by_rank = np.array(
-        sorted(range(len(keys)), key=lambda page: (ranks[page], keys[page])), np.int64
-    )
+    by_rank = shuffled(keyed_u64("similar packs", seed=seed, keys=keys), keys)
     placed = _placed(vectors.pages(by_rank), lengths[by_rank], max_tokens, similarity)
     parents = np.where(placed.parents < 0, -1, by_rank[placed.parents])
     return SimilarPacks(order=by_rank[placed.order], parents=parents, first=placed.first)

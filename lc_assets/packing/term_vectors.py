@@ -19,8 +19,6 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
-
 TERM_BITS: Final = 20
 """Bits of a term's number: a million terms; words with the same number are one term."""
 UNIT: Final = 1 << 14
@@ -76,12 +74,7 @@ def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerm
     >>> vectors = term_vectors(PageTerms.of((terms, np.ones_like(terms)) for terms in pages))
     >>> vectors.begins.tolist(), vectors.terms.tolist(), vectors.weights.tolist()
     ([0, 1, 2, 2], [1, 1], [16384, 16384])
-
-    Raises:
-        BadInput: if ``most_terms`` is below 1.
     """
-    if most_terms < 1:
-        raise BadInput(f"most_terms must be at least 1, got {most_terms}")
     rarity = _rarity(np.bincount(counts.terms, minlength=1 << TERM_BITS), len(counts))
     parts = list[tuple[Any, Any]]()
     for start in range(0, len(counts), AT_ONCE):

@@ -27,8 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
-from lc_assets.randomness import keyed_u64
+from lc_assets.randomness import keyed_u64, shuffled
 
 DocColumn: TypeAlias = NDArray[np.int64]
 DocMask: TypeAlias = NDArray[np.bool_]
@@ -62,15 +61,11 @@ def upsampled(
     >>> settings = {"threshold": 50, "keep_short": 0.0, "budget_tokens": 300, "seed": 64}
     >>> upsampled(np.array([100, 10, 10, 50]), None, ["a", "b", "c", "d"], **settings)
     array([2, 0, 0, 2])
-
-    Raises:
-        BadInput: if there is not one length, source and key per document, two documents share a
-            key, or a number is out of range.
     """
-    _require_sensible(lengths, sources, keys, threshold, keep_short, budget_tokens)
     number = {name: at for at, name in enumerate(sorted(set(sources or ())))}
     codes = np.array([number[name] for name in sources or ()] or np.zeros(len(keys)), np.int64)
-    order, total = _queue(keys, seed), int(lengths.sum()) or 1
+    order = shuffled(keyed_u64("upsampling order", seed=seed, keys=keys), keys)
+    total = int(lengths.sum()) or 1
     by_source = order[np.argsort(codes[order], kind="stable")]
     taken = np.zeros(len(lengths), np.int64)
     for members in np.split(by_source, np.cumsum(np.bincount(codes))[:-1]):
@@ -101,43 +96,3 @@ def _filled(lengths: DocColumn, kept: DocMask, repeated: DocMask, budget: int) -
 def _front(lengths: DocColumn, chosen: DocMask, budget: int) -> DocMask:
     """The first of the chosen documents, as many as the budget holds."""
     return np.asarray(chosen & (np.cumsum(np.where(chosen, lengths, 0)) <= budget))
-
-
-def _queue(keys: Sequence[str], seed: int) -> DocColumn:
-    ranks = keyed_u64("upsampling order", seed=seed, keys=keys)
-    order: DocColumn = np.argsort(ranks, kind="stable")
-    if not (ranks[order[1:]] == ranks[order[:-1]]).any():
-        return order
-    if len(set(keys)) < len(keys):
-        raise BadInput("two documents have the same key: give every document a unique one")
-    return np.array(
-        sorted(range(len(keys)), key=lambda doc: (int(ranks[doc]), keys[doc])), np.int64
-    )
-
-
-def _require_sensible(
-    lengths: DocColumn,
-    sources: Sequence[str] | None,
-    keys: Sequence[str],
-    threshold: int,
-    keep_short: float,
-    budget_tokens: int,
-) -> None:
-    n_docs, n_named = len(lengths), len(keys if sources is None else sources)
-    if len(keys) != n_docs or n_named != n_docs:
-        raise BadInput(
-            f"expected a source and a key for each of {n_docs:,} documents, got "
-            f"{'no' if sources is None else f'{n_named:,}'} sources and {len(keys):,} keys"
-        )
-    if (lengths < 0).any():
-        raise BadInput(
-            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; "
-            "expected at least 0"
-        )
-    if threshold < 1 or budget_tokens < 0:
-        raise BadInput(
-            "the threshold must be at least 1 token and the budget at least 0, got "
-            f"{threshold:,} and {budget_tokens:,}"
-        )
-    if not 0 <= keep_short <= 1:
-        raise BadInput(f"keep_short is a probability and must be 0 to 1, got {keep_short}")

@@ -51,29 +51,6 @@ def priorities(ids: Sequence[str], *, seed: int) -> NDArray[np.uint64]:
     return keyed_u64("shuffle", seed=seed, keys=ids)
 
 
-def shuffled(priority: NDArray[np.uint64], ids: Sequence[str]) -> NDArray[np.int64]:
-    """The permutation that sorts documents by (priority, id): position in the shuffle → document.
-
-    >>> shuffled(np.array([5, 3, 5], np.uint64), ["b", "c", "a"])
-    array([1, 2, 0])
-
-    Raises:
-        BadInput: if there is not one id per priority.
-    """
-    if len(priority) != len(ids):
-        raise BadInput(
-            f"expected one id per priority, got {len(ids):,} ids and {len(priority):,} priorities"
-        )
-    order = np.argsort(priority, kind="stable")
-    ordered = priority[order]
-    if (ordered[1:] != ordered[:-1]).all():
-        return order
-    keys = priority.tolist()
-    return np.array(
-        sorted(range(len(ids)), key=lambda document: (keys[document], ids[document])), np.int64
-    )
-
-
 def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> NDArray[np.int64]:
     """Shift of each document's row: uniform on 0 to ``row_tokens`` - 1.
 

@@ -146,20 +146,9 @@ class GigatokenTokenizer:
         return ids
 
 
-def disagreement(
-    fast: Tokenizer, reference: Tokenizer, texts: Iterable[str], *, head_chars: int | None = None
-) -> str | None:
-    """Compare two tokenizers on the first ``head_chars`` characters of each text; None: on all.
-
-    Returns:
-        None if all ids are equal; otherwise a description of the first difference.
-    """
-    for number, text in enumerate(texts):
-        head = text[:head_chars]
-        mine, theirs = fast.encode(head), reference.encode(head)
-        if not np.array_equal(mine, theirs):
-            return f"text {number} ({_shown(head)}): {_first_difference(mine, theirs)}"
-    return None
+def disagreement(fast: Tokenizer, reference: Tokenizer, texts: Iterable[str]) -> str | None:
+    """The first text of which two tokenizers give different ids; None if there is none."""
+    return next((t for t in texts if not np.array_equal(fast.encode(t), reference.encode(t))), None)
 
 
 def escape(text: str, mode: TextEncoding) -> str:
@@ -205,7 +194,8 @@ def _translate_failures(program: str, text: str) -> Iterator[None]:
         if type(error).__name__ != "PanicException" and not str(error).startswith("Regex error"):
             raise
         raise BadInput(
-            f"{program} failed on a text of {len(text):,} characters that begins {_shown(text)}: "
+            f"{program} failed on a text of {len(text):,} characters that begins "
+            f"{text[:SHOWN_CHARS]!a}: "
             f"{error}. The text is not natural (a run of a million spaces, for example): drop it, "
             "or collapse the run"
         ) from error
@@ -216,19 +206,6 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-def _first_difference(mine: np.ndarray, theirs: np.ndarray) -> str:
-    shorter = min(len(mine), len(theirs))
-    differ = np.flatnonzero(mine[:shorter] != theirs[:shorter])
-    if not len(differ):
-        return f"{len(mine):,} ids, the reference has {len(theirs):,}"
-    at = int(differ[0])
-    return f"token {at:,} is {mine[at]:,}, the reference has {theirs[at]:,}"
-
-
-def _shown(text: str) -> str:
-    return ascii(text[:SHOWN_CHARS]) + ("…" if len(text) > SHOWN_CHARS else "")
 
 
 _ANY_WORD = re.compile(r"[!-~](?=[ \n])")

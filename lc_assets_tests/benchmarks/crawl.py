@@ -16,12 +16,12 @@ from pathlib import Path
 
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
-from lc_assets.randomness import rng_for
 from lc_assets.sources import redpajama_v2
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
 from lc_assets_tests.builders import made_up_record
+from lc_assets_tests.named_draws import rng_for
 
 MEDIAN_CHARS, SHORTEST_CHARS, LONGEST_SHORT_CHARS = 2_700, 300, 90_000
 LONG_CHARS, LONGEST_CHARS = 100_000, 3_000_000

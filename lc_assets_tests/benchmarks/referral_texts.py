@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.formats.tokenizers.named import text_of, tokenizer_of
-from lc_assets.randomness import rng_for
 from lc_assets.text.referrals.concepts import Concepts, Part
 from lc_assets.text.referrals.referrals import DISTANCES, Sums, count_referrals
+from lc_assets_tests.named_draws import rng_for
 
 SEGMENT_CHARACTERS = 16_000
 """About 4,000 tokens."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from lc_assets.randomness import rng_for
 from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets.text.contamination.scanning import find_grams
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.named_draws import rng_for
 
 TEXT_CHARS, PLAIN_CHARS = 4_000_000, 400_000
 ITEM_WORDS, PLANTED = 60, 20

@@ -21,12 +21,12 @@ import pytest
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.tables import TableWriter
-from lc_assets.randomness import rng_for
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.text.words import normalize
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.reference.minhash import (
     bands_of,
     estimated_similarity,

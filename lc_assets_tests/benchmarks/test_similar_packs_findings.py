@@ -12,10 +12,10 @@ import json
 import pytest
 
 from lc_assets.build.settings.longpack import PackingSettings, SimilarSettings
-from lc_assets.randomness import rng_for
 from lc_assets.stages.reports.document_sets import group_of
 from lc_assets.stages.reports.measuring import Measuring, measure_corpus
 from lc_assets_tests.file_runs import ONE, run
+from lc_assets_tests.named_draws import rng_for
 
 MAX_TOKENS = 49_152
 

@@ -18,12 +18,12 @@ from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.orchestration.automation import Recorder, instance_at
-from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, Run
 from lc_assets.stages.rebuilding import PartitionFailed
 from lc_assets_tests.builders import made_up_text
 from lc_assets_tests.materializations import skip_plots
+from lc_assets_tests.named_draws import rng_for
 
 ROOT = Path(__file__).parents[2]
 

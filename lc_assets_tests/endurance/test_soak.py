@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lc_assets.randomness import rng_for
 from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.endurance.changing_lake import SNAPSHOTS, ChangingLake
 from lc_assets_tests.kill_points import KillableRunner
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.withdrawing import with_list
 
 SECONDS = float(os.environ.get("LC_SOAK_SECONDS", "1800"))

@@ -16,9 +16,9 @@ from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished, Unreachab
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.partition import CURRENT
-from lc_assets.randomness import rng_for
 from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, SLOW, bucket_server
 from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
+from lc_assets_tests.named_draws import rng_for
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

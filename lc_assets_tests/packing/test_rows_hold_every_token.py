@@ -137,11 +137,6 @@ def test_groups_are_packed_as_their_documents_end_to_end(case, method, data):
     ]
 
 
-def test_methods_that_keep_no_order_pack_no_groups():
-    with pytest.raises(BadInput, match="take bestfit or concat"):
-        pack_groups(*np.ones((3, 2), int), method="segment", shape=Shape(row_tokens=8))
-
-
 @given(case=documents())
 def test_the_balance_adds_up(case):
     """Tokens in and repeated are tokens in rows and left over; rows are tokens and padding; against
@@ -400,8 +395,6 @@ def test_invalid_arguments_are_refused():
         )
     with pytest.raises(BadInput, match="none negative"):
         best_fit(np.array([3, -1]), row_tokens=8)
-    with pytest.raises(BadInput, match="expected one of bestfit, concat, segment, reorder"):
-        pack(np.array([3]), method="first-fit", shape=Shape(row_tokens=8))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.packing import similarity as module
 from lc_assets.packing import term_vectors as term_vectors_module
 from lc_assets.packing.similarity import Similarity, similar_packs
@@ -197,43 +196,3 @@ def test_common_terms_cost_no_more_than_the_effort():
         similarity=Similarity(),
     )
     assert all(pack[0] // 2 == pack[1] // 2 for pack in packs.packs())
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"keys": ["a"]}, "a length and a key for each of 2"),
-        ({"lengths": np.array([1])}, "for each of 2 pages, got 1"),
-        ({"max_tokens": 0}, "at least 1"),
-        ({"keys": ["a", "a"]}, "have the same key"),
-    ],
-)
-def test_invalid_arguments_are_refused(changed, message):
-    usual = {
-        "vectors": vectors_of([{1: 1}, {1: 1}]),
-        "lengths": np.array([1, 1]),
-        "keys": ["a", "b"],
-        "max_tokens": 5,
-    }
-    with pytest.raises(BadInput, match=message):
-        similar_packs(**{**usual, "similarity": Similarity(), **changed})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"neighbours": 0},
-        {"neighbours": 1001},
-        {"min_similarity": 0.96},
-        {"max_similarity": 1.01},
-        {"min_similarity": -1},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(BadInput, match="expected|neighbours"):
-        Similarity(**wrong)
-
-
-def test_no_term_is_no_vector():
-    with pytest.raises(BadInput, match="most_terms must be at least 1"):
-        vectors_of([{1: 1}], most_terms=0)

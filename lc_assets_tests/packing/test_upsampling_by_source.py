@@ -1,11 +1,9 @@
 """Upsampling keeps every source's share to within one document, whatever the order of arrival."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64
 
@@ -145,24 +143,3 @@ def test_chances_are_those_asked_for():
         seed=1,
     )
     assert abs(int(taken[1:].sum()) - 2000) < 5 * (n_docs * 0.1 * 0.9) ** 0.5
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"keys": ["a", "a"]}, "have the same key"),
-        ({"keys": ["a"]}, "a source and a key for each of 2"),
-        ({"sources": ["x"]}, "got 1 sources"),
-        ({"lengths": np.array([1, -1])}, "has -1 tokens"),
-        ({"threshold": 0}, "threshold must be at least 1"),
-        ({"budget_tokens": -1}, "budget at least 0"),
-        ({"keep_short": 1.5}, "probability"),
-        ({"keep_short": float("nan")}, "probability"),
-    ],
-)
-def test_invalid_arguments_are_refused(changed, message):
-    """With the numbers in the message."""
-    usual = {"lengths": np.array([1, 2]), "sources": ["x", "y"], "keys": ["a", "b"]}
-    settings = {"threshold": 1, "keep_short": 0.5, "budget_tokens": 3, "seed": 0}
-    with pytest.raises(BadInput, match=message):
-        upsampled(**{**usual, **settings, **changed})

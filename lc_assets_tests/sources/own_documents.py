@@ -18,9 +18,9 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.randomness import rng_for
 from lc_assets.sources.settings import SourceSettings
 from lc_assets_tests.builders import made_up_text, tiny_recipe
+from lc_assets_tests.named_draws import rng_for
 
 N_STORIES = 12
 STORIES, WEB_OLD, WEB_NEW = "stories", "web-CC-MAIN-2024-10", "web-CC-MAIN-2024-18"

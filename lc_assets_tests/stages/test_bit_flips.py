@@ -27,13 +27,13 @@ from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.orchestration.assets import every_file_is_as_published
-from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.megatron.megatron_merging import Ids, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import verify_data_set
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.two_versions import all_wanted
 
 SEEDS = range(3)

@@ -22,7 +22,6 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
-from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import (
@@ -33,6 +32,7 @@ from lc_assets_tests.builders import (
     wanted_steps,
 )
 from lc_assets_tests.faults import digests, with_policies
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.two_versions import all_wanted, key_of, left_behind, sampled
 
 OLD = SNAPSHOTS[0]

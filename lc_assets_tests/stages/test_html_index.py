@@ -34,7 +34,6 @@ from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.archives.writing import index_lines
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.html_index import (
     FILES_TABLE,
@@ -52,6 +51,7 @@ from lc_assets_tests.faults import cut_short, flipped
 from lc_assets_tests.formats.archives.warc_bytes import http, record
 from lc_assets_tests.killing import Killer
 from lc_assets_tests.loaders.range_server import RangeHandler, served
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.reference.pages import page_at
 
 SNAPSHOT = parse_snapshot(SNAPSHOTS[0])

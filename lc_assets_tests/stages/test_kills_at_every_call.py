@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import CorruptFile, NotPublished
-from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.lost_writes import cut_power, letters
+from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.two_versions import (
     TwoVersions,
     build_two_versions,

@@ -28,7 +28,6 @@ from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
-from lc_assets.randomness import rng_for
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.planning import plan
@@ -40,6 +39,7 @@ from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard
 from lc_assets_tests.builders import TAGS, made_up_record, tiny_context, tiny_upstream, write_shard
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
+from lc_assets_tests.named_draws import rng_for
 
 OLD = "2023-06"
 REPORTS = ReferralReportSettings(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.orders import heldout, interleave, priorities, shifts, shuffled
+from lc_assets.randomness import shuffled
+from lc_assets.tokens.orders import heldout, interleave, priorities, shifts
 from lc_assets_tests.reference.riffle import slow_riffle
 
 SEEDS = st.integers(0, 2**63)
@@ -190,12 +191,6 @@ def test_more_sources_than_a_uint16_numbers_are_refused():
     """Source 65,536 would become source 0."""
     with pytest.raises(BadInput, match="65,537 sources"):
         interleave([np.zeros(0, np.uint64)] * (2**16 + 1))
-
-
-def test_ids_and_priorities_belong_together():
-    """One each."""
-    with pytest.raises(BadInput, match="one id per priority"):
-        shuffled(np.zeros(2, np.uint64), ["a"])
 
 
 def test_a_row_has_a_token():

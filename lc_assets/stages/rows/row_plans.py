@@ -22,8 +22,8 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.megatron.stretches import gather
-from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.tokens.orders import heldout, priorities, rolled_parts, shifts, shuffled
+from lc_assets.randomness import KEYED_ALGORITHM, shuffled
+from lc_assets.tokens.orders import heldout, priorities, rolled_parts, shifts
 from lc_assets.vocabulary import SPLITS
 
 

@@ -40,7 +40,6 @@ from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.lake.staging import once
 from lc_assets.publishing import publish
-from lc_assets.randomness import rng_for
 from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
@@ -140,11 +139,11 @@ def tokenize_shard(task: TokenizeTask) -> Counts:
     known = None if isinstance(reference, BadInput) else reference
     if not isinstance(fast, BadInput):
         with contextlib.suppress(_TokenizersDiffer):
-            counts = _tokenize(task, fast, _SpotCheck(fast, known, key=task.name))
+            counts = _tokenize(task, fast, known)
             return counts + Counts(extra={BY_REFERENCE: 0, UNCHECKED: int(known is None)})
     if isinstance(reference, BadInput):
         raise reference
-    counts = _tokenize(task, reference, _SpotCheck(reference, None, key=task.name))
+    counts = _tokenize(task, reference, None)
     return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
 
 
@@ -162,43 +161,29 @@ class _TokenizersDiffer(Exception):
     """The two tokenizers gave different ids; the shard's output is discarded."""
 
 
-class _SpotCheck:
-    """Compares two tokenizers on the beginnings of some documents of a shard.
-
-    Checked are the first `CHECKED_FIRST` documents, and one drawn from each following run of
-    documents, every run twice as long as the one before: the length of the shard need not be known.
+def _is_checked(number: int) -> bool:
+    """Whether a document of a shard, counted from 0, is compared: the first `CHECKED_FIRST`, and
+    then every one whose number is a power of two.
     """
-
-    def __init__(self, fast: Tokenizer, reference: Tokenizer | None, *, key: str) -> None:
-        self._fast, self._reference = fast, reference
-        self._rng = rng_for("spot check", seed=0, key=key)
-        self._n_seen, self._chosen, self._run_end = 0, 0, CHECKED_FIRST
-
-    def see(self, text: str) -> None:
-        """Look at the shard's next document.
-
-        Raises:
-            _TokenizersDiffer: when the two give different ids.
-        """
-        if self._reference is None:
-            return
-        self._n_seen += 1
-        if self._n_seen > self._run_end:
-            begin, self._run_end = self._run_end + 1, 2 * self._run_end
-            self._chosen = int(self._rng.integers(begin, self._run_end + 1))
-        if self._n_seen <= CHECKED_FIRST or self._n_seen == self._chosen:
-            try:
-                different = disagreement(
-                    self._fast, self._reference, [text], head_chars=CHECKED_CHARS
-                )
-            except BadInput:  # one of them fails on this text: nothing to compare
-                return
-            if different:
-                raise _TokenizersDiffer
+    return number < CHECKED_FIRST or number & (number - 1) == 0
 
 
-def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Counts:
-    dropped, replaced, n_kept, n_chars = Counter[str](), Counter[str](), 0, 0
+def _require_agreement(fast: Tokenizer, reference: Tokenizer, text: str) -> None:
+    """Compare the ids of the beginning of a text.
+
+    Raises:
+        _TokenizersDiffer: when they differ.
+    """
+    try:
+        differs = disagreement(fast, reference, [text[:CHECKED_CHARS]]) is not None
+    except BadInput:  # one of them fails on this text: nothing to compare
+        return
+    if differs:
+        raise _TokenizersDiffer
+
+
+def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | None) -> Counts:
+    dropped, replaced, n_kept, n_chars, n_read = Counter[str](), Counter[str](), 0, 0, 0
     settings, columns = task.settings, [*(name for name, _ in IDENTITY), "raw_content"]
     end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
     dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
@@ -214,7 +199,9 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, check: _SpotCheck) -> Co
                     replaced.update(_replace(line, settings))
                 raw = line.pop("raw_content")
                 text = escape(raw, settings.text_encoding)
-                check.see(text)
+                if reference is not None and _is_checked(n_read):
+                    _require_agreement(tokenizer, reference, text)
+                n_read += 1
                 n_chars += len(raw)
                 ids, reason, value = _ids(text, tokenizer, settings)
             if reason:
