@@ -67,7 +67,7 @@ def rows_file(made, wanted):
 def row(made):
     """A row of the first snapshot, to be sought."""
     grid = made.lake.partition("token_grid", made.snapshots[0]).require()
-    return spans_of_rows.row_of_grid(grid, "train", 12_345)
+    return tracing.find_row(made.lake, grid, "train", 12_345)
 
 
 QUESTIONS = {
@@ -263,7 +263,7 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
     }
     packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)
     stretches = spans_of_rows.packed_spans(
-        packed, "train", [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)]
+        packed, [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)]
     )
     asked |= {
         "packed row, column → document": (

@@ -12,7 +12,6 @@ from lc_assets.cli.printing import shown, visible
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.lineage import histories, tracing, whereabouts
-from lc_assets.stages.lineage.spans import row_of_grid
 from lc_assets.vocabulary import parse_document_id
 from lc_assets_tests.builders import N_LONG, SURPRISES
 
@@ -42,7 +41,8 @@ def test_a_row_leads_to_its_page(lc, published_lake):
 
 def test_a_row_of_one_grid_leads_to_its_page(lc, published_lake):
     lake = published_lake.context.lake
-    row = row_of_grid(lake.partition("token_grid", "2023-14").require(), "heldout", 1)
+    grid = lake.partition("token_grid", "2023-14").require()
+    row = tracing.find_row(lake, grid, "heldout", 1)
     said = lc(
         "trace", published_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
     )
@@ -175,7 +175,8 @@ def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, publ
 def test_a_grid_gives_its_own_rows(lc, published_lake):
     grid = published_lake.context.lake.partition("token_grid", "2023-14").require()
     said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
-    assert row_of_grid(grid, "heldout", 0).id in said.out
+    row = tracing.find_row(published_lake.context.lake, grid, "heldout", 0)
+    assert row.id in said.out
 
 
 def test_nothing_in_a_text_reaches_the_terminal(lc, published_lake):

@@ -23,7 +23,7 @@ from lc_assets.stages.releases import pruning
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.stages.withdrawal.contents import versions_with
-from lc_assets.stages.withdrawal.reporting import report
+from lc_assets.stages.withdrawal.reporting import versions_holding, withdrawn_by_reason
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
@@ -296,21 +296,17 @@ def test_builds_that_were_killed_are_purged_too(lake):
 
 
 def test_the_report_balances(lake):
-    """Rows and tokens taken out, by reason, as old versions know them; after a purge nobody knows
-    them.
-    """
     lake.say(("document", id_of(OLD, ALONE_OLD)), ("document", id_of(NEW, 1)), reason="asked for")
     lake.build()
     lines = withdrawn_lines(lake.published("withdrawn_documents/all"))
-    found = report(lake.lake, lines)
-    (line,) = found.by_reason
+    (line,) = withdrawn_by_reason(lake.lake, lines)
     assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)
-    assert (line["rows"], line["tokens"], line["still served"]) == (2, 128, 0)
-    assert {state for _, state in found.held} == {
+    assert line["still served"] == 0
+    assert {state for _, state in versions_holding(lake.lake, lines)} == {
         "not published",
         "published now, working material",
     }
     carry_out(lake.lake, plan_purge(lake.lake, [line["id"] for line in lines]))
-    (line,) = report(lake.lake, lines).by_reason
-    assert (line["documents"], line["rows"], line["tokens"]) == (3, 0, 0)
-    assert report(lake.lake, []).by_reason == ()
+    states = {state for _, state in versions_holding(lake.lake, lines)}
+    assert states == {"published now, working material"}
+    assert withdrawn_by_reason(lake.lake, []) == versions_holding(lake.lake, []) == []

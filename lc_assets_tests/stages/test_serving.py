@@ -14,7 +14,7 @@ import pytest
 from lc_assets.build.lookups import ScannedTable
 from lc_assets.orchestration.assets import findings_of
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.lineage.row_lineage import row_index, rows_in
 from lc_assets.stages.withdrawal.contents import (
     CHECK,
     SERVED,
@@ -171,7 +171,7 @@ def test_an_index_and_a_table_find_the_same(lake):
         | {("url", "example.org/none")}
     )
     for grid, table in zip(grids, tables, strict=True):
-        index = row_index(lake.lake, grid).rows
+        index = rows_in(row_index(lake.lake, grid))
         for one in every:
             assert [line["id"] for line in table.find(*one)] == [
                 line["id"] for line in index.find(*one)

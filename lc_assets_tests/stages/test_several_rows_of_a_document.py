@@ -3,13 +3,12 @@ was, the rest counted.
 """
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader
-from lc_assets.stages.lineage.spans import rows_where
+from lc_assets.stages.lineage.spans import span_of_row
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
@@ -89,6 +88,8 @@ def test_first_rows_keep_their_draws(grids):
 
 def test_a_trace_says_which_stretch(grids):
     _, three = grids
-    found = rows_where(three["token_grid"].published, pc.field("stretch") == 1)
+    grid = three["token_grid"].published
+    lines = rows_table(grid).to_pylist()
+    found = [span_of_row(grid, line) for line in lines if line["stretch"] == 1]
     assert found
     assert all(row.document_start == row.row_stop for row in found)

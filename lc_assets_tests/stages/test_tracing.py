@@ -22,10 +22,10 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
-from lc_assets.stages.lineage.spans import Span, row_of_grid
+from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.rows.longcrawl import write_longcrawl
-from lc_assets.stages.rows.token_grid import write_token_grid
+from lc_assets.stages.rows.token_grid import rows_table, write_token_grid
 from lc_assets.text.links.addresses import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
@@ -94,9 +94,8 @@ def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
     grid = lake.partition("token_grid", "2023-14").require()
-    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == row_of_grid(
-        grid, "heldout", 2
-    )
+    found = tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2)
+    assert found == tracing.find_row(lake, grid, "heldout", 2)
 
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
@@ -251,7 +250,10 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
         for row in range(grid.receipt.counts.extra[f"{split} rows"])
     ]
     rows = [tracing.find_row(lake, *place) for place in places]
-    assert rows == [row_of_grid(*place) for place in places]
+    assert [(row.published, row.split, row.row) for row in rows] == places
+    assert [row.id for row in rows] == [
+        name for grid in grids for name in rows_table(grid)["id"].to_pylist()
+    ]
     asked = sorted(
         {
             (kind, value)
@@ -265,9 +267,8 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     shutil.rmtree(lake.root / "row_lineage")
     assert [whereabouts.rows_by(lake, kind, value) for kind, value in asked] == by_index
     assert [tracing.find_row(lake, *place) for place in places] == rows
-    for look_up in (tracing.find_row, lambda _, *place: row_of_grid(*place)):
-        with pytest.raises(BadInput, match="no heldout row 99"):
-            look_up(lake, grids[0], "heldout", 99)
+    with pytest.raises(BadInput, match="no heldout row 99"):
+        tracing.find_row(lake, grids[0], "heldout", 99)
 
 
 def test_a_domain_is_all_rows_of_all_hosts_below_it(lake):
@@ -395,7 +396,8 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
     with pytest.raises(BadInput, match="it has 0 to 59"):
         tracing.sample_of_mix(lake, "one-sided", 60)
     with pytest.raises(BadInput, match="no train row 999 in token_grid/2023-06"):
-        row_of_grid(lake.partition("token_grid", "2023-06").require(), "train", 999)
+        grid = lake.partition("token_grid", "2023-06").require()
+        tracing.find_row(lake, grid, "train", 999)
     with pytest.raises(NotPublished, match="blended_mix/none"):
         tracing.sample_of_mix(lake, "none", 0)
     with pytest.raises(NotPublished, match="longcrawl/all"):

@@ -178,7 +178,7 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
     for snapshot in SNAPSHOTS:
         packed = lake.partition("packed_rows", snapshot).require()
         lines = range(len(packed_spans_of(packed, "train").stop))
-        for stretch in packed_spans(packed, "train", lines):
+        for stretch in packed_spans(packed, lines):
             expected = tuple(
                 sample.sample
                 for sample in samples

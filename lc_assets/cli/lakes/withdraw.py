@@ -140,18 +140,18 @@ def _show_report(lake: "Lake") -> None:
     from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
 
     lines = withdrawn_lines(lake.partition(STAGE.name).require())
-    found = reporting.report(lake, lines)
-    heading("Withdrawn, by date and reason; rows and tokens according to the versions on disk")
-    table(reporting.COLUMNS, [tuple(line.values()) for line in found.by_reason])
+    by_reason = reporting.withdrawn_by_reason(lake, lines)
+    heading("Withdrawn, by date and reason")
+    table(reporting.COLUMNS, [tuple(line.values()) for line in by_reason])
     heading("Versions that contain them")
     table(
         ("version", "documents", "size", "state"),
         [
             (held.name, held.n_documents, sized(held.published.receipt.n_bytes), state)
-            for held, state in found.held
+            for held, state in reporting.versions_holding(lake, lines)
         ],
     )
-    served = sum(line["still served"] for line in found.by_reason)
+    served = sum(line["still served"] for line in by_reason)
     say(
         f"{len(lines):,} documents are withdrawn, {served:,} of them are still served"
         + ("" if not served else ": see `lc plan`")

@@ -64,12 +64,10 @@ def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
     """
     found = []
     for key in lake.keys(row_lineage.STAGE.name):
-        published = lake.partition(row_lineage.STAGE.name, key).current_summary()
-        lines = (
-            row_lineage.RowIndex(published).removal_lines("kept_id", identity) if published else []
-        )
-        if published and lines:
-            removals = lake.require_input(published, removed_documents.STAGE.name)
+        index = lake.partition(row_lineage.STAGE.name, key).current_summary()
+        lines = row_lineage.removal_lines(index, "kept_id", identity) if index else []
+        if index and lines:
+            removals = lake.require_input(index, removed_documents.STAGE.name)
             table = read_some(
                 removals.only(removed_documents.TABLE) / removed_documents.TABLE, lines
             )

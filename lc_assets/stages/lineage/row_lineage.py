@@ -18,9 +18,8 @@ which takes fifty times as long.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -120,60 +119,43 @@ def _keyed_columns(rows: pa.Table) -> dict[str, Sequence[str]]:
     return {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
 
 
-@dataclass(frozen=True, slots=True)
-class RowIndex:
-    """One grid's index, for look-ups."""
-
-    published: Published
-
-    @property
-    def rows(self) -> KeyedTable:
-        """The records of the rows' documents, in the row table's order."""
-        home = self.published
-        return KeyedTable(
-            home.only(RECORDS_FILE) / RECORDS_FILE,
-            KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
-        )
-
-    def row(self, split: str, row: int) -> dict[str, Any] | None:
-        """The record of one row; None if there is no such row. The table holds the train rows
-        first, each split in order.
-        """
-        counts = self.published.receipt.counts.extra
-        if not 0 <= row < counts[f"{split} rows"]:
-            return None
-        before = sum(counts[f"{other} rows"] for other in SPLITS[: SPLITS.index(split)])
-        return self.rows.lines([before + row])[0]
-
-    def removal_lines(self, column: str, value: str) -> list[int]:
-        """Line numbers of the table of removed documents whose ``id`` or ``kept_id`` equals this
-        value; another value matches with probability 2⁻⁶⁴.
-        """
-        index = KeyIndex(self.published.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
-        return index.places(int(_removed_keys(column, [value])[0]))
+def rows_in(index: Published) -> KeyedTable:
+    """The records of an index's rows, in the row table's order."""
+    return KeyedTable(
+        index.only(RECORDS_FILE) / RECORDS_FILE,
+        KeyIndex(index.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
+    )
 
 
-def row_index(lake: Lake, grid: Published) -> RowIndex | None:
+def removal_lines(index: Published, column: str, value: str) -> list[int]:
+    """Line numbers of the table of removed documents whose ``id`` or ``kept_id`` equals this value;
+    another value matches with probability 2⁻⁶⁴.
+    """
+    keys = KeyIndex(index.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
+    return keys.places(int(_removed_keys(column, [value])[0]))
+
+
+def row_index(lake: Lake, grid: Published) -> Published | None:
     """The index of this grid; None if none was made or it is gone."""
     for published in lake.partition(STAGE.name, grid.key).versions():
         if published.receipt.fingerprint.inputs.get(grid.name) == grid.digest:
-            return RowIndex(published)
+            return published
     return None
 
 
 def rows_of(lake: Lake, grid: Published) -> KeyedTable | ScannedTable:
     """The records of a grid's rows, by its index if it has one."""
     index = row_index(lake, grid)
-    return index.rows if index else ScannedTable(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
+    return rows_in(index) if index else ScannedTable(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
 
 
-def current_index(lake: Lake, snapshot: str) -> RowIndex | None:
-    """The index of a snapshot's published grid; None when there is none of that very grid."""
+def current_rows(lake: Lake, snapshot: str) -> KeyedTable | None:
+    """The records of a snapshot's published grid; None when there is no index of that very grid."""
     index = lake.partition(STAGE.name, snapshot).current_summary()
     grid = lake.partition(TOKEN_GRID.name, snapshot).pointer()
     name = f"{TOKEN_GRID.name}/{snapshot}"
     if index and grid and index.receipt.fingerprint.inputs.get(name) == grid.digest:
-        return RowIndex(index)
+        return rows_in(index)
     return None
 
 

@@ -9,17 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from lc_assets import arrow_compute as pc
-from lc_assets.build.lookups import lines_where, read_some
+from lc_assets.build.lookups import read_some
 from lc_assets.build.tables import SPANS_FILE
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.order import require_split
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published
 from lc_assets.stages.packing import packed_rows
-from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.vocabulary import SPLITS
 
 
@@ -123,25 +119,6 @@ def row_tokens_of(rows: Published) -> int:
     return int(rows.receipt.fingerprint.params["row_tokens"])
 
 
-def row_of_grid(grid: Published, split: str, row: int) -> Span:
-    """One row of a grid, by a search in its row table.
-
-    Raises:
-        BadInput: when there is no such split or row.
-    """
-    require_split(split)
-    found = rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
-    if not found:
-        raise no_row(grid, split, row, grid.receipt.counts.extra.get(f"{split} rows", 0))
-    return found[0]
-
-
-def rows_where(grid: Published, condition: Any) -> list[Span]:
-    """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
-    lines = lines_where(grid.only(ROWS_FILE) / ROWS_FILE, condition)
-    return [span_of_row(grid, line) for line in lines]
-
-
 def span_of_row(grid: Published, line: Mapping[str, Any]) -> Span:
     """A row from its line of the grid's row table."""
     row_tokens = row_tokens_of(grid)
@@ -176,7 +153,8 @@ def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
     spans = packed_spans_of(packed, split)
     if not 0 <= row < spans.n_rows:
         raise no_row(packed, split, row, spans.n_rows)
-    found = packed_spans(packed, split, range(int(spans.first[row]), int(spans.first[row + 1])))
+    before, (first, behind) = _lines_before(packed, split), spans.first[row : row + 2].tolist()
+    found = packed_spans(packed, range(before + first, before + behind))
     end, length = found[-1].row_stop, row_tokens_of(packed)
     padding = Span(
         published=packed, split=split, row=row, number=-1, row_start=end, row_stop=length
@@ -184,22 +162,23 @@ def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
     return found if end == length else [*found, padding]
 
 
-def packed_spans(packed: Published, split: str, numbers: Sequence[int]) -> list[Span]:
-    """Some spans of a split of packed rows, by their numbers."""
-    spans = packed_spans_of(packed, split)
-    before = sum(
-        len(packed_spans_of(packed, other).stop) for other in SPLITS[: SPLITS.index(split)]
+def packed_spans(packed: Published, lines: Sequence[int]) -> list[Span]:
+    """Some spans of packed rows, by their lines in the table of spans."""
+    columns = ("split", "row", "id", "url", "digest", "document_start", "row_start", "row_stop")
+    found = read_some(
+        packed.only(SPANS_FILE) / SPANS_FILE, lines, [*columns, "n_tokens", "token_shard"]
     )
-    columns = ["id", "url", "digest", "document_start", "row_start", "row_stop", "n_tokens"]
-    columns.append("token_shard")
-    lines = read_some(
-        packed.only(SPANS_FILE) / SPANS_FILE, [before + number for number in numbers], columns
-    )
-    rows = (np.searchsorted(spans.first, np.asarray(numbers), "right") - 1).tolist()
+    before = {split: _lines_before(packed, split) for split in SPLITS}
     return [
-        Span(published=packed, split=split, row=row, number=number, **line)
-        for number, row, line in zip(numbers, rows, lines, strict=True)
+        Span(published=packed, number=number - before[line["split"]], **line)
+        for number, line in zip(lines, found, strict=True)
     ]
+
+
+def _lines_before(packed: Published, split: str) -> int:
+    """Number of the lines of the splits before one, in the table of spans."""
+    earlier = SPLITS[: SPLITS.index(split)]
+    return sum(len(packed_spans_of(packed, other).stop) for other in earlier)
 
 
 def no_row(rows: Published, split: str, row: int, n_rows: int) -> BadInput:

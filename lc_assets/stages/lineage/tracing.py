@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lc_assets.build.lookups import read_some
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder, require_split
@@ -22,9 +23,9 @@ from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import (
     Span,
     holds_whole_rows,
+    no_row,
     numbered,
     packed_spans,
-    row_of_grid,
     span_of_row,
     spans_of_packed_row,
 )
@@ -136,9 +137,14 @@ def find_row(lake: Lake, grid: Published, split: str, row: int) -> Span:
     Raises:
         BadInput: when there is no such split or row.
     """
-    index = row_lineage.row_index(lake, grid)
-    line = None if index is None else index.row(require_split(split), row)
-    return row_of_grid(grid, split, row) if line is None else span_of_row(grid, line)
+    require_split(split)
+    counts = grid.receipt.counts.extra
+    n_rows = {name: counts.get(f"{name} rows", 0) for name in SPLITS}
+    if not 0 <= row < n_rows[split]:
+        raise no_row(grid, split, row, n_rows[split])
+    place = row + sum(n_rows[name] for name in SPLITS[: SPLITS.index(split)])
+    table = row_lineage.rows_of(lake, grid).path
+    return span_of_row(grid, read_some(table, [place], row_lineage.RECORDS)[0])
 
 
 def row_of_order(lake: Lake, split: str, position: int) -> Span:
@@ -219,7 +225,7 @@ def _pieces(
     elif holds_whole_rows(rows):
         spans = spans_of_packed_row(rows, "train", document)
     else:
-        spans = packed_spans(rows, "train", [document])
+        spans = packed_spans(rows, [document])
     first = spans[0].row_start
     end = spans[-1].row_stop if stop is None else first + stop
     for span in spans:

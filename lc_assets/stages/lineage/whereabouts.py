@@ -29,12 +29,11 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.histories import documents_by
-from lc_assets.stages.lineage.row_lineage import current_index, rows_of
+from lc_assets.stages.lineage.row_lineage import current_rows, rows_of
 from lc_assets.stages.lineage.spans import (
     Span,
     holds_whole_rows,
     packed_spans,
-    packed_spans_of,
     span_of_row,
 )
 from lc_assets.stages.lineage.tracing import cuts_of_sample, rows_behind, sources_of
@@ -46,7 +45,7 @@ from lc_assets.stages.rows import longcrawl, token_grid
 from lc_assets.stages.tokens.packing_tokens import LABEL
 from lc_assets.text.links.addresses import Kind
 from lc_assets.tokens.orders import place_of, places_of
-from lc_assets.vocabulary import SPLITS, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 SOUGHT_ONE_BY_ONE = 64
 """Up to this number, items of an interleaving are searched one at a time (60 µs each); beyond it,
@@ -112,8 +111,8 @@ def rows_by(lake: Lake, kind: Kind, value: str) -> list[Span]:
     )
     found = []
     for key in keys:
-        index = current_index(lake, key)
-        lines = index.rows.find(kind, value) if index else None
+        rows = current_rows(lake, key)
+        lines = rows.find(kind, value) if rows else None
         grid = None if lines == [] else lake.partition(token_grid.STAGE.name, key).current()
         if grid is not None:
             lines = rows_of(lake, grid).find(kind, value) if lines is None else lines
@@ -144,14 +143,8 @@ def packed_spans_with(packed: Published, ids: Collection[str]) -> list[Span]:
     with mapped_table(packed.only(SPANS_FILE) / SPANS_FILE) as file:
         names = file.read(columns=["id"])["id"]
     wanted = pa.array(sorted(ids), pa.string())
-    lines = np.flatnonzero(np.asarray(pc.is_in(names, value_set=wanted)))
-    found, before = list[Span](), 0
-    for split in SPLITS:
-        after = before + len(packed_spans_of(packed, split).stop)
-        ours = lines[(lines >= before) & (lines < after)] - before
-        found += packed_spans(packed, split, ours.tolist()) if len(ours) else []
-        before = after
-    return found
+    lines = np.flatnonzero(np.asarray(pc.is_in(names, value_set=wanted))).tolist()
+    return packed_spans(packed, lines) if lines else []
 
 
 def pages_within(lake: Lake, span: Span) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
         if _is_among(grids, rows_behind(lake, megatron)):
             found.setdefault(megatron.name, megatron)
     indexes = (row_index(lake, grid) for grid in grids.values())
-    found |= {index.published.name: index.published for index in indexes if index is not None}
+    found |= {index.name: index for index in indexes if index is not None}
     return dict(sorted((found | {rows.name: rows for rows in packed}).items()))
 
 

@@ -13,7 +13,7 @@ stages read only their snapshot's part (`lc_assets.stages.withdrawal.snapshot_wi
 changed list changes no digest of a snapshot without a match.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,9 +142,9 @@ def resolve(
         found.setdefault(name, _line(name, SAME_DIGEST, entry, entries, source=source))
     pairs = [inputs[name] for name in names if inputs[name].stage == NEAR_DUPLICATE_PAIRS.name]
     nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
-    for name, (similarity, source) in nearest.items():
+    for name, (distance, source) in nearest.items():
         line = _line(name, NEAR_DUPLICATE, found[source]["entry"], entries, source=source)
-        found[name] = line | {"similarity": similarity}
+        found[name] = line | {"similarity": -distance}
     return [found[name] for name in sorted(found)]
 
 
@@ -170,10 +170,10 @@ def _first_found(
 
 
 def _near(
-    withdrawn: set[str], pairs: Iterable[Published], threshold: float
+    withdrawn: Collection[str], pairs: Iterable[Published], threshold: float
 ) -> dict[str, tuple[float, str]]:
-    """Near duplicates of withdrawn documents that are not withdrawn yet, with their most similar
-    withdrawn document.
+    """Near duplicates of withdrawn documents that are not withdrawn yet: the negative similarity
+    to their most similar withdrawn document, and its id.
     """
     found: dict[str, tuple[float, str]] = {}
     ids = list(withdrawn)
@@ -183,14 +183,9 @@ def _near(
     for published in pairs:
         for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
             for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
-                best = found.get(name)
-                ours = -pair["similarity"], source
-                if (
-                    source in withdrawn
-                    and name not in withdrawn
-                    and (best is None or ours < (-best[0], best[1]))
-                ):
-                    found[name] = pair["similarity"], source
+                if source in withdrawn and name not in withdrawn:
+                    nearest = -pair["similarity"], source
+                    found[name] = min(found.get(name, nearest), nearest)
     return found
 
 
