@@ -249,19 +249,21 @@ def complaints_about(
         if not found.equals(schema)
     ]
     checked = [field.name for field in schema if field.name not in NOT_CHECKED]
-    for batch in _batches([path for path, found in columns.items() if found.equals(schema)]):
+    fitting = [path for path, found in columns.items() if found.equals(schema)]
+    for batch in batches_of_tables(fitting, LINES_AT_ONCE):
         together = pa.concat_tables([read_table(path, checked) for path in batch])
         if not fits(together, unique):
             messages += _failures_by_table(batch, together, checked, unique)
     return messages
 
 
-def _batches(paths: Iterable[Path]) -> Iterator[list[Path]]:
+def batches_of_tables(paths: Iterable[Path], least_lines: int) -> Iterator[list[Path]]:
+    """Consecutive tables, each batch of at least so many lines, except the last."""
     batch, n_lines = list[Path](), 0
     for path in paths:
         batch.append(path)
         n_lines += count_lines(path)
-        if n_lines >= LINES_AT_ONCE:
+        if n_lines >= least_lines:
             yield batch
             batch, n_lines = [], 0
     if batch:

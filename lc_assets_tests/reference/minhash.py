@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lc_assets.text.duplicates.clusters import Hashes
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS
-from lc_assets.text.duplicates.minhash import _LOW, _MODULUS, BANDS, RPV2, MinHashScheme, Signature
+from lc_assets.text.duplicates.minhash import _MODULUS, BANDS, RPV2, MinHashScheme, Signature
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
 from lc_assets.text.words import normalize
 
@@ -107,6 +107,6 @@ def _plain_minima(
     hashes: NDArray[np.uint64], permuted: Callable[[NDArray[np.uint64]], NDArray[np.uint64]]
 ) -> Signature:
     chunks = (hashes[start : start + _PLAIN_CHUNK] for start in range(0, len(hashes), _PLAIN_CHUNK))
-    minima = [(permuted(chunk) & np.uint64(_LOW)).min(axis=1) for chunk in chunks]
+    minima = [(permuted(chunk) & np.uint64((1 << 32) - 1)).min(axis=1) for chunk in chunks]
     least: Signature = np.array(minima, dtype=np.uint64).min(axis=0).astype(np.uint32)
     return least

@@ -103,7 +103,7 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
 
 def _show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
     """Print the documents that an entry matches, and what will be rebuilt."""
-    from lc_assets.stages.withdrawal.reporting import affected_by
+    from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
     from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve
 
     published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
@@ -114,7 +114,6 @@ def _show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
             "apply to later snapshots"
         )
         return
-    affected = affected_by(lake, lines)
     shown = [
         (line["id"], line["how"], line["for_id"] or None, line["similarity"])
         for line in lines[:MOST_DOCUMENTS]
@@ -122,12 +121,12 @@ def _show_affected(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
     table(("document", "how", "for", "similarity"), shown)
     if len(lines) > MOST_DOCUMENTS:
         say(f"and {len(lines) - MOST_DOCUMENTS:,} more")
-    for line in affected.by_reason:
-        facts((name, line[name]) for name in line if name not in {"date", "reason"})
-    table(("will be rebuilt",), [(name,) for name in affected.partitions])
+    facts(affected_by(lake, lines).items())
+    partitions = partitions_to_rebuild(lake, lines)
+    table(("will be rebuilt",), [(name,) for name in partitions])
     say(
-        f"{len(affected.partitions):,} partitions; all others keep their bytes"
-        if affected.partitions
+        f"{len(partitions):,} partitions; all others keep their bytes"
+        if partitions
         else "none of them is served: nothing will be rebuilt"
     )
 

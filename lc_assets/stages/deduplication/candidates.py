@@ -53,12 +53,6 @@ PIECE_MEMBERS: Final = 1 << 18
 cache. Sorting all at once, 30 million documents took 1.6 times as long per document as 3 million;
 with this limit, 1.1 times.
 """
-LEAST_OF_A_FILE: Final = 64
-"""Members of each file in a piece, on average: each file costs ten microseconds per piece, even if
-it has few.
-"""
-MOST_MAPPED: Final = 1 << 14
-"""Files whose bands are mapped at the same time; Linux allows a process 65,530 memory maps."""
 RANGE_DOCUMENTS: Final = 1 << 16
 
 CANDIDATES: Final = pa.schema({"a": "int64", "b": "int64", "band": "uint8"})
@@ -181,23 +175,16 @@ def _pieces(task: BandsTask, band: int) -> Iterator[tuple[Numbers, Numbers]]:
 
     A piece is a range of keys, so no bucket is in two, and small enough to be sorted in the cache.
     """
-    files = list[tuple[Keys, Places]]()
-    for path in task.files:
-        keys, places = (array[band] for array in read_bands(path))
-        mapped = len(task.files) <= MOST_MAPPED
-        files.append((keys, places) if mapped else (np.array(keys), np.array(places)))
+    files = [(keys[band], places[band]) for keys, places in map(read_bands, task.files)]
     n_new = sum(len(keys) for keys, _ in files[task.first_new :])
-    n_pieces = -(-n_new // max(PIECE_MEMBERS, LEAST_OF_A_FILE * len(files)))
-    bounds = [(number << 64) // n_pieces for number in range(1, n_pieces)]
-    ends = [
-        (0, *np.searchsorted(keys, np.array(bounds, np.uint64)).tolist(), len(keys))
-        for keys, _ in files
+    n_pieces = -(-n_new // PIECE_MEMBERS)
+    bounds = np.array([(number << 64) // n_pieces for number in range(1, n_pieces)], np.uint64)
+    cuts = [np.searchsorted(keys, bounds) for keys, _ in files]
+    pieces = [
+        zip(np.split(keys, at), np.split(places, at), strict=True)
+        for (keys, places), at in zip(files, cuts, strict=True)
     ]
-    for piece in range(n_pieces):
-        parts = [
-            (keys[at[piece] : at[piece + 1]], places[at[piece] : at[piece + 1]])
-            for (keys, places), at in zip(files, ends, strict=True)
-        ]
+    for parts in zip(*pieces, strict=True) if n_pieces else ():
         yield _buckets(*_members(parts, task.first_new), task.first_new << PLACE_BITS)
 
 

@@ -232,14 +232,8 @@ def across_the_split(
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
     """A line of `REMOVALS` without a kept document."""
-    return {
-        "id": name,
-        "reason": reason,
-        "for_id": for_id,
-        "kept_id": "",
-        "similarity": similarity,
-        "why": why,
-    }
+    columns = ("id", "reason", "for_id", "kept_id", "similarity", "why")
+    return dict(zip(columns, (name, reason, for_id, "", similarity, why), strict=True))
 
 
 def contaminated(inputs: Mapping[str, Published], snapshot: str) -> list[dict[str, Any]]:

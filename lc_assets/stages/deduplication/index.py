@@ -170,13 +170,9 @@ def read_bands(at: Path) -> tuple[Keys, Places]:
     Raises:
         CorruptFile: when they are missing or have another shape or dtype.
     """
-    keys, places = read_npy(at / "keys.npy"), read_npy(at / "places.npy")
-    wanted = (np.dtype(np.uint64), np.dtype(np.uint32))
-    if (keys.dtype, places.dtype) != wanted or keys.ndim != 2 or keys.shape != places.shape:
-        raise CorruptFile(
-            f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; "
-            "expected uint64 and uint32 (bands, m)"
-        )
+    keys, places = _mapped(at / "keys.npy", np.uint64), _mapped(at / "places.npy", np.uint32)
+    if keys.shape != places.shape:
+        raise CorruptFile(f"{at}: keys are {keys.shape}, places {places.shape}")
     return keys, places
 
 
@@ -186,12 +182,16 @@ def read_rows(at: Path) -> NDArray[np.uint16]:
     Raises:
         CorruptFile: when they are missing or have another shape or dtype.
     """
-    rows: NDArray[np.uint16] = read_npy(at / "rows.npy")
-    if rows.dtype != np.dtype(np.uint16) or rows.ndim != 2:
+    return _mapped(at / "rows.npy", np.uint16)
+
+
+def _mapped(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
+    array = read_npy(path)
+    if array.dtype != dtype or array.ndim != 2:
         raise CorruptFile(
-            f"{at}: first rows are {rows.dtype} {rows.shape}; expected uint16 (documents, bands)"
+            f"{path}: {array.dtype} {array.shape}; expected a matrix of {dtype.__name__}"
         )
-    return rows
+    return array
 
 
 def shards_at(folder: Path, number: int, places: Numbers) -> pa.Table:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
+from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.execution.executor import Executor
 from lc_assets.publishing import publish
@@ -121,13 +122,12 @@ def publish_repeated(
 def find_paragraphs(task: ParagraphsTask) -> None:
     """Publish keys and spans of the paragraphs of one shard's documents."""
     columns = fact_columns(task.documents)
-    with contextlib.ExitStack() as stack:
-        found, facts = (
-            stack.enter_context(
-                contextlib.closing(TableWriter(stack.enter_context(publish(path)), schema))
-            )
-            for path, schema in ((task.found, _FOUND), (task.facts, FACTS))
-        )
+    with (
+        publish(task.found) as found_draft,
+        publish(task.facts) as facts_draft,
+        contextlib.closing(TableWriter(found_draft, _FOUND)) as found,
+        contextlib.closing(TableWriter(facts_draft, FACTS)) as facts,
+    ):
         for place, line in enumerate(read_lines(task.documents, columns, batch_lines=16)):
             if line["id"] in task.removed:
                 continue
@@ -155,9 +155,9 @@ def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
 
 def spans_by_id(path: Path, number: int) -> dict[str, list[tuple[int, int]]]:
     """Spans to remove from the documents of shard ``number``, ascending, by id."""
-    within = [("number", ">=", number << PLACE_BITS), ("number", "<", (number + 1) << PLACE_BITS)]
-    table = pq.read_table(path, columns=["id", "start", "end"], filters=within)
+    low, high = number << PLACE_BITS, (number + 1) << PLACE_BITS
+    ours = (pc.field("number") >= low) & (pc.field("number") < high)
     spans: dict[str, list[tuple[int, int]]] = {}
-    for name, start, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        spans.setdefault(name, []).append((start, end))
+    for line in lines_where(path, ours):
+        spans.setdefault(line["id"], []).append((line["start"], line["end"]))
     return spans

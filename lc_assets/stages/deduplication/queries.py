@@ -23,30 +23,25 @@ LINES_AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """An open connection, which spills to ``scratch``."""
+    """An open connection."""
 
     connection: Any
-    scratch: Path
 
     def do(self, query: str) -> None:
         """Run a statement without a result."""
-        with duckdb_errors_as_lc_errors(self.scratch):
-            self.connection.execute(query)
+        self.connection.execute(query)
 
     def number(self, query: str) -> int:
         """The single number that a query returns."""
-        with duckdb_errors_as_lc_errors(self.scratch):
-            return int(self.connection.execute(query).fetchall()[0][0] or 0)
+        return int(self.connection.execute(query).fetchall()[0][0] or 0)
 
     def numbers(self, query: str) -> NDArray[np.int64]:
         """The first column of the result, ``(n,)`` int64."""
-        parts = [np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query)]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        return np.asarray(self.connection.sql(query).to_arrow_table()[0], np.int64)
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The result, `LINES_AT_ONCE` lines at a time."""
-        with duckdb_errors_as_lc_errors(self.scratch):
-            yield from self.connection.sql(query).to_arrow_reader(LINES_AT_ONCE)
+        return iter(self.connection.sql(query).to_arrow_reader(LINES_AT_ONCE))
 
     def lines(self, query: str) -> list[dict[str, Any]]:
         """The whole result, for small ones."""
@@ -105,7 +100,7 @@ def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
         connection.execute(f"SET memory_limit = '{memory // 10**6}MB'")
         connection.execute(f"SET temp_directory = {quoted(str(scratch))}")
         connection.execute("SET threads = 1")
-        yield Queries(connection, scratch)
+        yield Queries(connection)
 
 
 def quoted(words: str) -> str:

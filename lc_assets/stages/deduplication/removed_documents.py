@@ -142,18 +142,14 @@ def removed_ids(folder: Path) -> dict[str, str]:
     return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
 
 
-def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
-    """The same, by the name of the shard that a document is in."""
-    found: dict[str, dict[str, str]] = {}
-    for name, reason in removed_ids(folder).items():
+def removed_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
+    """The same of a partition, out of a stage's inputs, by the name of the shard that a document is
+    in; empty where the recipe excludes nothing.
+    """
+    published, found = inputs.get(f"removed_documents/{key}"), dict[str, dict[str, str]]()
+    for name, reason in removed_ids(published.only(TABLE)).items() if published else ():
         found.setdefault(parse_document_id(name)[0].name, {})[name] = reason
     return found
-
-
-def removed_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
-    """The same of a partition, out of a stage's inputs; empty where the recipe excludes nothing."""
-    published = inputs.get(f"removed_documents/{key}")
-    return {} if published is None else removed_by_shard(published.only(TABLE))
 
 
 def remaining_read(

@@ -7,7 +7,6 @@ filtered documents and signatures. The files are described in
 `lc_assets.stages.deduplication.index`.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,7 +20,12 @@ from lc_assets.build.building import (
     build,
     run_shards,
 )
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    batches_of_tables,
+    documents_files,
+    evenly_spaced,
+)
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
@@ -80,11 +84,18 @@ SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """File ``number`` of the index in ``folder``, of some shards: tables of documents, each with
-    its file of signatures.
+    """File ``number`` of the index in ``folder``, of some shards.
+
+    Attributes:
+        documents: the shards' tables of documents.
+        signatures: folder of their signatures.
+        number: of the file.
+        folder: of the index.
+        facts: whether to write the facts for exact duplicates.
     """
 
-    shards: tuple[tuple[Path, Path], ...]
+    documents: tuple[Path, ...]
+    signatures: Path
     number: int
     folder: Path
     facts: bool
@@ -95,7 +106,7 @@ class FileTask:
         return f"{self.number:05d}"
 
     def __str__(self) -> str:
-        return f"{self.shards[0][1]} and {len(self.shards) - 1:,} more"
+        return f"{self.documents[0]} and {len(self.documents) - 1:,} more"
 
 
 class ShardBands(NamedTuple):
@@ -119,14 +130,23 @@ def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
     def fill(staging: StagingFolder) -> Counts:
         facts = bool(context.recipe.removed_documents.exact)
         wanted = context.recipe.near_duplicate_pairs.near or facts
-        shards = _shards(staging, snapshot) if wanted else []
+        documents, signatures = (staging.inputs[f"{stage}/{snapshot}"] for stage in STAGE.upstream)
+        shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if wanted else []
         tasks = [
-            FileTask(shards=group, number=number, folder=staging.folder, facts=facts)
-            for number, group in enumerate(_grouped(shards))
+            FileTask(
+                documents=tuple(batch),
+                signatures=signatures.folder,
+                number=number,
+                folder=staging.folder,
+                facts=facts,
+            )
+            for number, batch in enumerate(batches_of_tables(shards, FILE_DOCUMENTS))
         ]
         counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
+        first = [_signatures_of(path, signatures.folder) for path in shards[:1]]
+        scheme = scheme_label_of(first[0], where=str(first[0])) if first else ""
         manifest = BandsManifest(
-            signature=scheme_label_of(shards[0][1], where=str(shards[0][1])) if shards else "",
+            signature=scheme,
             bands=BANDS,
             rows=ROWS,
             documents=tuple(
@@ -139,39 +159,24 @@ def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-def _shards(staging: StagingFolder, snapshot: str) -> list[tuple[Path, Path]]:
-    documents, signatures = (staging.inputs[f"{stage}/{snapshot}"] for stage in STAGE.upstream)
-    folder = signatures.folder
-    files = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}"))
-    return [(path, folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)) for path in files]
-
-
-def _grouped(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path, Path], ...]]:
-    group, n_documents = list[tuple[Path, Path]](), 0
-    for shard in shards:
-        group.append(shard)
-        n_documents += count_lines(shard[0])
-        if n_documents >= FILE_DOCUMENTS:
-            yield tuple(group)
-            group, n_documents = [], 0
-    if group:
-        yield tuple(group)
+def _signatures_of(documents: Path, folder: Path) -> Path:
+    return folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
 
 
 @once
 def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:
-        write_facts(facts_path(task.folder, task.number), [path for path, _ in task.shards])
-    parts = [_bands_of(*shard) for shard in task.shards]
+        write_facts(facts_path(task.folder, task.number), task.documents)
+    parts = [_bands_of(path, _signatures_of(path, task.signatures)) for path in task.documents]
     signed = np.concatenate([part.signed for part in parts])
     publish_bands(task.folder, task.number, np.concatenate([part.keys for part in parts]), signed)
     documents = pa.concat_tables([part.documents for part in parts])
     write_in_groups(documents_path(task.folder, task.number), documents)
     counts = np.array([part.documents.num_rows for part in parts], np.int64)
     shards = {
-        "shard": [path.name.removesuffix(DOCUMENTS_SUFFIX) for path, _ in task.shards],
-        "n_bytes": [path.stat().st_size for path, _ in task.shards],
+        "shard": [path.name.removesuffix(DOCUMENTS_SUFFIX) for path in task.documents],
+        "n_bytes": [path.stat().st_size for path in task.documents],
         "n_documents": counts,
         "first": np.cumsum(counts) - counts,
     }
@@ -236,17 +241,13 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
         n_signed += len(signed)
         if rows.shape[1:] != keys.shape[:1] or (len(signed) and signed[-1] >= len(rows)):
             wrong.append(f"file {number}: {keys.shape} keys, {rows.shape} first rows")
-            continue
-        sound = (
+        elif not (
             (keys[:, 1:] >= keys[:, :-1]).all()
             and (np.sort(places) == signed).all()
             and (np.diff(signed) > 0).all()
-            and all(
-                np.array_equal(rows[of_band, band], (ascending & _LOW).astype(np.uint16))
-                for band, (of_band, ascending) in enumerate(zip(places, keys, strict=True))
-            )
-        )
-        wrong += [] if sound else [f"file {number}"]
+            and np.array_equal(rows[places, np.arange(len(keys))[:, None]], keys & _LOW)
+        ):
+            wrong.append(f"file {number}")
     n_counted = check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
         passed=not wrong and n_signed == n_counted,
@@ -268,20 +269,20 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
     ]
     chosen = [lines[place] for place in evenly_spaced(len(lines), CHECKED_SHARDS)]
     for number, shard in chosen:
-        files = list[Path]()
-        for stage, suffix in zip(STAGE.upstream, (DOCUMENTS_SUFFIX, MINHASH_SUFFIX), strict=True):
-            name = f"{shard['shard']}{suffix}"
-            files.append(check_input.only_input(stage).only(name) / name)
+        names = (f"{shard['shard']}{suffix}" for suffix in (DOCUMENTS_SUFFIX, MINHASH_SUFFIX))
+        files = (
+            check_input.only_input(stage).only(name) / name
+            for stage, name in zip(STAGE.upstream, names, strict=True)
+        )
         again, first = _bands_of(*files), shard["first"]
         listed = read_table(documents_path(folder, number), BANDED.names)
         same = listed.slice(first, shard["n_documents"]).equals(again.documents)
+        ascending, places = read_bands(bands_path(folder, number))
         keys = np.zeros_like(again.keys)
-        for band, (ascending, places) in enumerate(
-            zip(*read_bands(bands_path(folder, number)), strict=True)
-        ):
-            ours = np.flatnonzero((places >= first) & (places < first + len(keys)))
-            keys[places[ours] - first, band] = ascending[ours]
-        wrong += [] if same and np.array_equal(keys, again.keys) else [shard["shard"]]
+        band, at = np.nonzero((places >= first) & (places < first + len(keys)))
+        keys[places[band, at] - first, band] = ascending[band, at]
+        same = same and np.array_equal(keys, again.keys)
+        wrong += [] if same else [shard["shard"]]
     return CheckResult(
         passed=not wrong,
         message=f"{len(chosen):,} of {len(lines):,} shards cut again, {len(wrong):,} differ"

@@ -58,10 +58,7 @@ from lc_assets.stages.deduplication.paragraphs import (
     publish_repeated,
 )
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
-from lc_assets.stages.deduplication.removed_documents import (
-    TABLE as REMOVALS_TABLE,
-)
-from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_by_shard
+from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_in
 from lc_assets.stages.documents.clean_shards import TEXT, CleanTask, clean_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
@@ -80,9 +77,7 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
         raw = staging.inputs[f"raw_snapshot/{snapshot}"]
         files = {found.shard.name: found for found in read_manifest(raw)}
         found = staging.inputs.get(f"contaminated_documents/{snapshot}")
-        removed = removed_by_shard(
-            staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE)
-        )
+        removed = removed_in(staging.inputs, snapshot)
         shards = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
         paragraphs = None
         if context.recipe.clean_documents.paragraphs is not None and shards:

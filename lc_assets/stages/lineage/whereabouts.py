@@ -12,9 +12,8 @@ indices of filtered documents determine these snapshots.
 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,8 +54,7 @@ one pass over all entries is cheaper.
 Mixes = Mapping[str, tuple[Published, blended_mix.Mix]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """Where a document ended up.
 
     Attributes:
@@ -84,19 +82,15 @@ def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
 def whereabouts_of(lake: Lake, spans: Sequence[Span]) -> list[Found]:
     """Positions of some spans, and the samples that contain tokens of each."""
     mixes, order = mixes_of(lake), lake.partition(longcrawl.STAGE.name).current()
-    splits = {span.split for span in spans if not span.is_packed}
-    orders = (
-        {split: GlobalOrder.open(order.folder, split, pass_over=False) for split in splits}
-        if order
-        else {}
-    )
+    splits = {span.split for span in spans if not span.is_packed} if order else ()
+    orders = {
+        split: GlobalOrder.open(order.folder, split, pass_over=False) for split in splits if order
+    }
     return [
         Found(
-            span=span,
-            position=None
-            if span.is_packed or span.split not in orders
-            else position_of(orders[span.split], span),
-            samples=samples_of(lake, mixes, [span]),
+            span,
+            position_of(orders[span.split], span) if span.split in orders else None,
+            samples_of(lake, mixes, [span]),
         )
         for span in spans
     ]
@@ -173,7 +167,7 @@ def _longpack(lake: Lake, packed: Published) -> Published | None:
 
 
 def position_of(order: GlobalOrder, row: Span) -> int | None:
-    """Position of a grid's row in the order, or None when the order is not over that grid."""
+    """Position of a row in the order, or None when the order is not over its grid."""
     for number, source in enumerate(order.sources):
         if (source.snapshot, source.version) == (row.snapshot, row.published.version):
             sources, rows = np.asarray(order.source), np.asarray(order.row)

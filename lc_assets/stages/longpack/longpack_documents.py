@@ -37,8 +37,7 @@ from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import parquet
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
-from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
-from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.gathering import (
     SPANS_SUFFIX,
@@ -80,9 +79,7 @@ def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
             folder=staging.folder,
             paper_exact=context.recipe.longpack_documents.paper_exact,
             run=functools.partial(run_shards, context, staging),
-            removed=removed_by_shard(
-                staging.inputs[f"removed_documents/{snapshot}"].only(REMOVALS_TABLE)
-            )
+            removed=removed_in(staging.inputs, snapshot)
             if context.recipe.longpack_documents.rest
             else None,
         )

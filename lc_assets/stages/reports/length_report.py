@@ -36,7 +36,7 @@ from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
-from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
@@ -95,7 +95,7 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        removed = removed_by_shard(staging.inputs[f"removed_documents/{snapshot}"].folder)
+        removed = removed_in(staging.inputs, snapshot)
         tasks = [
             LengthTask(
                 shard=shard,

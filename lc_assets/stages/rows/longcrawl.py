@@ -155,7 +155,10 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
     falls = 0
     for split in SPLITS:
         order = GlobalOrder.open(check_input.folder, split)
-        along = _along(order, [_priorities(check_input, source, split) for source in order.sources])
+        order.require_riffle()
+        along = np.empty(len(order), np.uint64)
+        for number, source in enumerate(order.sources):
+            along[order.source == number] = _priorities(check_input, source, split)
         falls += int((along[1:] < along[:-1]).sum())
     return CheckResult(
         passed=falls == 0,
@@ -172,22 +175,12 @@ def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
 
 def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> NDArray[np.uint64]:
     grid = check_input.inputs.get(f"token_grid/{source.snapshot}")
-    if grid is None:
+    if grid is None or source_of(grid) != source:
         raise Mismatch(
             f"the order is over token_grid/{source.snapshot}, of which it was not made, or whose "
             "version is gone"
         )
     return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
-
-
-def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Priorities in the order's sequence."""
-    source, row = np.asarray(order.source), np.asarray(order.row)
-    lengths = np.array([len(rows) for rows in priorities], np.int64)
-    if len(source) and (int(source.max()) >= len(lengths) or (row >= lengths[source]).any()):
-        raise Mismatch("the order names a source, or a row, that is not there")
-    joined = np.concatenate([np.zeros(0, np.uint64), *priorities])
-    return joined[(np.cumsum(lengths) - lengths)[source] + row] if len(source) else joined[:0]
 
 
 STAGE = Stage(

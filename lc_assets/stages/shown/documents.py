@@ -28,7 +28,7 @@ from lc_assets.stages.documents.clean_shards import CLEAN
 from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
-from lc_assets.stages.withdrawal.reporting import affected_by
+from lc_assets.stages.withdrawal.reporting import partitions_to_rebuild, withdrawn_by_reason
 
 SHOWN_MULTIPLES: Final = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the applied threshold; the plot has more."""
@@ -202,13 +202,13 @@ def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
 def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
     """Withdrawals by kind and reason, and what is still served until it is rebuilt."""
     lines = withdrawing.withdrawn_lines(built.published)
-    found = affected_by(context.lake, lines)
-    served = [{"partition": name} for name in found.partitions]
+    lake = context.lake
+    served = [{"partition": name} for name in partitions_to_rebuild(lake, lines)]
     return Shown(
         columns=WITHDRAWN,
         values=_withdrawals(lines)
         | {
-            "taken_out": Table(found.by_reason),
+            "by_reason": Table(withdrawn_by_reason(lake, lines)),
             "served_until_rebuilt": Table(served),
         },
     )

@@ -3,8 +3,7 @@ was withdrawn, afterwards. Nothing is built or written.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from lc_assets.lake.lake import Lake
@@ -26,43 +25,19 @@ COLUMNS = ("date", "reason", "documents", LISTED, SAME_DIGEST, NEAR_DUPLICATE, "
 Line = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affected:
-    """What withdrawing some documents affects.
-
-    Attributes:
-        by_reason: a line per date and reason, oldest first: documents by how they were matched,
-            rows, tokens, samples per mix.
-        partitions: names of the published partitions to rebuild, upstream first.
+def affected_by(lake: Lake, lines: Sequence[Line]) -> dict[str, int]:
+    """Number of withdrawn documents, given as rows of `tables.WITHDRAWN`, by how they were matched;
+    of their published rows, tokens, and samples per mix.
     """
-
-    by_reason: list[Line]
-    partitions: list[str]
-
-
-def affected_by(lake: Lake, lines: Sequence[Line]) -> Affected:
-    """Find what withdrawing documents, given as rows of `tables.WITHDRAWN`, affects."""
-    ids, rows = _ids_by_snapshot(lines), _published_rows(lake, lines)
-    groups = _by_reason(
-        lines,
-        lambda line: {
-            "rows": len(rows.get(line["id"], ())),
-            "tokens": sum(row.row_stop for row in rows.get(line["id"], ())),
-            f"of these {line['how']}": 1,
-        },
-    )
-    mixes = mixes_of(lake) if rows else {}
-    for group, found in groups.items():
-        names = {line["id"] for line in lines if (line["date"], line["reason"]) == group}
-        spans = [row for name in names for row in rows.get(name, ())]
-        samples = samples_of(lake, mixes, spans)
-        found.update({f"samples of {mix}": len(of) for mix, of in samples.items()})
-    losing = [snapshot for snapshot, names in ids.items() if _any_goes_on(lake, snapshot, names)]
-    with_rows = {row.snapshot for of in rows.values() for row in of}
-    return Affected(
-        by_reason=[{"date": date, "reason": why, **of} for (date, why), of in groups.items()],
-        partitions=_to_rebuild(lake, losing, with_rows),
-    )
+    spans = [row for of in _published_rows(lake, lines).values() for row in of]
+    samples = samples_of(lake, mixes_of(lake), spans)
+    return {
+        "documents": len(lines),
+        "rows": len(spans),
+        "tokens": sum(row.row_stop for row in spans),
+        **Counter(f"of these {line['how']}" for line in lines),
+        **{f"samples of {mix}": len(of) for mix, of in samples.items()},
+    }
 
 
 def _ids_by_snapshot(lines: Sequence[Line]) -> dict[str, set[str]]:
@@ -91,22 +66,14 @@ def _any_goes_on(lake: Lake, snapshot: str, ids: set[str]) -> bool:
     )
 
 
-def _by_reason(
-    lines: Sequence[Line], counted: Callable[[Line], Mapping[str, int]]
-) -> dict[tuple[str, str], Counter[str]]:
-    """Documents, and what else is ``counted``, by date and reason, oldest first."""
-    found: dict[tuple[str, str], Counter[str]] = {}
-    for line in lines:
-        counts = {"documents": 1, **counted(line)}
-        found.setdefault((line["date"], line["reason"]), Counter()).update(counts)
-    return dict(sorted(found.items()))
-
-
-def _to_rebuild(lake: Lake, losing: Sequence[str], with_rows: set[str]) -> list[str]:
-    """Published partitions downstream of `removed_documents` that the documents are part of."""
+def partitions_to_rebuild(lake: Lake, lines: Sequence[Line]) -> list[str]:
+    """Names of the published partitions that withdrawing documents changes, upstream first."""
     below = {removed_documents.STAGE.name}
     below.update(stage.name for stage in STAGES if below.intersection(stage.upstream))
     stages = [stage for stage in STAGES if stage.name in below]
+    ids = _ids_by_snapshot(lines)
+    losing = [snapshot for snapshot, names in ids.items() if _any_goes_on(lake, snapshot, names)]
+    with_rows = {row.snapshot for of in _published_rows(lake, lines).values() for row in of}
     changed = with_rows | {f"{packed_rows.STAGE.name}/{key}" for key in losing}
     return [
         *(
@@ -134,12 +101,13 @@ def withdrawn_by_reason(lake: Lake, lines: Sequence[Line]) -> list[Line]:
     `COLUMNS`.
     """
     served = _published_rows(lake, lines)
-    groups = _by_reason(
-        lines, lambda line: {line["how"]: 1, "still served": int(line["id"] in served)}
-    )
+    groups: dict[tuple[str, str], Counter[str]] = {}
+    for line in lines:
+        counts = {"documents": 1, line["how"]: 1, "still served": int(line["id"] in served)}
+        groups.setdefault((line["date"], line["reason"]), Counter()).update(counts)
     return [
-        dict(zip(COLUMNS, (*group, *(counts[name] for name in COLUMNS[2:])), strict=True))
-        for group, counts in groups.items()
+        {"date": date, "reason": reason, **{name: counts[name] for name in COLUMNS[2:]}}
+        for (date, reason), counts in sorted(groups.items())
     ]
 
 

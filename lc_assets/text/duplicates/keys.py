@@ -118,11 +118,9 @@ def term_counts(text: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     >>> len(terms), sorted(counts.tolist())
     (4, [1, 1, 2, 2])
     """
-    hashes = np.sort((grams_of(text, 1)[0] & np.uint64((1 << TERM_BITS) - 1)).astype(np.int32))
-    is_new = np.ones(len(hashes), np.bool_)
-    is_new[1:] = hashes[1:] != hashes[:-1]
-    begins = np.flatnonzero(is_new)
-    return hashes[begins], np.diff(begins, append=len(hashes)).astype(np.int32)
+    hashes = (grams_of(text, 1)[0] & np.uint64((1 << TERM_BITS) - 1)).astype(np.int32)
+    terms, counts = np.unique(hashes, return_counts=True)
+    return terms, counts.astype(np.int32)
 
 
 def text_key(text: str) -> Key | None:

@@ -20,7 +20,6 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
     fails on lone surrogates; here they are hashed as three bytes each.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,14 +29,13 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
-from lc_assets.text.hashing import GOLDEN, MASK64, mix64
+from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
 
 Signature = NDArray[np.uint32]
 
 N_PERMUTATIONS: Final = 128
 _MODULUS: Final = (1 << 61) - 1
-_LOW: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +75,11 @@ class MinHashScheme:
             would get another signature.
         factors: ``(128,)``, of the permutations.
         terms: ``(128,)``, of the permutations.
-        sign: computes the signature of a text; None when it has fewer than 13 words.
     """
 
     label: str
     factors: NDArray[Any]
     terms: NDArray[Any]
-    sign: Callable[[str, "MinHashScheme"], Signature | None]
 
 
 def signature(text: str, scheme: MinHashScheme) -> Signature | None:
@@ -93,47 +89,36 @@ def signature(text: str, scheme: MinHashScheme) -> Signature | None:
     >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()
     (True, [1946175548, 3164831273])
     """
-    return scheme.sign(text, scheme)
-
-
-def _sign_rpv2(text: str, scheme: MinHashScheme) -> Signature | None:
+    numbers = np.empty(N_PERMUTATIONS, np.uint32)
+    if scheme is FAST:
+        grams, n_words = grams_of(text, SHINGLE_WORDS)
+        if n_words < SHINGLE_WORDS:
+            return None
+        _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
+        return numbers
     normalized = normalized_utf8(text)
     digests = np.empty(len(normalized) // 2 + 1, np.uint32)
     n_grams = _digest_grams(normalized, SHINGLE_WORDS, digests)
     if not n_grams:
         return None
-    numbers = np.empty(N_PERMUTATIONS, np.uint32)
     _prime_minima(digests[:n_grams], scheme.factors, scheme.terms, numbers)
-    return numbers
-
-
-def _sign_fast(text: str, scheme: MinHashScheme) -> Signature | None:
-    grams, n_words = grams_of(text, SHINGLE_WORDS)
-    if n_words < SHINGLE_WORDS:
-        return None
-    numbers = np.empty(N_PERMUTATIONS, np.uint32)
-    _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
     return numbers
 
 
 def _rpv2() -> MinHashScheme:
     draw = np.random.RandomState(42)
-    pairs = [
-        (draw.randint(1, _MODULUS, dtype=np.uint64), draw.randint(0, _MODULUS, dtype=np.uint64))
-        for _ in range(N_PERMUTATIONS)
-    ]
-    factors, terms = np.array(pairs, np.uint64).T.copy()
-    return MinHashScheme("rpv2/1", factors, terms, _sign_rpv2)
+    ranges = [(1, _MODULUS), (0, _MODULUS)] * N_PERMUTATIONS
+    draws = np.array([draw.randint(*bounds, dtype=np.uint64) for bounds in ranges], np.uint64)
+    return MinHashScheme("rpv2/1", draws[::2].copy(), draws[1::2].copy())
 
 
 def _fast() -> MinHashScheme:
     """The scheme whose permutations are draws of SplitMix64, seed 0: the upper half of a draw, made
     odd, is the factor, the lower half the term.
     """
-    draws = [mix64((i + 1) * GOLDEN & MASK64) for i in range(N_PERMUTATIONS)]
-    factors = np.array([draw >> 32 | 1 for draw in draws], np.uint32)
-    terms = np.array([draw & _LOW for draw in draws], np.uint32)
-    return MinHashScheme("lc-fast/1", factors, terms, _sign_fast)
+    draws = mix64(np.arange(1, N_PERMUTATIONS + 1, dtype=np.uint64) * np.uint64(GOLDEN))
+    factors = (draws >> np.uint64(32) | np.uint64(1)).astype(np.uint32)
+    return MinHashScheme("lc-fast/1", factors, draws.astype(np.uint32))
 
 
 RPV2: Final = _rpv2()

@@ -104,17 +104,13 @@ def test_what_is_new_only_adds_pairs(tmp_path):
     assert not old & new
 
 
-@pytest.mark.parametrize(("at_once", "most_mapped"), [(1, 9), (7, 2), (1 << 20, 3)])
-def test_sorting_in_pieces_and_sending_a_few_make_no_difference(
-    tmp_path, monkeypatch, at_once, most_mapped
-):
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
+def test_sorting_in_pieces_and_sending_a_few_make_no_difference(tmp_path, monkeypatch, at_once):
     """Of three files the last is new; pieces of one key range, or all of it."""
     signatures = np.random.default_rng(8).integers(3, size=(200, 4, 2), dtype=np.uint32)
     for name in ("whole", "pieces"):
         (tmp_path / name).mkdir()
     whole = met(tmp_path / "whole", signatures, files=3, first_new=2)
     monkeypatch.setattr(candidates, "PIECE_MEMBERS", at_once)
-    monkeypatch.setattr(candidates, "MOST_MAPPED", most_mapped)
-    monkeypatch.setattr(candidates, "LEAST_OF_A_FILE", 0)
     monkeypatch.setattr(candidates, "PAIRS_AT_ONCE", max(at_once, CENTRES))
     assert sorted(met(tmp_path / "pieces", signatures, files=3, first_new=2)) == sorted(whole)
