@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import TableWriter, read_lines
 from lc_assets.execution.executor import Executor
