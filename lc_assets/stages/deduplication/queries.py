@@ -23,9 +23,10 @@ LINES_AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """An open connection."""
+    """An open connection, which spills to ``scratch``."""
 
     connection: Any
+    scratch: Path
 
     def do(self, query: str) -> None:
         """Run a statement without a result."""
@@ -100,7 +101,7 @@ def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
         connection.execute(f"SET memory_limit = '{memory // 10**6}MB'")
         connection.execute(f"SET temp_directory = {quoted(str(scratch))}")
         connection.execute("SET threads = 1")
-        yield Queries(connection)
+        yield Queries(connection, scratch)
 
 
 def quoted(words: str) -> str:
