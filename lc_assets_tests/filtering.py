@@ -18,7 +18,7 @@ from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import NO_MODELS, Models
-from lc_assets.text.rules.rules import RuleSet, judge
+from lc_assets.text.rules.rules import RuleSet, failures
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def values_and_failures(
     values = values_of(
         record_offers(document, rules, copies=True), sorted(rules.columns), models=models
     )
-    return values, [complaint.rule for complaint in judge(values, rules)]
+    return values, [name for name, _ in failures(values, rules)]
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from lc_assets.text.measures.measures import measure
-from lc_assets.text.measures.words import columns
+from lc_assets.text.measures.measures import columns, measure
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.reference.measures import (

@@ -76,7 +76,7 @@ def test_explaining_prints_every_rule_and_ends_with_the_verdict(lc, pages):
     assert "the \\x1b[31m red" in said.out
     last = said.out.strip().splitlines()[-1]
     assert last.startswith(
-        "short is dropped by gopher-paper: word_count:whitespace = 3, wanted 50 to 100,000"
+        "short is dropped by gopher-paper: word_count:whitespace = 3, expected 50 to 100,000"
     )
 
 
@@ -109,7 +109,7 @@ def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
     )
     short = lc("explain", published_lake.root, f"{shard}/{N_LONG + 1}", "--upstream", root)
     assert (
-        f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, wanted at least 40 "
+        f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, expected at least 40 "
         "(setting)" in short.out
     )
     assert "rps_doc_unigram_entropy" in short.out
@@ -161,7 +161,7 @@ def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path)
     assert (
         bad.out.strip()
         .splitlines()[-1]
-        .startswith("bad is dropped by mine: domain_blocked = 1, wanted at most 0")
+        .startswith("bad is dropped by mine: domain_blocked = 1, expected at most 0")
     )
     assert (
         "bad is dropped"

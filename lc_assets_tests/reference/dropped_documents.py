@@ -1,4 +1,4 @@
-"""Dropping documents one at a time: a dictionary per document, its complaints asked one by one."""
+"""Dropping documents one at a time: a dictionary per document, its rules tested one by one."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -8,7 +8,7 @@ from typing import Any
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents.shard_filtering import NO_SIGNALS
 from lc_assets.stages.documents.shard_inputs import TOO_LONG, UNREADABLE
-from lc_assets.text.rules.rules import RuleSet, judge
+from lc_assets.text.rules.rules import RuleSet, failures
 from lc_assets.vocabulary import Shard
 
 OTHERS = {
@@ -21,12 +21,8 @@ OTHERS = {
 def slow_reasons(
     table: SignalsTable, duplicates: Collection[int], rules: RuleSet, line: int
 ) -> list[tuple[str, float]]:
-    """Reasons against the document on a line that has signals, with what was judged."""
-    complaints = judge(table.values_at(table.row_of(line)), rules)
-    found = [
-        (complaint.rule, nan if complaint.value is None else complaint.value)
-        for complaint in complaints
-    ]
+    """Reasons against the document on a line that has signals, with the tested values."""
+    found = failures(table.values_at(table.row_of(line)), rules)
     return [("duplicate", 1.0)] * (line in duplicates) + found
 
 

@@ -17,9 +17,9 @@ from lc_assets.stages.documents.explaining import explain_in_lake
 from lc_assets.stages.documents.filtered_documents import STAGE, write_filtered_documents
 from lc_assets.stages.documents.measuring import record_offers, rules_of
 from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
-from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
+from lc_assets.stages.documents.sweeping import total_sweep
 from lc_assets.text.rules.columns import values_of
-from lc_assets.text.rules.rules import judge
+from lc_assets.text.rules.rules import failures
 from lc_assets.text.signals.names import SCALARS
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
@@ -86,14 +86,10 @@ def expected(upstream: Path, settings: FilteringSettings) -> dict[str, list[tupl
     rules = rules_of(settings)
     reasons = {}
     for shard, line, record in records(upstream):
-        values = values_of(record_offers(record), rules.columns)
+        values = values_of(record_offers(record, rules), rules.columns)
         found = [("duplicate", 1.0)] if line == 11 else []
-        found += [
-            (complaint.rule, complaint.value) for complaint in judge(values, rules.on(SCALARS))
-        ]
-        found = found or [
-            (complaint.rule, complaint.value) for complaint in judge(values, rules.but_on(SCALARS))
-        ]
+        found += failures(values, rules.on(SCALARS))
+        found = found or failures(values, rules.but_on(SCALARS))
         reasons[shard.document_id(line)] = found
     return reasons
 
@@ -126,7 +122,7 @@ def test_a_sweep_says_what_filtering_with_that_threshold_keeps(tmp_path, upstrea
     them.
     """
     _, built = filtered(tmp_path / "own", upstream, rules)
-    swept = total_sweep(sweep_files(built.published.folder)).to_pylist()
+    swept = total_sweep([built.published.folder]).to_pylist()
     asked = [
         line
         for line in swept
@@ -144,13 +140,13 @@ def test_a_sweep_knows_what_it_cannot_know(tmp_path, upstream):
     texts that nobody read.
     """
     _, built = filtered(tmp_path, upstream, MEASURED_RULES)
-    for line in total_sweep(sweep_files(built.published.folder)).to_pylist():
+    for line in total_sweep([built.published.folder]).to_pylist():
         assert (line["kept_alone"] is None) == (line["rule"] in {"stop_words", "zipped"})
         if line["in_force"]:
             assert line["kept_with_the_others"] == built.counts.kept
     symbols = [
         line
-        for line in total_sweep(sweep_files(built.published.folder)).to_pylist()
+        for line in total_sweep([built.published.folder]).to_pylist()
         if line["rule"] == "symbols"
     ]
     assert [line["kept_with_the_others"] is None for line in symbols] == [

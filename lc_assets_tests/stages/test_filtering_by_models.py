@@ -32,7 +32,7 @@ from lc_assets.text.rules.models import (
     NO_MODELS,
     Models,
     Offered,
-    said_languages,
+    stated_languages,
 )
 from lc_assets_tests.builders import (
     LENIENT_RULES,
@@ -113,7 +113,7 @@ def test_c4_asks_for_the_language_that_a_document_is_said_to_be_in(text, said, b
 
 @given(st.text(max_size=30))
 def test_whatever_a_document_is_said_to_be_in_is_some_names(said):
-    assert all(name and name == name.strip() for name in said_languages(said))
+    assert all(name and name == name.strip() for name in stated_languages(said))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_models_see_the_text_before_its_lines_were_edited():
         ),
         (
             "rps_doc_books_importance",
-            "without a model; judge by the published signals, or leave the rule out",
+            "without a model; use the published signals, or leave the rule out",
         ),
         (
             "rps_doc_stop_word_fraction",
@@ -310,7 +310,7 @@ def test_receipt_and_explanation_state_by_what_values_were_computed(tmp_path):
     )
     assert explained.digests == digests
     assert explained.values["language_is"] == 0
-    assert explained.reasons == ("language_is = 0, wanted at least 1",)
+    assert explained.reasons == ("language_is = 0, expected at least 1",)
 
 
 CHAIN_RULES = f"""{LENIENT_RULES}

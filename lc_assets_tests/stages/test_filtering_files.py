@@ -13,7 +13,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import preset_names, read_rules, with_thresholds
 from lc_assets.stages.documents.explaining import explain_in_files, explain_in_lake
-from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
+from lc_assets.stages.documents.sweeping import total_sweep
 from lc_assets.text.rules.models import LANGUAGE
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.filtering import filter_files
@@ -150,7 +150,7 @@ def test_a_sweep_of_stored_values_has_no_gaps(pages, tmp_path):
     """Every threshold has both counts, and that of another run is what that run keeps."""
     found = filter_files(pages, tmp_path / "out", "gopher-paper", all_signals=True)
     (built,) = found.built["filtered_documents"].values()
-    swept = total_sweep(sweep_files(built.published.folder)).to_pylist()
+    swept = total_sweep([built.published.folder]).to_pylist()
     assert all(None not in line.values() for line in swept)
     for line in swept[:: len(swept) // 4]:
         how = {"thresholds": {line["rule"]: {line["bound"]: line["threshold"]}}}

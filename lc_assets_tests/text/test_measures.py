@@ -10,8 +10,9 @@ from hypothesis import given
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures import measures
-from lc_assets.text.measures.measures import licence_of, measure
-from lc_assets.text.measures.words import MEASURES, columns, parse_column, read_words
+from lc_assets.text.measures.licences import licence_of
+from lc_assets.text.measures.measures import MEASURES, columns, measure, parse_column
+from lc_assets.text.measures.words import read_words
 from lc_assets_tests.strategies import hostile_text
 
 

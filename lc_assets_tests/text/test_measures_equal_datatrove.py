@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.text.measures.measures import measure
-from lc_assets.text.measures.words import MEASURES, WORD_KINDS
+from lc_assets.text.measures.measures import MEASURES, measure
+from lc_assets.text.measures.words import WORD_KINDS
 from lc_assets.text.rules.line_rules import C4, edit
 from lc_assets_tests.reference.measures import words_of
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput
 from lc_assets.text.characters import N_CODE_POINTS
 from lc_assets.text.hashing import absorb
-from lc_assets.text.measures import lines, measures, ngrams
+from lc_assets.text.measures import lines, ngrams
+from lc_assets.text.measures.measures import Reading, measure
 from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
 from lc_assets.text.measures.words import (
     MAX_BYTES,
@@ -73,9 +74,11 @@ def same_words(text: str, kind: str) -> None:
     assert spelt == plain
     assert np.diff(words.chars).tolist() == list(map(len, plain))
     assert words.counts == count_words(plain)
-    assert measures._grams(words, LENGTHS) == count_grams(plain, LENGTHS)
-    assert measures._seen_before(words, LENGTHS) == seen_before_chars(plain, LENGTHS)
-    assert measures._median_chars(words) == (median(map(len, plain)) if plain else None)
+    reading = Reading(text, kind=kind, longest=max(LENGTHS))
+    assert {n: reading.grams[n] for n in LENGTHS} == count_grams(plain, LENGTHS)
+    assert {n: reading.n_chars_seen(n) for n in LENGTHS} == seen_before_chars(plain, LENGTHS)
+    (found,) = measure(text, [f"median_word_length:{kind}"]).values()
+    assert found == (median(map(len, plain)) if plain else None)
 
 
 @given(texts())
@@ -96,9 +99,9 @@ def test_lines(text):
 
 def test_joined_words_are_compared_as_text():
     """1 11 and 11 1 are the same when nothing lies between the words."""
-    words = read_words("1 11 1 1 1 x 11 1 1 1 1 y", "raw")
-    assert measures._seen_before(words, [5]) == {5: 6}
-    assert measures._grams(words, [5])[5].repeated_chars == 0
+    reading = Reading("1 11 1 1 1 x 11 1 1 1 1 y", kind="raw", longest=5)
+    assert reading.n_chars_seen(5) == 6
+    assert reading.grams[5].repeated_chars == 0
 
 
 def test_every_character_is_read_alike():
@@ -152,6 +155,7 @@ def test_many_of_the_same_are_measured(piece):
     """400,000 pieces; quadratic loops would take minutes."""
     text = piece * 400_000
     for kind in WORD_KINDS:
-        words = read_words(text, kind)
-        measures._grams(words, LENGTHS), measures._seen_before(words, LENGTHS)
+        reading = Reading(text, kind=kind, longest=max(LENGTHS))
+        assert len(reading.grams) == max(LENGTHS) + 1
+        assert all(reading.n_chars_seen(length) >= 0 for length in LENGTHS)
     lines.count_lines(text)

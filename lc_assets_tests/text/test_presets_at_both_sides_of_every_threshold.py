@@ -13,7 +13,7 @@ from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import preset_names, read_rules
 from lc_assets.text.rules.columns import computable
 from lc_assets.text.rules.models import LANGUAGE
-from lc_assets.text.rules.rules import judge
+from lc_assets.text.rules.rules import failures
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.filtering import values_and_failures
 
@@ -42,10 +42,8 @@ def test_the_bound_itself_passes_and_the_next_number_does_not(preset, rule_name,
     (rule,) = [rule for rule in rules.rules if rule.name == rule_name]
     edge = getattr(rule, bound)
     beyond = math.nextafter(edge, -math.inf if bound == "at_least" else math.inf)
-    assert judge(values | {rule.column: edge}, rules) == ()
-    assert [complaint.rule for complaint in judge(values | {rule.column: beyond}, rules)] == [
-        rule_name
-    ]
+    assert failures(values | {rule.column: edge}, rules) == []
+    assert [name for name, _ in failures(values | {rule.column: beyond}, rules)] == [rule_name]
 
 
 @pytest.mark.parametrize("preset", RULES)
@@ -76,7 +74,7 @@ def page(*numbers: int, words: tuple[str, ...] = WORDS) -> str:
 PROSE = page(0, 4, 9, 13, 17, 22)
 
 
-def failures(preset: str, text: str) -> list[str]:
+def failed_rules(preset: str, text: str) -> list[str]:
     """The rules that a page fails."""
     document = CorpusDocument(id="x", text=text)
     return values_and_failures(document, RULES[preset], MODELS, language="en")[1]
@@ -84,13 +82,13 @@ def failures(preset: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("preset", SHORT)
 def test_a_page_of_prose_is_kept(preset):
-    assert failures(preset, PROSE) == []
+    assert failed_rules(preset, PROSE) == []
 
 
 def test_a_page_of_prose_is_too_short_for_long_context():
-    assert "words" in failures("longcrawl64", PROSE)
+    assert "words" in failed_rules("longcrawl64", PROSE)
     # A short text cannot be packed well.
-    assert failures("redpajama-lucie-gzip", PROSE) == ["gzip_ratio"]
+    assert failed_rules("redpajama-lucie-gzip", PROSE) == ["gzip_ratio"]
 
 
 def test_whole_books_are_in_the_band_of_long_documents(shared_data):
@@ -116,7 +114,7 @@ def test_whole_books_are_in_the_band_of_long_documents(shared_data):
 @pytest.mark.parametrize("preset", RULES)
 @pytest.mark.parametrize("text", ["", " ", "\n\n\n", "# # # #", "word"])
 def test_next_to_nothing_is_dropped(preset, text):
-    assert failures(preset, text)
+    assert failed_rules(preset, text)
 
 
 BULLETS = "\n".join(f"- {sentence(number)}" for number in range(20))
@@ -162,7 +160,7 @@ SHOUTED = f"{PROSE}\n" + "\n".join(sentence(number).upper() for number in range(
 )  # fmt: skip
 def test_a_page_is_dropped_for_what_is_wrong_with_it(preset, text, reason):
     """By the rule that is there for it."""
-    reasons = failures(preset, text)
+    reasons = failed_rules(preset, text)
     assert reasons == [] if reason == "kept" else reason in reasons
 
 

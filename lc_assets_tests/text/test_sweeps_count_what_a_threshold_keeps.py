@@ -1,4 +1,4 @@
-"""Sweeps: every count is what judging all documents again with that threshold would give, and
+"""Sweeps: every count is what testing all documents again with that threshold would give, and
 shards add up.
 """
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.stages.documents.sweeping import sweep
-from lc_assets.text.rules.rules import Rule, RuleSet, judge
+from lc_assets.stages.documents.sweeping import added, sweep
+from lc_assets.text.rules.rules import Rule, RuleSet, failures
 
 COLUMNS = ["ccnet_nlines", "rps_doc_word_count", "letters:whitespace"]
 BOUNDS = st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1.0, 50.0])
@@ -48,58 +48,54 @@ def columns_of(docs):
 
 
 def brute_force(docs, allowed, rules, at):
-    """Judge every document again: by a rule that has this bound alone, and by all rules with this
+    """Test every document again: by a rule that has this bound alone, and by all rules with this
     bound changed.
     """
-    (rule,) = [rule for rule in rules.rules if rule.name == at.rule]
-    bare = replace(rule, **({"at_least": None, "at_most": None} | {at.bound: at.threshold}))
-    alone = sum(not judge(doc, RuleSet("alone", (bare,))) for doc in docs)
+    (rule,) = [rule for rule in rules.rules if rule.name == at["rule"]]
+    bound = at["bound"]
+    bare = replace(rule, **({"at_least": None, "at_most": None} | {bound: at["threshold"]}))
+    alone = sum(not failures(doc, RuleSet("alone", (bare,))) for doc in docs)
     # A threshold may cross the rule's other bound, and then nothing passes: two rules say so, one
     # could not be made.
     other_half = (
-        [replace(rule, name="other", **{at.bound: None})]
+        [replace(rule, name="other", **{bound: None})]
         if None not in (rule.at_least, rule.at_most)
         else []
     )
     changed = RuleSet(
-        "changed", (*(rule for rule in rules.rules if rule.name != at.rule), bare, *other_half)
+        "changed", (*(rule for rule in rules.rules if rule.name != at["rule"]), bare, *other_half)
     )
     return alone, sum(
-        not judge(doc, changed) for doc, may in zip(docs, allowed, strict=True) if may
+        not failures(doc, changed) for doc, may in zip(docs, allowed, strict=True) if may
     )
 
 
 @given(rule_sets(), DOCUMENTS, st.data())
-def test_each_count_is_what_judging_again_would_give(rules, docs, data):
+def test_each_count_is_what_testing_again_would_give(rules, docs, data):
     """Missing values, equal bounds, a bound of zero, negative bounds, and documents that something
-    else speaks against.
+    else drops.
     """
     allowed = data.draw(st.lists(st.booleans(), min_size=len(docs), max_size=len(docs)))
     found = sweep(columns_of(docs), rules, allowed=np.array(allowed, np.bool_))
-    for at, alone, others in zip(
-        found.thresholds,
-        found.kept_alone.tolist(),
-        found.kept_with_the_others.tolist(),
-        strict=True,
-    ):
-        assert (alone, others) == brute_force(docs, allowed, rules, at), at
+    for at in found.to_pylist():
+        counts = at["kept_alone"], at["kept_with_the_others"]
+        assert counts == brute_force(docs, allowed, rules, at), at
 
 
 @given(rule_sets(), DOCUMENTS, st.integers(0, 12))
 def test_shards_add_up(rules, docs, cut):
-    whole = sweep(columns_of(docs), rules)
-    one, two = sweep(columns_of(docs[:cut]), rules), sweep(columns_of(docs[cut:]), rules)
-    assert one.thresholds == two.thresholds == whole.thresholds
-    assert (one.kept_alone + two.kept_alone).tolist() == whole.kept_alone.tolist()
-    both = one.kept_with_the_others + two.kept_with_the_others
-    assert both.tolist() == whole.kept_with_the_others.tolist()
+    one, two, whole = (
+        sweep(columns_of(some), rules, allowed=np.ones(len(some), np.bool_))
+        for some in (docs[:cut], docs[cut:], docs)
+    )
+    assert added([one, two]) == whole
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.3, 16_000.0, -2.0, 1e-300])
 def test_a_rules_own_bound_is_on_its_grid_and_the_grid_rises(bound):
     """Otherwise nobody could compare a neighbour with what is in force."""
     rules = RuleSet("one", (Rule(name="one", signal="ccnet_length", at_most=bound),))
-    found = sweep(columns_of([]) | {"ccnet_length": np.zeros(0)}, rules)
-    thresholds = [at.threshold for at in found.thresholds]
+    found = sweep({"ccnet_length": np.zeros(0)}, rules, allowed=np.ones(0, np.bool_)).to_pylist()
+    thresholds = [at["threshold"] for at in found]
     assert thresholds == sorted(set(thresholds))
-    assert [at.threshold for at in found.thresholds if at.in_force] == [bound]
+    assert [at["threshold"] for at in found if at["in_force"]] == [bound]

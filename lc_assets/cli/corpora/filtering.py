@@ -196,7 +196,7 @@ def _show(
         (
             rule.name,
             rule.column,
-            rule.wanted,
+            rule.expected,
             n_measured if rule in measured.rules else n_read,
             first.get(rule.name, 0),
             every.get(rule.name, 0),
@@ -225,7 +225,7 @@ def show_digests(digests: "Mapping[str, str]") -> None:
 
 def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print how many documents each threshold would keep."""
-    from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
+    from lc_assets.stages.documents.sweeping import total_sweep
 
     folders = [found.published.folder for found in built["filtered_documents"].values()]
     heading("What each threshold would keep")
@@ -237,9 +237,7 @@ def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
             line["kept_alone"],
             line["kept_with_the_others"],
         )
-        for line in total_sweep(
-            path for folder in folders for path in sweep_files(folder)
-        ).to_pylist()
+        for line in total_sweep(folders).to_pylist()
     ]
     table(("rule", "bound", "threshold", "kept, alone", "kept, with the others"), lines)
     say("* in force")

@@ -140,9 +140,9 @@ def excerpt(text: str) -> str:
 
 def _line(rule: "Rule", values: "Values") -> tuple[str, ...]:
     known, value = rule.column in values, values.get(rule.column)
-    result = "not known" if not known else "passes" if rule.complaint(value) is None else "fails"
+    result = "not known" if not known else "passes" if rule.failure(value) is None else "fails"
     shown = _digits(value) if known else ""
-    return (rule.name, rule.column, shown, rule.wanted, result, rule.source)
+    return (rule.name, rule.column, shown, rule.expected, result, rule.source)
 
 
 def _digits(value: float | None) -> str:

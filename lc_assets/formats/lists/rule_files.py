@@ -91,7 +91,7 @@ def read_rules(name_or_path: str) -> RuleSet:
     """Read a preset by its name, any file by its path, or ``none``: rules that every document
     passes.
 
-    >>> read_rules("redpajama-lucie").rules[0].wanted
+    >>> read_rules("redpajama-lucie").rules[0].expected
     '50 to 100,000'
     >>> read_rules("none").rules
     ()
@@ -133,7 +133,7 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     Other bounds are unchanged; None removes a bound.
 
     >>> relaxed = with_thresholds(read_rules("redpajama-lucie"), {"words": {"at_most": None}})
-    >>> relaxed.rules[0].wanted
+    >>> relaxed.rules[0].expected
     'at least 50'
 
     Raises:
@@ -180,7 +180,7 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
 def rule_on(column: str, **bounds: float | None) -> Rule:
     """A rule on a column, with the column's name: ``signal``, or ``signal:words``.
 
-    >>> rule_on("mean_word_length:raw", at_most=9).wanted
+    >>> rule_on("mean_word_length:raw", at_most=9).expected
     'at most 9'
 
     Raises:

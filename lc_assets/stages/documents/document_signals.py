@@ -7,7 +7,6 @@ Values that rules test, stored so that other thresholds need no text (``NAME.val
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from math import nan
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -41,7 +40,7 @@ from lc_assets.stages.documents.measuring import (
     Document,
     lists_of,
     models_of,
-    record_offers,
+    numbers_of,
     rules_of_key,
 )
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
@@ -54,7 +53,7 @@ from lc_assets.stages.documents.shard_inputs import (
     records_of,
     shard_tasks,
 )
-from lc_assets.text.rules.columns import require_computable, values_of
+from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.signals import measure_signals
@@ -116,9 +115,7 @@ def compute_shard(task: ShardTask) -> Counts:
                     continue
                 n_kept += 1
                 if table is not None:
-                    offered = record_offers(document, task.rules)
-                    found = values_of(offered, task.columns, lists, models)
-                    values = {at: nan if value is None else value for at, value in found.items()}
+                    values = numbers_of(document, task.columns, task.rules, lists, models)
                     table({"line": line, "id": name, "url": document.url, **values})
                 if lines is not None:
                     lines(_signals_line(_as_corpus_document(name, document), lists, extra))

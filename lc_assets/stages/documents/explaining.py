@@ -75,7 +75,7 @@ class Explained:
     def reasons(self) -> tuple[str, ...]:
         """Reasons for dropping it, the first one first; empty if it is kept."""
         known = (rule for rule in self.rules.rules if rule.column in self.values)
-        found = (rule.complaint(self.values[rule.column]) for rule in known)
+        found = (rule.failure(self.values[rule.column]) for rule in known)
         return (*self.others, *(words for words in found if words is not None))
 
     @property

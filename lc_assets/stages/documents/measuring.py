@@ -2,7 +2,6 @@
 that rules test.
 """
 
-from array import array
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from math import nan
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import ModelSettings
@@ -39,8 +36,6 @@ from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordLists
 
 Document = DocumentRecord | CorpusDocument
-
-NO_RULES: Final = RuleSet("none", ())
 
 _TWO_LETTERS: Final = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
 """Common Crawl names languages by three letters, signals by two."""
@@ -155,7 +150,7 @@ def _written(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def record_offers(record: Document, rules: RuleSet = NO_RULES, *, copies: bool = False) -> Offered:
+def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> Offered:
     """The inputs for computing a document's values.
 
     Args:
@@ -183,25 +178,12 @@ def record_offers(record: Document, rules: RuleSet = NO_RULES, *, copies: bool =
     )
 
 
-def values_by_column(
-    documents: Iterable[Document],
-    columns: Collection[str],
-    rules: RuleSet,
-    lists: WordLists = NO_LISTS,
-    models: Models = NO_MODELS,
-) -> dict[str, NDArray[np.float64]]:
-    """Compute columns of documents.
-
-    Returns:
-        float64, one value per document, by column; NaN where there is none.
-    """
-    values, n_docs = array("d"), 0
-    for document in documents:
-        found = values_of(record_offers(document, rules), columns, lists, models)
-        values.extend(nan if value is None else value for value in found.values())
-        n_docs += 1
-    table = np.array(values).reshape(n_docs, len(columns))
-    return {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(columns)}
+def numbers_of(
+    record: Document, columns: Collection[str], rules: RuleSet, lists: WordLists, models: Models
+) -> dict[str, float]:
+    """Compute columns of a document; NaN where there is no value."""
+    found = values_of(record_offers(record, rules), columns, lists, models)
+    return {name: nan if value is None else value for name, value in found.items()}
 
 
 def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:

@@ -9,7 +9,6 @@ never by line position: upstream's writer skips lines that it cannot decode.
 """
 
 import contextlib
-from array import array
 from collections.abc import Iterable, Iterator
 from math import isfinite, nan
 from typing import Any, Final, NamedTuple
@@ -28,12 +27,12 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import publish
-from lc_assets.stages.documents.dropping import Part, Reasons
+from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import (
     Document,
     described,
     lists_of,
-    record_offers,
+    numbers_of,
 )
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
@@ -49,9 +48,8 @@ from lc_assets.stages.documents.shard_inputs import (
     stored_values,
 )
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_part
-from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import Models
-from lc_assets.text.rules.rules import RuleSet, judge
+from lc_assets.text.rules.rules import RuleSet, failures
 
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
@@ -66,6 +64,9 @@ CHUNK_CHARS: Final = 32 << 20
 CHUNK_DOCUMENTS: Final = 1 << 15
 """Limits of a chunk of documents whose values are computed together; the first one reached ends it.
 """
+
+DROPPED_AT_ONCE = 1 << 17
+"""Dropped documents in one row group: some 32 MiB."""
 
 PERPLEXITY: Final = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
@@ -194,44 +195,41 @@ def _sort(
     rules, lists = task.measured, lists_of(task.settings.lists)
     columns = sorted(rules.columns)
     late: dict[int, Reasons] = {}
-    rows, values, fails = array("q"), array("d"), array("b")
+    measured: list[tuple[float, ...]] = []  # row, whether it fails, values
     n_kept = n_kept_chars = 0
     for line, found in documents:
         if not isinstance(found, DocumentRecord | CorpusDocument):
             late[line] = found
             continue
-        own: dict[str, float | None] = {}
-        if columns:
-            own = values_of(record_offers(found, task.rules), columns, lists, models)
-        complaints = judge(own, rules)
-        rows.append(part.row_of[line])
-        values.extend(nan if value is None else value for value in own.values())
-        fails.append(bool(complaints))
-        if complaints:
-            late[line] = [(it.rule, nan if it.value is None else it.value) for it in complaints]
+        values = numbers_of(found, columns, task.rules, lists, models) if columns else {}
+        failed = failures(values, rules)
+        measured.append((part.row_of[line], bool(failed), *values.values()))
+        if failed:
+            late[line] = failed
             continue
-        kept = _kept_line(task, part, line, found) | {
-            name: nan if value is None else value for name, value in own.items()
-        }
+        kept = _kept_line(task, part, line, found) | values
         n_kept += 1
         n_kept_chars += len(kept["raw_content"])
         writers.kept.add(kept, n_bytes=len(kept["raw_content"]))
-    dropped = part.dropped(late)
-    for table in dropped.tables(part.id_of, part.url):
-        writers.dropped.write(table)
-    first, every = dropped.counted()
-    n_seen, extra = n_kept + len(dropped.lines), {"characters kept": n_kept_chars}
-    counts = Counts(seen=n_seen, kept=n_kept, dropped=first, failed_rules=every, extra=extra)
-    measured = np.array(values, np.float64).reshape(-1, max(len(columns), 1))
+    dropped, dropped_rows = part.dropped_table(late), part.dropped_rows(late)
+    for begin in range(0, len(dropped), DROPPED_AT_ONCE):
+        writers.dropped.write(dropped.slice(begin, DROPPED_AT_ONCE))
+    counts = Counts(
+        seen=n_kept + len(dropped),
+        kept=n_kept,
+        dropped=reason_counts(dropped["reason"]),
+        failed_rules=reason_counts(dropped["reasons"].combine_chunks().flatten()),
+        extra={"characters kept": n_kept_chars},
+    )
+    read = np.array(measured, np.float64).reshape(len(measured), 2 + len(columns)).T
+    rows = np.append(dropped_rows, read[0].astype(np.int64))
     sweep = sweep_of_part(
         task.published,
         rules,
-        {
-            name: column[np.concatenate([dropped.rows, rows]).astype(np.int64)]
-            for name, column in part.table.columns.items()
-        },
-        {name: np.ascontiguousarray(measured[:, at]) for at, name in enumerate(columns)},
-        allowed=np.concatenate([~part.fails[dropped.rows, 0], ~np.array(fails, np.bool_)]),
+        {name: column[rows] for name, column in part.table.columns.items()},
+        dict(zip(columns, read[2:], strict=True)),
+        allowed=np.append(~part.fails[dropped_rows, 0], read[1] == 0),
+        n_measured=len(measured),
     )
     return counts, sweep
 

@@ -26,8 +26,8 @@ from lc_assets.stages.documents.measuring import (
     Document,
     lists_of,
     models_of,
+    numbers_of,
     rules_of_key,
-    values_by_column,
     with_language,
 )
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
@@ -222,9 +222,18 @@ def computed_signals(
 ) -> SignalsTable:
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    columns = values_by_column((found for _, found in documents), names, task.rules, lists, models)
-    lines = np.array([line for line, _ in documents], np.int64)
-    return SignalsTable(lines, [document.url for _, document in documents], columns, 0, 0)
+    rows = [
+        tuple(numbers_of(found, names, task.rules, lists, models).values())
+        for _, found in documents
+    ]
+    values = np.array(rows, np.float64).reshape(len(rows), len(names))
+    return SignalsTable(
+        np.array([line for line, _ in documents], np.int64),
+        [document.url for _, document in documents],
+        {name: np.ascontiguousarray(values[:, at]) for at, name in enumerate(names)},
+        0,
+        0,
+    )
 
 
 def stored_values(path: Path, columns: frozenset[str]) -> SignalsTable:

@@ -11,9 +11,8 @@ for any number of workers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +22,11 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, complaints_about, dropped_f
 from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.tables import SWEEP, count_lines, read_table
 from lc_assets.publishing import finished
-from lc_assets.text.rules.rules import Rule, RuleSet, judge_columns
+from lc_assets.text.rules.rules import RuleSet
 
 SWEEP_SUFFIX = ".sweep.parquet"
 COUNTS = ("kept_alone", "kept_with_the_others")
 KEY = [name for name in SWEEP.names if name not in COUNTS]
-
-
-BOUNDS: Final = ("at_least", "at_most")
 
 FACTORS: Final = (
     0.0,
@@ -76,36 +72,58 @@ DIGITS: Final = 12
 """Significant digits of a threshold: 0.7 × 0.3 is 0.21."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Swept:
-    """One threshold of one bound.
+def sweep(
+    columns: Mapping[str, NDArray[np.float64]],
+    rules: RuleSet,
+    *,
+    allowed: NDArray[np.bool_],
+    unread: bool = False,
+) -> pa.Table:
+    """Count what each threshold would keep among documents whose values are known.
 
-    Attributes:
-        rule: the rule's name.
-        bound: ``at_least`` or ``at_most``.
-        threshold: the value that the bound would have.
-        in_force: whether the rule has this very bound now.
+    Args:
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing, which no
+            threshold keeps.
+        rules: the current rules.
+        allowed: bool, shape ``(doc,)``: documents that only the rules can drop. The others are
+            dropped for other reasons under any threshold.
+        unread: whether the texts of dropped documents are not read for further rules, so that a
+            threshold laxer than the one in force has no count with the other rules.
+
+    Returns:
+        A table of `SWEEP`, rule by rule, thresholds ascending.
+
+    >>> from lc_assets.text.rules.rules import long_enough
+    >>> words = {"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}
+    >>> rules = RuleSet("length", (long_enough(1000),))
+    >>> swept = sweep(words, rules, allowed=np.ones(3, np.bool_)).slice(7, 6)
+    >>> swept["threshold"].to_pylist(), swept["kept_alone"].to_pylist()
+    ([950.0, 1000.0, 1050.0, 1100.0, 1250.0, 1500.0], [2, 2, 1, 1, 1, 1])
     """
-
-    rule: str
-    bound: str
-    threshold: float
-    in_force: bool = field(compare=False)
-
-
-class Sweep(NamedTuple):
-    """What each threshold would keep.
-
-    Attributes:
-        thresholds: the tested values, rule by rule, ascending.
-        kept_alone: int64, one per threshold: documents that this bound alone would keep.
-        kept_with_the_others: int64: documents that it would keep with everything else applied,
-            including the rule's other bound.
-    """
-
-    thresholds: tuple[Swept, ...]
-    kept_alone: NDArray[np.int64]
-    kept_with_the_others: NDArray[np.int64]
+    tables = [SWEEP.empty_table()]
+    fails = np.zeros((len(rules.rules), len(allowed)), np.bool_)
+    for row, rule in zip(fails, rules.rules, strict=True):
+        row[:] = rule.fails(columns[rule.column])
+    n_failed = fails.sum(axis=0)
+    for rule, failed in zip(rules.rules, fails, strict=True):
+        values, only_this = columns[rule.column], allowed & (n_failed == failed)
+        for bound, own in (("at_least", rule.at_least), ("at_most", rule.at_most)):
+            if own is None:
+                continue
+            is_least = bound == "at_least"
+            grid = _grid(own)
+            within = values <= rule.highest if is_least else values >= rule.lowest
+            laxer = grid < own if is_least else grid > own
+            lines = (
+                [rule.name] * len(grid),
+                [bound] * len(grid),
+                grid,
+                grid == own,
+                _kept(values[~np.isnan(values)], grid, is_least),
+                pa.array(_kept(values[only_this & within], grid, is_least), mask=laxer & unread),
+            )
+            tables.append(pa.table(lines, schema=SWEEP))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def sweep_of_part(
@@ -115,8 +133,9 @@ def sweep_of_part(
     measures: Mapping[str, NDArray[np.float64]],
     *,
     allowed: NDArray[np.bool_],
+    n_measured: int,
 ) -> pa.Table:
-    """The documents that each threshold would keep, as a table of `SWEEP`.
+    """Count what each threshold of two sets of rules would keep, as a table of `SWEEP`.
 
     Args:
         first: rules that are applied to every document.
@@ -124,32 +143,40 @@ def sweep_of_part(
         values: float64 of every document, by column of the first rules.
         measures: float64 of those that pass the first rules, by column of the others.
         allowed: bool per document: whether only the first rules can drop it.
+        n_measured: how many documents pass the first rules.
     """
-    found = _table(sweep(values, first, allowed=allowed), unread=bool(measured.rules))
-    if not measured.rules:
-        return found
-    more = _table(sweep(measures, measured), unread=False)
+    found = sweep(values, first, allowed=allowed, unread=bool(measured.rules))
+    more = sweep(measures, measured, allowed=np.ones(n_measured, np.bool_))
     at, unknown = SWEEP.get_field_index("kept_alone"), pa.nulls(len(more), pa.int64())
     return pa.concat_tables([found, more.set_column(at, "kept_alone", unknown)])
 
 
-def _table(swept: Sweep, *, unread: bool) -> pa.Table:
-    """A sweep as a table of `SWEEP`; with ``unread`` texts, a threshold laxer than the one in force
-    has no count beside the others.
+def rounded(threshold: float) -> float:
+    """A threshold as the grid has it.
+
+    >>> rounded(0.7 * 0.3)
+    0.21
     """
-    own = {(at.rule, at.bound): at.threshold for at in swept.thresholds if at.in_force}
-    laxer = [
-        unread
-        and (
-            at.threshold < own[at.rule, at.bound]
-            if at.bound == "at_least"
-            else at.threshold > own[at.rule, at.bound]
-        )
-        for at in swept.thresholds
-    ]
-    columns = [[getattr(at, name) for at in swept.thresholds] for name in KEY]
-    others = pa.array(swept.kept_with_the_others, mask=np.array(laxer, np.bool_))
-    return pa.table([*columns, swept.kept_alone, others], schema=SWEEP)
+    return float(f"{threshold:.{DIGITS}g}")
+
+
+def _grid(own: float) -> NDArray[np.float64]:
+    """The thresholds around a rule's own bound, which is one of them; ascending."""
+    if not own:
+        return np.array(AROUND_ZERO)
+    return np.array(sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own}))
+
+
+def _kept(
+    values: NDArray[np.float64], grid: NDArray[np.float64], is_least: bool
+) -> NDArray[np.int64]:
+    """Number of values that pass each threshold; int64, one per threshold. One look-up per value,
+    for any grid.
+    """
+    side: Literal["left", "right"] = "right" if is_least else "left"
+    places = np.bincount(np.searchsorted(grid, values, side), minlength=len(grid) + 1)
+    below = np.cumsum(places)[:-1]
+    return np.asarray(len(values) - below if is_least else below, np.int64)
 
 
 def sweep_files(folder: Path) -> list[Path]:
@@ -157,13 +184,13 @@ def sweep_files(folder: Path) -> list[Path]:
     return finished(folder.glob(f"*{SWEEP_SUFFIX}"))
 
 
-def total_sweep(paths: Iterable[Path]) -> pa.Table:
-    """The shards' sweeps added up, see `added`.
+def total_sweep(folders: Iterable[Path]) -> pa.Table:
+    """The sweeps of all shards of some versions added up, see `added`.
 
     Raises:
         CorruptFile: when a table cannot be read.
     """
-    return added([read_table(path) for path in paths])
+    return added([read_table(path) for folder in folders for path in sweep_files(folder)])
 
 
 def added(tables: Sequence[pa.Table]) -> pa.Table:
@@ -186,9 +213,9 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
     """Every shard has its sweep; it fits its schema, and every threshold in force keeps what was
     kept.
     """
-    wanted = {path.name.partition(".")[0]: path for path in dropped_files(check_input.folder)}
+    shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
     found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
-    wrong = [f"{name}: has no sweep" for name in sorted(wanted.keys() ^ found.keys())]
+    wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
     wrong += complaints_about(list(found.values()), SWEEP)
     for name, path in found.items():
         there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
@@ -206,80 +233,3 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
         else "; ".join(wrong[:5]),
         values={"sweeps": len(found), "complaints": len(wrong)},
     )
-
-
-def sweep(
-    columns: Mapping[str, NDArray[np.float64]],
-    rules: RuleSet,
-    *,
-    allowed: NDArray[np.bool_] | None = None,
-) -> Sweep:
-    """Count what each threshold would keep among documents whose values are known.
-
-    Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing, which no
-            threshold keeps.
-        rules: the current rules.
-        allowed: bool, shape ``(doc,)``: documents that only the rules can drop; by default all. The
-            others are dropped for other reasons under any threshold.
-
-    >>> from lc_assets.text.rules.rules import long_enough
-    >>> words = {"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}
-    >>> swept = sweep(words, RuleSet("length", (long_enough(1000),)))
-    >>> [int(at.threshold) for at in swept.thresholds[7:13]], swept.kept_alone[7:13].tolist()
-    ([950, 1000, 1050, 1100, 1250, 1500], [2, 2, 1, 1, 1, 1])
-
-    Raises:
-        BadInput: as `lc_assets.text.rules.rules.judge_columns`.
-    """
-    complaints = judge_columns(columns, rules)
-    n_documents = complaints.shape[1]
-    speaks = np.count_nonzero(complaints, axis=0)
-    allowed = np.ones(n_documents, np.bool_) if allowed is None else allowed
-    thresholds: list[Swept] = []
-    alone: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    others: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    for rule, complains in zip(rules.rules, complaints, strict=True):
-        values = columns.get(rule.column, np.full(n_documents, np.nan))
-        only_this = allowed & (speaks == complains)
-        for bound in BOUNDS:
-            swept = _grid(rule, bound)
-            grid = np.array([at.threshold for at in swept])
-            within = values <= rule.highest if bound == "at_least" else values >= rule.lowest
-            thresholds += swept
-            alone.append(_kept(values[~np.isnan(values)], grid, bound))
-            others.append(_kept(values[only_this & within], grid, bound))
-    return Sweep(tuple(thresholds), np.concatenate(alone), np.concatenate(others))
-
-
-def rounded(threshold: float) -> float:
-    """A threshold as the grid has it.
-
-    >>> rounded(0.7 * 0.3)
-    0.21
-    """
-    return float(f"{threshold:.{DIGITS}g}")
-
-
-def _grid(rule: Rule, bound: str) -> list[Swept]:
-    """The thresholds of one bound of a rule, ascending; none when it has no such bound."""
-    own: float | None = getattr(rule, bound)
-    if own is None:
-        return []
-    values = (
-        sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own})
-        if own
-        else list(AROUND_ZERO)
-    )
-    return [Swept(rule.name, bound, value, in_force=value == own) for value in values]
-
-
-def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) -> NDArray[np.int64]:
-    """Number of values that pass each threshold; int64, one per threshold. One look-up per value,
-    for any grid.
-    """
-    if bound == "at_least":  # a value passes the thresholds up to itself
-        reached = np.bincount(np.searchsorted(grid, values, "right"), minlength=len(grid) + 1)
-        return np.asarray(len(values) - np.cumsum(reached)[:-1], dtype=np.int64)
-    passed_from = np.bincount(np.searchsorted(grid, values, "left"), minlength=len(grid) + 1)
-    return np.asarray(np.cumsum(passed_from)[:-1], dtype=np.int64)

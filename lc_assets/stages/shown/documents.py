@@ -108,7 +108,7 @@ def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | 
     """A line per bound: the applied threshold, and how many documents some multiples of it would
     keep with all others applied.
     """
-    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    lines = sweeping.total_sweep([filtered.folder]).to_pylist()
     kept = {
         (line["rule"], line["bound"], line["threshold"]): line["kept_with_the_others"]
         for line in lines
@@ -129,7 +129,7 @@ def thresholds_plot(filtered: Published) -> Plot:
     """How many documents each threshold would keep with all others applied, by multiples of the
     applied one.
     """
-    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    lines = sweeping.total_sweep([filtered.folder]).to_pylist()
     own = {(line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]}
     curves: dict[str, list[tuple[float, float]]] = {}
     for line in lines:

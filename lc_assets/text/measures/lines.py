@@ -64,22 +64,22 @@ class LineCounts:
     n_broken: int
     n_broken_bulleted: int
     n_broken_ellipsis: int
-    n_stretches: int
-    n_stretches_seen: int
-    n_stretch_chars_seen: int
-    n_newline: int
     n_newline_bulleted: int
     n_newline_ellipsis: int
-    n_newline_repeated: int
-    n_newline_chars_repeated: int
     n_filled: int
     n_filled_terminal: int
     n_filled_short: int
+    n_chars_dense: int
+    n_newline_repeated: int
+    n_newline_chars_repeated: int
+    n_stretches_seen: int
+    n_stretch_chars_seen: int
     n_filled_chars_seen: int
+    n_stretches: int
+    n_newline: int
     n_paragraphs: int
     n_paragraphs_seen: int
     n_paragraph_chars_seen: int
-    n_chars_dense: int
 
 
 _NEWLINE, _RETURN, _SPACE, _DOT, _STAR, _DASH = 10, 13, 0x20, 0x2E, 0x2A, 0x2D
@@ -310,29 +310,12 @@ def count_lines(text: str) -> LineCounts:
     _read_lines(data, character_bits(), lines, single)
     n_paragraphs = _find_paragraphs(lines, n_newline, single, paragraphs)
     of_lines, of_paragraphs = _repeated(data, lines), _repeated(data, paragraphs[:, :n_paragraphs])
-    broken, bulleted, ellipsis, starred, ellipsis_off, *filled, n_dense = single[:9].tolist()
+    # Empty stretches at the edges of the text.
     edges = text.startswith("\n") + text.endswith("\n") if text else 1
-    return LineCounts(
-        n_broken=broken,
-        n_broken_bulleted=bulleted,
-        n_broken_ellipsis=ellipsis,
-        n_stretches=of_lines[5] + edges,
-        n_stretches_seen=of_lines[2] + max(edges - 1, 0),
-        n_stretch_chars_seen=of_lines[3],
-        n_newline=n_newline,
-        n_newline_bulleted=starred,
-        n_newline_ellipsis=ellipsis_off,
-        n_newline_repeated=of_lines[0],
-        n_newline_chars_repeated=of_lines[1],
-        n_filled=filled[0],
-        n_filled_terminal=filled[1],
-        n_filled_short=filled[2],
-        n_filled_chars_seen=of_lines[4],
-        n_paragraphs=n_paragraphs,
-        n_paragraphs_seen=of_paragraphs[2],
-        n_paragraph_chars_seen=of_paragraphs[3],
-        n_chars_dense=n_dense,
-    )
+    of_lines[2] += max(edges - 1, 0)
+    of_lines[5] += edges
+    counts = [*single[:9].tolist(), *of_lines, n_newline, n_paragraphs, *of_paragraphs[2:4]]
+    return LineCounts(*counts)
 
 
 def _repeated(data: NDArray[np.uint8], pieces: NDArray[np.int32]) -> list[int]:

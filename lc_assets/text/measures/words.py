@@ -12,16 +12,9 @@ datatrove's.
 
 Words are concatenated without the characters between them: word ``i`` is ``joined[ends[i]:ends[i +
 1]]``.
-
-A column is a measure's name, and after a colon the kind of words where it depends on words:
-``frac_short_lines``, ``word_count:normalized``. The kinds are `WORD_KINDS`. A name that ends in
-``.datatrove`` or ``.dolma`` is that program's own way of counting; ``docs/measures.md`` has the
-differences. `lc_assets.text.measures.measures` computes them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -238,83 +231,3 @@ def require_measurable(data: NDArray[np.uint8]) -> None:
         raise BadInput(
             f"a text of {len(data):,} bytes of UTF-8: measures take at most {MAX_BYTES:,}; split it"
         )
-
-
-_OF_WORDS: Final = (
-    "word_count",
-    "mean_word_length",
-    "median_word_length",
-    "word_count_non_symbol",
-    "mean_word_length_non_symbol",
-    "hash_to_word_ratio",
-    "ellipsis_to_word_ratio",
-    "frac_words_with_symbol",
-    "frac_words_with_letter",
-    "stop_words_distinct",
-    "stop_words_occurring",
-    "newlines_per_word",
-    *(f"frac_chars_top_{n}gram.datatrove" for n in (2, 3, 4)),
-    *(f"frac_chars_top_{n}gram.dolma" for n in (2, 3, 4)),
-    *(f"frac_chars_dupe_{n}grams.datatrove" for n in range(5, 11)),
-    *(f"frac_chars_dupe_{n}grams.dolma" for n in range(5, 11)),
-)
-_OTHERS: Final = (
-    "frac_lines_bulleted.datatrove",
-    "frac_lines_bulleted.dolma",
-    "frac_lines_ellipsis.datatrove",
-    "frac_lines_ellipsis.dolma",
-    "frac_duplicate_lines.datatrove",
-    "frac_duplicate_lines.dolma",
-    "frac_chars_duplicate_lines.datatrove",
-    "frac_chars_duplicate_lines.dolma",
-    "frac_chars_duplicate_lines.fineweb",
-    "frac_duplicate_paragraphs",
-    "frac_chars_duplicate_paragraphs",
-    "frac_lines_terminal_punctuation",
-    "frac_short_lines",
-    "gzip_ratio",
-    "c4_lines_kept",
-    "c4_sentences_kept",
-    "c4_frac_words_removed",
-    "c4_lorem_ipsum",
-    "c4_curly_bracket",
-    "refinedweb_frac_words_removed",
-    "licence_cc",
-)
-
-MEASURES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    dict.fromkeys(_OF_WORDS, WORD_KINDS) | dict.fromkeys(_OTHERS, ())
-)
-"""The kinds of words that each measure can count, by its name; none where words do not matter."""
-
-
-def parse_column(column: str) -> tuple[str, str]:
-    """Read a column's name: the measure, and its kind of words or an empty string.
-
-    >>> parse_column("word_count:raw")
-    ('word_count', 'raw')
-
-    Raises:
-        BadInput: when there is no such measure, it needs a kind of words and has none, or it has
-            one that it cannot take.
-    """
-    name, colon, words = column.partition(":")
-    if name not in MEASURES:
-        raise BadInput(f"{column}: no such measure; there are {', '.join(MEASURES)}")
-    allowed = MEASURES[name]
-    if not allowed and colon:
-        raise BadInput(f"{column}: {name} does not depend on words; leave out :{words}")
-    if allowed and words not in allowed:
-        raise BadInput(
-            f"{column}: name the kind of words: {', '.join(f'{name}:{kind}' for kind in allowed)}"
-        )
-    return name, words
-
-
-def columns() -> tuple[str, ...]:
-    """Every column there is."""
-    return tuple(
-        f"{name}:{kind}" if kind else name
-        for name, kinds in MEASURES.items()
-        for kind in kinds or ("",)
-    )

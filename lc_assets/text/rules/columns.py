@@ -18,15 +18,14 @@ from collections.abc import Collection
 from typing import Final
 
 from lc_assets.errors import BadInput
-from lc_assets.text.measures.measures import measure
-from lc_assets.text.measures.words import MEASURES, columns
+from lc_assets.text.measures.measures import MEASURES, columns, measure
 from lc_assets.text.rules.models import (
+    GIVEN_BY,
     MODEL_MEASURES,
     MODELLED,
     NO_MODELS,
     Models,
     Offered,
-    given_by,
     model_values,
 )
 from lc_assets.text.signals.names import (
@@ -41,20 +40,21 @@ from lc_assets.text.signals.names import (
 )
 from lc_assets.text.signals.signals import measure_signals
 
-OF_THE_EDIT: Final = ("c4_", "refinedweb_")
-"""Prefixes of measures of a line editing."""
-
-_PUBLISHED: Final = frozenset(SCALARS)
-_NOT_OF_TEXT_ALONE: Final = MODELLED | {*LIST_SIGNALS, *MODEL_SIGNALS}
-_LIST_OPTIONS: Final = {
-    "rps_doc_ldnoobw_words": "bad-words",
-    "rps_doc_stop_word_fraction": "stop-words",
-    "rps_doc_ut1_blacklist": "domains",
-}
-
-_LIKE_A_MEASURE: Final = {"rps_doc_word_count": "word_count:normalized"}
-"""Signals that a cheap measure gives too, so that a document with too few words costs no n-grams.
+_OF_TEXT: Final = frozenset((*TEXT_DOC_SIGNALS, *LIST_SIGNALS, BULLET_LINES))
+_WORD_COUNT, _CHEAP_WORD_COUNT = "rps_doc_word_count", "word_count:normalized"
+"""A signal that a cheap measure gives too, so that a document with too few words costs no n-grams.
 """
+
+_NOT_OF_TEXT_ALONE: Final = {
+    **dict.fromkeys(MODEL_SIGNALS, "a model; use the published signals, or leave the rule out"),
+    **{
+        signal: f"a list; give --{name.replace('_', '-')} PATH, or {name} in "
+        "[filtered_documents.lists]"
+        for signal, name in LIST_SIGNALS.items()
+    },
+    **GIVEN_BY,
+}
+"""What else a column needs, and how to give it."""
 
 
 def known_signals() -> tuple[str, ...]:
@@ -80,10 +80,18 @@ def require_computable(
     Raises:
         BadInput: names them, and the option or setting that gives what the first of them lacks.
     """
-    lost = sorted((set(wanted) & _NOT_OF_TEXT_ALONE) - _listed(lists) - set(models.columns))
+    given = {
+        *models.columns,
+        *(
+            signal
+            for signal, name in LIST_SIGNALS.items()
+            if getattr(lists, name) != getattr(NO_LISTS, name)
+        ),
+    }
+    lost = sorted((set(wanted) & _NOT_OF_TEXT_ALONE.keys()) - given)
     if lost:
         raise BadInput(
-            f"{', '.join(lost)}: cannot be computed without {_lacks(lost[0])}; {_remedy(lost[0])}"
+            f"{', '.join(lost)}: cannot be computed without {_NOT_OF_TEXT_ALONE[lost[0]]}"
         )
 
 
@@ -111,66 +119,22 @@ def values_of(
         BadInput: when a column does not exist, or its list or model is not given.
     """
     found: dict[str, float | None] = dict(document.copied)
-    if not _NOT_OF_TEXT_ALONE.isdisjoint(wanted):
+    if not _NOT_OF_TEXT_ALONE.keys().isdisjoint(wanted):
         require_computable(wanted, lists, models)
+    if not MODELLED.isdisjoint(wanted):
         found |= model_values(document, wanted, models)
-    signals = [column for column in wanted if column in _PUBLISHED and column not in MODELLED]
-    measures = [column for column in wanted if column not in _PUBLISHED and column not in MODELLED]
-    found |= {**_signals(document, signals, lists), **_measures(document, measures)}
+    others = set(wanted) - MODELLED
+    signals = others & _OF_TEXT
+    measures = others - set(SCALARS)
+    if signals == {_WORD_COUNT}:
+        measures.add(_CHEAP_WORD_COUNT)
+    elif signals:
+        found |= measure_signals(
+            document.text, lists, language=document.language, source_domain=document.source_domain
+        ).scalars
+    found |= measure(document.text, sorted(measures), document.url, whole=document.whole)
+    if signals == {_WORD_COUNT}:
+        found[_WORD_COUNT] = found[_CHEAP_WORD_COUNT]
     return {
         column: None if (value := found.get(column)) is None else float(value) for column in wanted
     }
-
-
-def _listed(lists: WordLists) -> set[str]:
-    """The signals that the lists are needed for."""
-    given = {
-        "rps_doc_ldnoobw_words": bool(lists.bad_words),
-        "rps_doc_stop_word_fraction": bool(lists.stop_words),
-        "rps_doc_ut1_blacklist": lists.domains is not None,
-    }
-    return {name for name, there in given.items() if there}
-
-
-def _lacks(column: str) -> str:
-    if column in LIST_SIGNALS:
-        return "a list"
-    return (
-        "a list of addresses"
-        if column in MODEL_MEASURES and column.endswith("_blocked")
-        else "a model"
-    )
-
-
-def _remedy(column: str) -> str:
-    if column in LIST_SIGNALS:
-        option = _LIST_OPTIONS[column]
-        return f"give --{option} PATH, or {option.replace('-', '_')} in [filtered_documents.lists]"
-    if column in MODELLED:
-        return f"give {given_by(column)}"
-    return "judge by the published signals, or leave the rule out"
-
-
-def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str, float | None]:
-    """Compute the signals of a text."""
-    costly = [name for name in wanted if name not in CCNET_SIGNALS and name not in _LIKE_A_MEASURE]
-    if not costly:
-        alike = {_LIKE_A_MEASURE[name]: name for name in wanted if name in _LIKE_A_MEASURE}
-        found = measure(document.text, list(alike)) if alike else {}
-        return {alike[column]: value for column, value in found.items()}
-    return dict(
-        measure_signals(
-            document.text, lists, language=document.language, source_domain=document.source_domain
-        ).scalars
-    )
-
-
-def _measures(document: Offered, wanted: list[str]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for text, names in (
-        (document.text, [column for column in wanted if not column.startswith(OF_THE_EDIT)]),
-        (document.whole, [column for column in wanted if column.startswith(OF_THE_EDIT)]),
-    ):
-        if names:
-            found |= measure(text, names, document.url)
-    return found

@@ -124,14 +124,17 @@ MODELLED: Final = frozenset(_NEEDS)
 MODEL_MEASURES: Final = tuple(name for name in _NEEDS if name not in QUALITY.values())
 """Those that have no published signal."""
 
-_GIVEN_BY: Final = {
-    LANGUAGE: "--language-model PATH, or language in [filtered_documents.models]",
-    BLOCKLIST: "--blocklist PATH, or blocklist in [filtered_documents.models]",
+_OPTIONS: Final = {
+    LANGUAGE: "a model; give --language-model PATH, or language in [filtered_documents.models]",
+    BLOCKLIST: "a list of addresses; give --blocklist PATH, or blocklist in "
+    "[filtered_documents.models]",
     **{
-        name: f"--{name}-model PATH, or {name} in [filtered_documents.models.quality]"
+        name: f"a model; give --{name}-model PATH, or {name} in [filtered_documents.models.quality]"
         for name in QUALITY
     },
 }
+GIVEN_BY: Final = {column: _OPTIONS[need] for column, need in _NEEDS.items() if need in _OPTIONS}
+"""What a column needs, and how to give it."""
 
 _LONG_NAMES: Final = {
     "eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it", "por": "pt",
@@ -213,11 +216,6 @@ def needs_of(columns: Collection[str]) -> frozenset[str]:
     return frozenset(_NEEDS[column] for column in columns if column in _NEEDS)
 
 
-def given_by(column: str) -> str:
-    """The option or setting that gives what a column needs."""
-    return _GIVEN_BY[_NEEDS[column]]
-
-
 def model_values(
     document: Offered, wanted: Collection[str], models: Models
 ) -> dict[str, float | None]:
@@ -231,10 +229,10 @@ def model_values(
     found: dict[str, float | None] = {}
     if models.language is not None and not _OF_LANGUAGE.isdisjoint(wanted):
         language = language_of(document.whole, models.language)
-        said = said_languages(document.language)
+        stated = stated_languages(document.language)
         found |= {
             "language_probability": language.probability,
-            "language_is": float(language.language in said) if said else None,
+            "language_is": float(language.language in stated) if stated else None,
         }
     if models.blocklist is not None and not _OF_ADDRESS.isdisjoint(wanted):
         found |= (
@@ -256,14 +254,15 @@ def model_values(
     return {column: found.get(column) for column in wanted if column in MODELLED}
 
 
-def said_languages(said: str) -> frozenset[str]:
+def stated_languages(stated: str) -> frozenset[str]:
     """The model's names of a document's stated languages; empty when none is stated.
 
-    >>> [sorted(said_languages(said)) for said in ("eng,deu", "pt-BR", " ")]
+    >>> [sorted(stated_languages(stated)) for stated in ("eng,deu", "pt-BR", " ")]
     [['de', 'en'], ['pt'], []]
     """
     names = (
-        name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(",")
+        name.strip().lower().replace("_", "-").partition("-")[0].strip()
+        for name in stated.split(",")
     )
     return frozenset(_LONG_NAMES.get(name, name) for name in names if name)
 

@@ -30,7 +30,7 @@ class Rule:
         name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents
             are kept by it.
         signal: one of `lc_assets.text.signals.names.SCALARS`, or of
-            `lc_assets.text.measures.words.MEASURES`.
+            `lc_assets.text.measures.measures.MEASURES`.
         at_least: lowest value that passes; None for no such bound.
         at_most: highest value that passes; None for no such bound.
         source: source of the bounds, such as ``Rae et al. 2021``.
@@ -64,23 +64,27 @@ class Rule:
                 "so nothing can pass"
             )
 
-    def complaint(self, value: float | None) -> str | None:
+    def failure(self, value: float | None) -> str | None:
         """Why ``value`` fails; None when it passes.
 
         >>> bounds = {"at_least": 3, "at_most": 10, "source": "Rae et al. 2021"}
         >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", **bounds)
-        >>> rule.complaint(50)
-        'rps_doc_mean_word_length = 50, wanted 3 to 10 (Rae et al. 2021)'
-        >>> rule.complaint(10) is None, rule.complaint(None)
-        (True, 'rps_doc_mean_word_length is missing, wanted 3 to 10 (Rae et al. 2021)')
+        >>> rule.failure(50)
+        'rps_doc_mean_word_length = 50, expected 3 to 10 (Rae et al. 2021)'
+        >>> rule.failure(10) is None, rule.failure(None)
+        (True, 'rps_doc_mean_word_length is missing, expected 3 to 10 (Rae et al. 2021)')
         """
         if value is not None and self.lowest <= value <= self.highest:
             return None
         found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
         return (
-            f"{self.column} {found}, wanted "
-            f"{self.wanted}{f' ({self.source})' if self.source else ''}"
+            f"{self.column} {found}, expected "
+            f"{self.expected}{f' ({self.source})' if self.source else ''}"
         )
+
+    def fails(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which values fail; NaN, which stands for a missing one, is within no bounds."""
+        return ~((values >= self.lowest) & (values <= self.highest))
 
     @property
     def column(self) -> str:
@@ -98,7 +102,7 @@ class Rule:
         return math.inf if self.at_most is None else self.at_most
 
     @property
-    def wanted(self) -> str:
+    def expected(self) -> str:
         """The bounds in words: ``3 to 10``, ``at least 3`` or ``at most 10``."""
         if self.at_most is None:
             return f"at least {_shown(self.lowest)}"
@@ -157,7 +161,7 @@ class RuleSet:
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.
 
-        >>> RuleSet("all", ()).and_also(long_enough(16_000)).rules[0].wanted
+        >>> RuleSet("all", ()).and_also(long_enough(16_000)).rules[0].expected
         'at least 16,000'
         """
         return replace(self, rules=(*self.rules, *extra))
@@ -171,21 +175,6 @@ class RuleSet:
         return replace(self, rules=tuple(rule for rule in self.rules if rule.column not in columns))
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One rule that one document fails.
-
-    Attributes:
-        rule: the rule's name.
-        value: the tested value; None when it was missing.
-        words: the reason in words.
-    """
-
-    rule: str
-    value: float | None
-    words: str
-
-
 def long_enough(min_words: int) -> Rule:
     """The rule that a document has at least ``min_words`` normalized words."""
     return Rule(
@@ -193,48 +182,19 @@ def long_enough(min_words: int) -> Rule:
     )
 
 
-def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint, ...]:
-    """Every rule that a document fails, in their order; empty when it passes.
+def failures(values: Mapping[str, float | None], rules: RuleSet) -> list[tuple[str, float]]:
+    """Names of the rules that a document fails, in their order, with the values that were tested;
+    NaN for a missing one.
 
-    >>> judge({"rps_doc_word_count": 20_000}, RuleSet("length", (long_enough(16_000),)))
-    ()
+    >>> failures({"rps_doc_word_count": 20_000.0}, RuleSet("length", (long_enough(16_000),)))
+    []
     """
     found = ((rule, values.get(rule.column)) for rule in rules.rules)
-    return tuple(
-        Complaint(rule.name, value, words)
+    return [
+        (rule.name, math.nan if value is None else value)
         for rule, value in found
-        if (words := rule.complaint(value)) is not None
-    )
-
-
-def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) -> NDArray[np.bool_]:
-    """Which documents fail which rules, for many documents at once; the same as `judge` for each.
-
-    Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. An absent
-            column is missing for every document.
-        rules: the rules.
-
-    Returns:
-        bool array of shape ``(rule, doc)``, True where the document fails.
-
-    >>> words = {"rps_doc_word_count": np.array([5.0, 20_000.0, np.nan])}
-    >>> judge_columns(words, RuleSet("length", (long_enough(16_000),)))
-    array([[ True, False,  True]])
-
-    Raises:
-        BadInput: when columns differ in length, or there are none to take the number of documents
-            from.
-    """
-    n_docs = _common_length(columns) if columns or rules.rules else 0
-    complaints = np.ones((len(rules.rules), n_docs), np.bool_)
-    for row, rule in zip(complaints, rules.rules, strict=True):
-        if rule.column in columns:
-            values = columns[rule.column]
-            row[:] = ~(
-                (values >= rule.lowest) & (values <= rule.highest)
-            )  # NaN is within no bounds
-    return complaints
+        if rule.failure(value) is not None
+    ]
 
 
 def _shown(number: float) -> str:
@@ -242,13 +202,6 @@ def _shown(number: float) -> str:
     without a point.
     """
     return f"{int(number) if float(number).is_integer() else number:,}"
-
-
-def _common_length(columns: Mapping[str, NDArray[np.float64]]) -> int:
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1:
-        raise BadInput(f"columns must have one length, found {sorted(lengths) or 'no column'}")
-    return lengths.pop()
 
 
 def quantile_bounds(

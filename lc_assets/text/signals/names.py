@@ -76,12 +76,12 @@ LINE_SIGNALS: Final = (
 )
 """Of every line, computed from its text alone."""
 
-LIST_SIGNALS: Final = (
-    "rps_doc_ldnoobw_words",
-    "rps_doc_stop_word_fraction",
-    "rps_doc_ut1_blacklist",
-)
-"""Need a list of words or of domains."""
+LIST_SIGNALS: Final = {
+    "rps_doc_ldnoobw_words": "bad_words",
+    "rps_doc_stop_word_fraction": "stop_words",
+    "rps_doc_ut1_blacklist": "domains",
+}
+"""Signals that need a list, and which of `WordLists`."""
 
 RULE_SIGNALS: Final = (
     "rps_doc_curly_bracket",

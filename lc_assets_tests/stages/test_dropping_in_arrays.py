@@ -1,15 +1,13 @@
-"""Verdicts in columns are the verdicts that one gets by asking document by document."""
+"""Documents dropped in arrays are those dropped one at a time, for the same reasons."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.stages.documents import dropping
-from lc_assets.stages.documents.dropping import Part
+from lc_assets.stages.documents.dropping import Part, reason_counts
 from lc_assets.stages.documents.shard_filtering import NO_SIGNALS
 from lc_assets.stages.documents.shard_inputs import TOO_LONG, UNREADABLE
 from lc_assets.text.rules.rules import Rule, RuleSet
@@ -52,11 +50,10 @@ def part_of(table: SignalsTable, duplicates, n_lines: int) -> Part:
     st.sets(st.integers(0, 30)),
     st.integers(0, 31),
     st.data(),
-    st.sampled_from([1, 3, 100]),
 )
-def test_dropped_documents_are_those_of_the_reference(table, duplicates, n_lines, data, at_once):
-    """The same lines, counts and survivors, however many documents are written at once and whatever
-    befalls the others. Every line that the file has is there once.
+def test_dropped_documents_are_those_of_the_reference(table, duplicates, n_lines, data):
+    """The same lines, counts and survivors, whatever happens to the others. Every line that the
+    file has is there once.
     """
     part = part_of(table, duplicates, n_lines)
     reasons = {line: slow_reasons(table, duplicates, RULES, line) for line in table.lines.tolist()}
@@ -68,15 +65,11 @@ def test_dropped_documents_are_those_of_the_reference(table, duplicates, n_lines
         if not reasons.get(line) or data.draw(st.booleans()):
             late[line] = [OTHERS[data.draw(st.sampled_from(others))]]
         dropped.append((line, late.get(line) or reasons[line]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dropping, "DROPPED_AT_ONCE", at_once)
-        found = part.dropped(late)
-        tables = list(found.tables(part.id_of, part.url))
-    assert [piece.num_rows for piece in tables[:-1]] == [at_once] * (len(tables) - 1)
+    found = part.dropped_table(late)
     expected = pa.Table.from_pylist(slow_lines(SHARD, table, dropped), DROPPED)
-    rows = [row for piece in tables for row in piece.to_pylist()]
-    assert str(rows) == str(expected.to_pylist())  # str: NaN is not itself
-    assert found.counted() == slow_counts(dropped)
+    assert str(found.to_pylist()) == str(expected.to_pylist())  # str: NaN is not itself
+    every = found["reasons"].combine_chunks().flatten()
+    assert (reason_counts(found["reason"]), reason_counts(every)) == slow_counts(dropped)
 
 
 def test_no_document_is_no_table():
@@ -84,6 +77,6 @@ def test_no_document_is_no_table():
     empty = SignalsTable(
         np.zeros(0, np.int64), [], {name: np.zeros(0) for name in RULES.columns}, 0, 0
     )
-    found = part_of(empty, [], 0).dropped({})
-    assert list(found.tables(SHARD.document_id, str)) == []
-    assert found.counted() == ({}, {})
+    found = part_of(empty, [], 0).dropped_table({})
+    assert len(found) == 0
+    assert reason_counts(found["reason"]) == {}
