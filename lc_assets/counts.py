@@ -47,6 +47,19 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
+    def of(
+        cls, kept: int, dropped: Mapping[str, int], extra: Mapping[str, int] | None = None
+    ) -> "Counts":
+        """Counts of items that are dropped for one reason each; unused reasons are omitted.
+
+        >>> Counts.of(3, {"short": 1, "long": 0})
+        Counts(seen=4, kept=3, dropped={'short': 1}, failed_rules={'short': 1}, extra={})
+        """
+        found = {reason: count for reason, count in dropped.items() if count}
+        seen = kept + sum(found.values())
+        return cls(seen=seen, kept=kept, dropped=found, failed_rules=found, extra=dict(extra or {}))
+
+    @classmethod
     def total(cls, all_counts: Iterable["Counts"]) -> "Counts":
         """The sum of counts; of none, empty counts.
 

@@ -8,7 +8,6 @@ is summarised, because document frequencies are known only then. ``items.parquet
 `lc_assets.stages.deduplication.removed_documents`.
 """
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +41,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import TableWriter, count_lines, read_lines, read_table
+from lc_assets.build.tables import count_lines, published_table, read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.gram_index_files import open_index, write_index
@@ -50,7 +49,7 @@ from lc_assets.formats.lists.evaluations import evaluation_files
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import finished, publish, publish_bytes
+from lc_assets.publishing import finished, publish_bytes
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
     EVIDENCE,
@@ -148,7 +147,7 @@ def scan_shard(task: ShardTask) -> None:
     if task.finds.is_file():
         return
     index = open_index(task.folder / INDEX)
-    with publish(task.finds) as staging, contextlib.closing(TableWriter(staging, FINDS)) as table:
+    with published_table(task.finds, FINDS) as table:
         lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
         for number, line in enumerate(lines):
             finds = find_grams(line["raw_content"], index)
@@ -164,15 +163,13 @@ def weigh_shard(task: ShardTask) -> Counts:
     scan_shard(task)
     weighing = _Weighing(task.folder, task.settings.mode, task.settings.threshold)
     n_seen, n_dropped = count_lines(task.documents), 0
-    path = task.folder / f"{task.name}{EVIDENCE_SUFFIX}"
-    with publish(path) as staging, contextlib.closing(TableWriter(staging, EVIDENCE)) as table:
+    with published_table(task.folder / f"{task.name}{EVIDENCE_SUFFIX}", EVIDENCE) as table:
         for name, finds in read_finds(task.finds):
             lines = weighing.evidence(name, finds)
             n_dropped += any(line["condemned"] for line in lines)
             for line in lines:
                 table.add(line)
-    dropped = {CONTAMINATED: n_dropped} if n_dropped else {}
-    return Counts(seen=n_seen, kept=n_seen - n_dropped, dropped=dropped, failed_rules=dropped)
+    return Counts.of(n_seen - n_dropped, {CONTAMINATED: n_dropped})
 
 
 class _Weighing:

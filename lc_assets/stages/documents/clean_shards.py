@@ -27,7 +27,7 @@ from lc_assets.build.tables import (
     DROPPED,
     FILTERED,
     IDENTITY,
-    TableWriter,
+    published_table,
     read_lines,
     read_schema,
 )
@@ -81,13 +81,7 @@ def clean_shard(task: CleanTask) -> Counts:
     edits = _edits_of(task)
     with contextlib.ExitStack() as stack:
         kept_table, dropped_table = (
-            stack.enter_context(
-                contextlib.closing(
-                    TableWriter(
-                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
-                    )
-                )
-            )
+            stack.enter_context(published_table(task.folder / f"{task.name}{suffix}", schema))
             for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
         )
         write = stack.enter_context(_document_writer(task))
@@ -104,13 +98,7 @@ def clean_shard(task: CleanTask) -> Counts:
             extra["characters"] += len(line[TEXT])
             who = {name: line[name] for name in CLEAN.names if name != "n_chars"}
             kept_table.add(who | {"n_chars": len(line[TEXT])})
-    return Counts(
-        seen=n_kept + dropped.total(),
-        kept=n_kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=dict(extra),
-    )
+    return Counts.of(n_kept, dropped, extra)
 
 
 def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
@@ -142,9 +130,8 @@ def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], obj
     """Open the file of a shard's documents; yield what writes one line of the filtered table."""
     with contextlib.ExitStack() as stack:
         if task.file_format == "parquet":
-            staging = stack.enter_context(publish(task.folder / f"{task.name}{TABLE_SUFFIX}"))
-            schema = read_schema(task.documents)
-            table = stack.enter_context(contextlib.closing(TableWriter(staging, schema)))
+            path = task.folder / f"{task.name}{TABLE_SUFFIX}"
+            table = stack.enter_context(published_table(path, read_schema(task.documents)))
             yield lambda line: table.add(line, n_bytes=len(line[TEXT]))
         else:
             staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))

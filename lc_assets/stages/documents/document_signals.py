@@ -6,7 +6,6 @@ Values that rules test, stored so that other thresholds need no text (``NAME.val
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -27,7 +26,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import TableWriter, count_lines
+from lc_assets.build.tables import count_lines, published_table
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.lists.rule_files import rule_on
@@ -105,10 +104,17 @@ def compute_shard(task: ShardTask) -> Counts:
     n_kept, dropped, extra = 0, Counter[str](), Counter[str](shards=1)
     lists = lists_of(task.settings.lists)
     models = task.models() if task.columns else NO_MODELS
+    identity = [("line", pa.int64()), ("id", pa.string()), ("url", pa.string())]
+    schema = pa.schema([*identity, *((name, pa.float64()) for name in task.columns)])
+    table = lines = None
     try:
         with contextlib.ExitStack() as stack:
-            table = stack.enter_context(_table_writer(task)) if task.columns else None
-            lines = stack.enter_context(_line_writer(task)) if task.lines else None
+            if task.columns:
+                path = task.folder / f"{task.name}{VALUES_SUFFIX}"
+                table = stack.enter_context(published_table(path, schema))
+            if task.lines:
+                draft = stack.enter_context(publish(task.folder / f"{task.name}{LINES_SUFFIX}"))
+                lines = stack.enter_context(gzipped(draft))
             for line, name, document in records_of(task, models):
                 if isinstance(document, Unread):
                     dropped[document.why] += 1
@@ -116,35 +122,13 @@ def compute_shard(task: ShardTask) -> Counts:
                 n_kept += 1
                 if table is not None:
                     values = numbers_of(document, task.columns, task.rules, lists, models)
-                    table({"line": line, "id": name, "url": document.url, **values})
+                    found = {"line": line, "id": name, "url": document.url, **values}
+                    table.add(found, n_bytes=256 + 64 * len(found))
                 if lines is not None:
-                    lines(_signals_line(_as_corpus_document(name, document), lists, extra))
+                    lines.write(_signals_line(_as_corpus_document(name, document), lists, extra))
     except Skip as skip:
         return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
-    return Counts(
-        seen=n_kept + dropped.total(),
-        kept=n_kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=dict(extra),
-    )
-
-
-@contextlib.contextmanager
-def _table_writer(task: ShardTask) -> Iterator[Callable[[dict[str, Any]], None]]:
-    fields = [("line", pa.int64()), ("id", pa.string()), ("url", pa.string())]
-    schema = pa.schema([*fields, *((name, pa.float64()) for name in task.columns)])
-    with (
-        publish(task.folder / f"{task.name}{VALUES_SUFFIX}") as draft,
-        contextlib.closing(TableWriter(draft, schema)) as writer,
-    ):
-        yield lambda line: writer.add(line, n_bytes=256 + 64 * len(line))
-
-
-@contextlib.contextmanager
-def _line_writer(task: ShardTask) -> Iterator[Callable[[bytes], object]]:
-    with publish(task.folder / f"{task.name}{LINES_SUFFIX}") as draft, gzipped(draft) as out:
-        yield out.write
+    return Counts.of(n_kept, dropped, extra)
 
 
 def _as_corpus_document(name: str, document: Document) -> CorpusDocument:

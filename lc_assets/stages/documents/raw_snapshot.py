@@ -5,7 +5,6 @@ the data version, so everything downstream is stale exactly when a file changed.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +29,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
-from lc_assets.sources.opening import Source, file_source, upstream_of
+from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages import watching
@@ -66,35 +65,28 @@ def write_raw_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         BadInput: when the source has no files for it.
         Unreachable: when the source cannot be reached.
     """
-    found = look_at_snapshot(context, snapshot)
-    table = manifest_of(found)
-    return build(
-        context,
-        STAGE,
-        snapshot,
-        lambda staging: _write(staging, table),
-        inputs={},
-        foreign_inputs={"upstream": digest_of(table.to_pylist())},
-    )
+    table = manifest_of(look_at_snapshot(context, snapshot))
 
+    def fill(staging: StagingFolder) -> Counts:
+        write_table(staging.folder / MANIFEST_FILE, table)
+        return counts_of(table)
 
-def source_of(context: BuildContext, snapshot: SnapshotId) -> Source:
-    """The source that a partition belongs to, opened."""
-    sources, wanted = context.recipe.sources, context.recipe.raw_snapshot
-    return file_source(sources, snapshot) or RedPajamaSource(
-        upstream=upstream_of(sources, snapshot, context.upstream),
-        languages=wanted.languages,
-        buckets=wanted.buckets,
-        numbers=wanted.shards,
-        minhash=wanted.minhash,
-    )
+    upstream = {"upstream": digest_of(table.to_pylist())}
+    return build(context, STAGE, snapshot, fill, inputs={}, foreign_inputs=upstream)
 
 
 def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardFiles]:
     """Look at the files of every shard of a partition, sorted by shard."""
-    source = source_of(context, snapshot)
+    sources, settings = context.recipe.sources, context.recipe.raw_snapshot
+    source = file_source(sources, snapshot) or RedPajamaSource(
+        upstream=upstream_of(sources, snapshot, context.upstream),
+        languages=settings.languages,
+        buckets=settings.buckets,
+        numbers=settings.shards,
+        minhash=settings.minhash,
+    )
     tasks = [
-        LookTask(source.upstream, shard, paths, context.recipe.raw_snapshot.trust_file_times)
+        LookTask(source.upstream, shard, paths, settings.trust_file_times)
         for shard, paths in source.shards(snapshot).items()
     ]
     found = (files for _, files in context.executor.run(look, tasks, what=f"look at {snapshot}"))
@@ -119,7 +111,7 @@ def manifest_of(found: list[ShardFiles]) -> pa.Table:
         {
             "shard": files.shard.tag,
             "part": part,
-            "path": file.path if file else _missing_path(files.shard, part),
+            "path": file.path if file else missing_path(files.shard, part),
             "n_bytes": file.n_bytes if file else None,
             "identity": file.identity if file else None,
         }
@@ -129,16 +121,9 @@ def manifest_of(found: list[ShardFiles]) -> pa.Table:
     return pa.Table.from_pylist(lines, schema=MANIFEST)
 
 
-def _missing_path(shard: Shard, part: str) -> str:
-    return PARTS[part](shard) if shard.bucket else shard.tag
-
-
 def read_manifest(raw: Published) -> list[ShardFiles]:
     """The shards of a published manifest with their files, sorted by shard."""
-    return list(_grouped(read_table(raw.folder / MANIFEST_FILE, MANIFEST.names)))
-
-
-def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
+    table = read_table(raw.folder / MANIFEST_FILE, MANIFEST.names)
     parts: dict[str, dict[str, UpstreamFile | None]] = {}
     # By columns: no dictionary a line.
     for shard, part, path, n_bytes, identity in zip(
@@ -147,8 +132,12 @@ def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
         parts.setdefault(shard, {})[part] = (
             None if identity is None else UpstreamFile(path, n_bytes, identity)
         )
-    for tag in sorted(parts):
-        yield ShardFiles(Shard.of_tag(tag), parts[tag])
+    return [ShardFiles(Shard.of_tag(tag), parts[tag]) for tag in sorted(parts)]
+
+
+def missing_path(shard: Shard, part: str) -> str:
+    """Where a shard's file would be; of a source of files, the shard's name."""
+    return PARTS[part](shard) if shard.bucket else shard.tag
 
 
 def place_in_source(lake: Lake, identity: str) -> str:
@@ -159,17 +148,10 @@ def place_in_source(lake: Lake, identity: str) -> str:
     """
     shard, line = parse_document_id(identity)
     where = f"line {line:,} (from 0)" if isinstance(line, int) else f"id {line}"
-    if shard.bucket:
-        return f"{PARTS['documents'](shard)}, {where}"
-    raw = lake.partition(STAGE.name, shard.snapshot).current()
-    found = {files.shard: files for files in read_manifest(raw)} if raw else {}
-    file = found[shard].parts["documents"] if shard in found else None
-    return f"{file.path if file else shard.tag}, {where}"
-
-
-def _write(staging: StagingFolder, table: pa.Table) -> Counts:
-    write_table(staging.folder / MANIFEST_FILE, table)
-    return counts_of(table)
+    raw = None if shard.bucket else lake.partition(STAGE.name, shard.snapshot).current()
+    found = {files.shard: files.parts["documents"] for files in read_manifest(raw)} if raw else {}
+    file = found.get(shard)
+    return f"{file.path if file else missing_path(shard, 'documents')}, {where}"
 
 
 def counts_of(table: pa.Table) -> Counts:
@@ -182,7 +164,7 @@ def counts_of(table: pa.Table) -> Counts:
         kept=n_shards - missing["documents"],
         dropped={"documents missing": missing["documents"]} if missing["documents"] else {},
         extra={
-            "files": sum(line["identity"] is not None for line in lines),
+            "files": len(lines) - missing.total(),
             "bytes": sum(max(line["n_bytes"] or 0, 0) for line in lines),
             "signals missing": missing["signals"],
             "duplicates missing": missing["duplicates"],
@@ -199,17 +181,16 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
         "duplicates": counts.extra["duplicates missing"],
     }
     lost = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
-    words = (
-        f"{counts.seen:,} shards are whole"
-        if counts.seen
-        else "no shard is listed for these languages, buckets and shard numbers"
-    )
+    message = f"{counts.seen:,} shards are whole"
+    if not counts.seen:
+        message = "no shard is listed for these languages, buckets and shard numbers"
+    elif lost:
+        message = (
+            f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to them"
+        )
     return CheckResult(
         passed=counts.seen > 0 and not lost,
-        message=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to "
-        "them"
-        if lost
-        else words,
+        message=message,
         values={f"{part} missing": count for part, count in missing.items()},
         severity="warning",
     )
@@ -233,18 +214,27 @@ def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
     )
 
 
+def bytes_by_part(raw: Published) -> dict[str, float]:
+    """Size upstream of each part of a snapshot: documents, signals, duplicates."""
+    sizes = Counter[str]()
+    for line in read_table(raw.folder / MANIFEST_FILE, ["part", "n_bytes"]).to_pylist():
+        sizes[line["part"]] += max(line["n_bytes"] or 0, 0)
+    return {part: float(size) for part, size in sizes.items()}
+
+
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     """The settings of `raw_snapshot`; order and repetitions of languages, buckets and shards do not
     matter. For sources of files, only the manifest matters.
     """
     if source_of_key(recipe.sources, key).kind == "files":
         return {"kind": "files"}
-    asked = recipe.raw_snapshot
-    languages = tuple(name for name in LANGUAGES if name in asked.languages)
-    buckets = tuple(name for name in BUCKETS if name in asked.buckets)
+    settings = recipe.raw_snapshot
     return plain(
         msgspec.structs.replace(
-            asked, languages=languages, buckets=buckets, shards=tuple(sorted(set(asked.shards)))
+            settings,
+            languages=tuple(name for name in LANGUAGES if name in settings.languages),
+            buckets=tuple(name for name in BUCKETS if name in settings.buckets),
+            shards=tuple(sorted(set(settings.shards))),
         )
     )
 
@@ -279,11 +269,3 @@ STAGE = Stage(
     show=later("lc_assets.stages.shown.documents:raw_snapshot"),
 )
 """The files of one partition of a source."""
-
-
-def bytes_by_part(raw: Published) -> dict[str, float]:
-    """Size upstream of each part of a snapshot: documents, signals, duplicates."""
-    sizes: dict[str, float] = {}
-    for line in read_table(raw.folder / MANIFEST_FILE, ["part", "n_bytes"]).to_pylist():
-        sizes[line["part"]] = sizes.get(line["part"], 0.0) + max(line["n_bytes"] or 0, 0)
-    return sizes

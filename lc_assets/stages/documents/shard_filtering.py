@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
-from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table
+from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, published_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
@@ -26,7 +26,6 @@ from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
-from lc_assets.publishing import publish
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import (
     Document,
@@ -249,24 +248,12 @@ def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[
 
 
 def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:
-    return _Writers(
-        *(
-            stack.enter_context(
-                contextlib.closing(
-                    TableWriter(
-                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
-                    )
-                )
-            )
-            for suffix, schema in (
-                (
-                    DOCUMENTS_SUFFIX,
-                    schema_of(task.rules, perplexity=task.perplexity, fields=task.fields),
-                ),
-                (DROPPED_SUFFIX, DROPPED),
-            )
-        )
+    schema = schema_of(task.rules, perplexity=task.perplexity, fields=task.fields)
+    kept, dropped = (
+        stack.enter_context(published_table(task.folder / f"{task.name}{suffix}", columns))
+        for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
     )
+    return _Writers(kept, dropped)
 
 
 def schema_of(

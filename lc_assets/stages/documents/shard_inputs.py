@@ -1,10 +1,10 @@
 """The inputs of filtering and measuring, and the policies for missing or broken files."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS
 from lc_assets.vocabulary import parse_snapshot
+
+T = TypeVar("T")
 
 SKIPPED = "shards skipped"
 UNREADABLE = "unreadable line"
@@ -203,18 +205,27 @@ def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:
     """
     if task.stored is not None:
         return stored_values(task.stored, task.published.columns), True
-    if task.settings.missing_signals != "compute":
-        with skip_by_policy("signals", task.settings.missing_signals):
-            return _published_signals(task), False
-    with contextlib.suppress(CorruptFile):
-        return _published_signals(task), False
+    found = _read_part(
+        task,
+        "signals",
+        task.settings.missing_signals,
+        lambda stream: read_signals(
+            stream,
+            shard=task.files.shard,
+            where=_where(task, "signals"),
+            wanted=task.published.columns,
+            max_line_bytes=task.settings.max_line_bytes,
+        ),
+    )
+    if found is not None:
+        return found, False
     models = models_of(task.settings.models, task.published.columns)
-    found = [
+    documents = [
         (line, document)
         for line, _, document in records_of(task, models)
         if not isinstance(document, Unread)
     ]
-    return computed_signals(task, found, models), True
+    return computed_signals(task, documents, models), True
 
 
 def computed_signals(
@@ -252,17 +263,6 @@ def stored_values(path: Path, columns: frozenset[str]) -> SignalsTable:
     )
 
 
-def _published_signals(task: ShardTask) -> SignalsTable:
-    with _opened(task, "signals") as stream:
-        return read_signals(
-            stream,
-            shard=task.files.shard,
-            where=_where(task, "signals"),
-            wanted=task.published.columns,
-            max_line_bytes=task.settings.max_line_bytes,
-        )
-
-
 def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
     """Lines that are duplicates; None when there is no sound list and the policy is to do without.
 
@@ -270,18 +270,26 @@ def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
         Skip: when the list is missing or broken and the policy is to skip the shard.
         CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
-    policy = task.settings.missing_duplicates
-    if policy != "treat_as_unique":
-        with skip_by_policy("duplicates", policy):
-            return _listed_duplicates(task)
-    with contextlib.suppress(CorruptFile):
-        return _listed_duplicates(task)
-    return None
+    return _read_part(
+        task,
+        "duplicates",
+        task.settings.missing_duplicates,
+        lambda stream: read_duplicates(
+            stream, shard=task.files.shard, where=_where(task, "duplicates")
+        ),
+    )
 
 
-def _listed_duplicates(task: ShardTask) -> frozenset[int]:
-    with _opened(task, "duplicates") as stream:
-        return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
+def _read_part(task: ShardTask, part: str, policy: str, read: Callable[[BinaryIO], T]) -> T | None:
+    """Read one of a shard's files; None when it is missing or broken and the policy is to do
+    without it.
+    """
+    if policy in ("compute", "treat_as_unique"):
+        with contextlib.suppress(CorruptFile), _opened(task, part) as stream:
+            return read(stream)
+        return None
+    with skip_by_policy(part, policy), _opened(task, part) as stream:
+        return read(stream)
 
 
 @contextlib.contextmanager
