@@ -191,12 +191,11 @@ def test_explaining_gives_the_result_of_filtering(pages, tmp_path, preset):
     for name in texts():
         of_text = explain_in_files([pages], name, rules, language="en", models=MODELS)
         of_lake = explain_in_lake(found.context.lake, rows[name]["id"])
-        assert of_text.kept is of_lake.kept is (name not in dropped)
         assert of_text.reasons == of_lake.reasons
         assert len(of_text.reasons) == len(dropped.get(name, {"reasons": []})["reasons"])
         assert len(of_text.values) > 100
-        word = "kept" if of_text.kept else "dropped"
-        assert of_text.verdict.startswith(f"{name} is {word} by {preset}: ")
+        word = "dropped" if of_text.reasons else "kept"
+        assert of_text.decision.startswith(f"{name} is {word} by {preset}: ")
 
 
 def test_a_document_that_is_not_there_cannot_be_explained(pages):

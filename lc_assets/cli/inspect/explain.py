@@ -50,7 +50,7 @@ def explain(
         str | None, Option("--upstream", help="With a lake: where its published signals are.")
     ] = None,
 ) -> None:
-    """Print every signal and measure of one document, every rule with its bounds, and the verdict.
+    """Print every signal and measure of one document, every rule with its bounds, and the decision.
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
@@ -68,23 +68,23 @@ def explain(
     in_lake = is_in_bucket(source) or is_lake(Path(source))
     if in_lake and threshold and rules is None:
         raise BadInput("--threshold needs --rules too: a lake's rules are those of its filtering")
-    asked = (
+    rule_set = (
         None
         if in_lake and rules is None
         else with_thresholds(read_rules(rules or "redpajama-lucie"), thresholds_of(threshold))
     )
-    if asked is None or in_lake:
+    if rule_set is None or in_lake:
         found = explaining.explain_in_lake(
             open_lake(source),
             identity,
-            asked,
+            rule_set,
             upstream=None if upstream is None else Upstream(upstream),
         )
     else:
         found = explaining.explain_in_files(
             [Path(source)],
             identity,
-            asked,
+            rule_set,
             text_field=text_field,
             language=lang,
             lists=lists_of(lists),
@@ -94,7 +94,7 @@ def explain(
 
 
 def show_explained(found: "Explained") -> None:
-    """Print all of it, the verdict last."""
+    """Print all of it, the decision last."""
     facts(
         [
             ("document", found.id),
@@ -121,7 +121,7 @@ def show_explained(found: "Explained") -> None:
         heading(f"Its text, {len(found.text):,} characters")
         say(excerpt(found.text))
     say()
-    say(found.verdict, style="bold")
+    say(found.decision, style="bold")
 
 
 def excerpt(text: str) -> str:

@@ -9,7 +9,7 @@ a lake       what `filtered_documents` kept of it, or why it or `token_documents
 ===========  =====================================================================================
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -22,7 +22,7 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.lake import Lake
@@ -79,23 +79,15 @@ class Explained:
         return (*self.others, *(words for words in found if words is not None))
 
     @property
-    def kept(self) -> bool:
-        """Whether it passes."""
-        return not self.reasons
-
-    @property
-    def verdict(self) -> str:
+    def decision(self) -> str:
         """One sentence."""
-        first, *more = self.reasons or ("",)
-        if first:
-            words = f", and {len(more):,} more" if more else ""
-            return f"{self.id} is dropped by {self.rules.name}: {first}{words}."
+        reasons, n_rules = self.reasons, len(self.rules.rules)
+        if reasons:
+            more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+            return f"{self.id} is dropped by {self.rules.name}: {reasons[0]}{more}."
         unknown = sum(rule.column not in self.values for rule in self.rules.rules)
         words = f"; {unknown:,} of its rules test what is not known here" if unknown else ""
-        return (
-            f"{self.id} is kept by {self.rules.name}: it passes {len(self.rules.rules):,} rules"
-            f"{words}."
-        )
+        return f"{self.id} is kept by {self.rules.name}: it passes {n_rules:,} rules{words}."
 
 
 def explain_in_files(
@@ -132,27 +124,21 @@ def explain_in_files(
             if isinstance(document, Unread):
                 raise BadInput(f"{document.where}: {document.why}, so {identity} has no values")
             named = msgspec.structs.replace(document, language=document.language or language)
-            return _explained(named, rules, str(file), lists, models)
+            offered = record_offers(named, rules, copies=True)
+            columns = list(dict.fromkeys([*computable(models), *sorted(rules.columns)]))
+            removed = () if rules.edit is None else edited(named.text, rules.edit).taken
+            return Explained(
+                id=named.id,
+                url=named.url,
+                where=str(file),
+                rules=rules,
+                values=values_of(offered, columns, lists, models),
+                text=offered.text,
+                removed=tuple((named.text[it.start : it.end], it.reason) for it in removed),
+                digests={**lists.digests, **models.digests},
+            )
     raise BadInput(
         f"{identity}: no document of that id in {len(files):,} files, such as {files[0]}"
-    )
-
-
-def _explained(
-    document: CorpusDocument, rules: RuleSet, where: str, lists: WordLists, models: Models
-) -> Explained:
-    offered = record_offers(document, rules, copies=True)
-    columns = list(dict.fromkeys([*computable(models), *sorted(rules.columns)]))
-    taken = () if rules.edit is None else edited(document.text, rules.edit).taken
-    return Explained(
-        id=document.id,
-        url=document.url,
-        where=where,
-        rules=rules,
-        values=values_of(offered, columns, lists, models),
-        text=offered.text,
-        removed=tuple((document.text[one.start : one.end], one.reason) for one in taken),
-        digests={**lists.digests, **models.digests},
     )
 
 
@@ -176,32 +162,36 @@ def explain_in_lake(
     filtered_by = msgspec.convert(params["rules"], RuleSet)
     kept = _line(filtered, f"{shard.name}{DOCUMENTS_SUFFIX}", identity)
     dropped = why_dropped(lake, identity)
-    if kept is None and dropped is None:
+    values: dict[str, float | None] = {}
+    if upstream is not None:
+        values |= _published_values(upstream, identity)
+    if stored is not None:
+        values |= _line(stored, f"{shard.name}{VALUES_SUFFIX}", identity)
+    values |= kept
+    if dropped is not None:
+        columns = {rule.name: rule.column for rule in filtered_by.rules}
+        values |= {columns[name]: value for name, value in dropped.reasons if name in columns}
+        where, url = f"{dropped.stage}/{shard.snapshot}", kept.get("url", dropped.url)
+        others = tuple(_shown(*it) for it in dropped.reasons if it[0] not in columns)
+    elif kept:
+        where, url, others = f"{filtered.name} ({filtered.version})", kept["url"], ()
+    else:
         raise NotPublished(
             f"{identity}: neither kept nor dropped by {filtered.name}; its shard may have been "
             "left out"
         )
-    columns = {rule.name: rule.column for rule in filtered_by.rules}
-    reasons = () if dropped is None else dropped.reasons
-    values = _published_values(upstream, identity) if upstream is not None else {}
-    measured = _line(stored, f"{shard.name}{VALUES_SUFFIX}", identity) if stored else None
-    values |= _numbers((measured or {}).items(), ("line", "id", "url"))
-    values |= _numbers((kept or {}).items(), FILTERED.names)
-    values |= _numbers((columns[name], value) for name, value in reasons if name in columns)
     return Explained(
         id=identity,
-        url=kept["url"] if kept is not None else dropped.url if dropped is not None else "",
-        where=f"{filtered.name} ({filtered.version})"
-        if dropped is None
-        else f"{dropped.stage}/{shard.snapshot}",
+        url=url,
+        where=where,
         rules=rules or filtered_by,
-        values=values,
-        others=tuple(
-            f"{name} = {value:,.12g}" if value is not None and not isnan(value) else name
-            for name, value in reasons
-            if name not in columns
-        ),
-        text=None if kept is None else kept["raw_content"],
+        values={
+            name: None if value is None or isnan(value) else value
+            for name, value in values.items()
+            if name not in ("line", *FILTERED.names)
+        },
+        others=others,
+        text=kept.get("raw_content"),
         digests={
             name: str(digest)
             for key in ("lists", "models")
@@ -210,21 +200,16 @@ def explain_in_lake(
     )
 
 
-def _line(published: Published, table: str, identity: str) -> dict[str, Any] | None:
-    """The line of a document in a version's table; None when it has none."""
+def _shown(name: str, value: float | None) -> str:
+    """A reason that is no rule."""
+    return name if value is None or isnan(value) else f"{name} = {value:,.12g}"
+
+
+def _line(published: Published, table: str, identity: str) -> dict[str, Any]:
+    """The line of a document in a version's table; empty when it has none."""
     path = published.only(table) / table
     lines = lines_where(path, pc.field("id") == identity) if path.is_file() else ()
-    return next(iter(lines), None)
-
-
-def _numbers(
-    found: Iterable[tuple[str, float | None]], others: Iterable[str] = ()
-) -> dict[str, float | None]:
-    return {
-        name: None if value is None or isnan(value) else value
-        for name, value in found
-        if name not in others
-    }
+    return next(iter(lines), {})
 
 
 def _published_values(upstream: Upstream, identity: str) -> dict[str, float | None]:

@@ -16,9 +16,11 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Final
+
+import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.text.rules.rules import LineEdit
@@ -41,8 +43,7 @@ _POLICIES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineRules:
+class LineRules(msgspec.Struct, frozen=True, kw_only=True):
     r"""Rules on a line; they are applied in the order of the fields, and the first that fails gives
     the reason.
 
@@ -67,13 +68,13 @@ class LineRules:
 
     name: str
     broken: bool = True
-    most_uppercase: float | None = None
+    most_uppercase: Annotated[float, msgspec.Meta(ge=0)] | None = None
     numeric: bool = False
     counters: bool = False
-    longest_word: int | None = None
+    longest_word: Annotated[int, msgspec.Meta(ge=0)] | None = None
     citations: bool = False
-    end_marks: tuple[str, ...] = ()
-    fewest_words: int = 0
+    end_marks: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
+    fewest_words: Annotated[int, msgspec.Meta(ge=0)] = 0
     condemned: tuple[tuple[str, str], ...] = ()
     phrases: tuple[tuple[str, str], ...] = ()
     boilerplate: bool = False
@@ -219,10 +220,12 @@ def _objection(
         return "boilerplate", None
     if len(words) < rules.fewest_words and (words or rules.end_marks):
         return "few_words", None
-    if not rules.phrases and not rules.condemned:
-        return None, None
-    lowered = left.lower()
-    return _of_phrases(lowered, rules)
+    lowered = left.lower() if rules.phrases or rules.condemned else ""
+    sentence = next((reason for phrase, reason in rules.condemned if phrase in lowered), None)
+    reason = next((reason for phrase, reason in rules.phrases if phrase in lowered), None)
+    # The rule on JavaScript comes before that on brackets, so its line is dropped first.
+    spared = sentence == "curly_bracket" and reason == "javascript"
+    return reason, None if spared else sentence
 
 
 def _wrong_as_it_was(line: str, words: list[str], rules: LineRules) -> str | None:
@@ -234,21 +237,9 @@ def _wrong_as_it_was(line: str, words: list[str], rules: LineRules) -> str | Non
         return "numeric"
     if rules.counters and len(words) <= SHORT_LINE_WORDS and _COUNTER.fullmatch(line.lower()):
         return "counter"
-    if (
-        rules.longest_word is not None
-        and len(line) > rules.longest_word
-        and max(map(len, words)) > rules.longest_word
-    ):
-        return "long_word"
-    return None
-
-
-def _of_phrases(lowered: str, rules: LineRules) -> tuple[str | None, str | None]:
-    sentence = next((reason for phrase, reason in rules.condemned if phrase in lowered), None)
-    reason = next((reason for phrase, reason in rules.phrases if phrase in lowered), None)
-    # The rule on JavaScript comes before that on brackets, so its line is dropped first.
-    spared = sentence == "curly_bracket" and reason == "javascript"
-    return reason, None if spared else sentence
+    longest = rules.longest_word
+    too_long = longest is not None and len(line) > longest and max(map(len, words)) > longest
+    return "long_word" if too_long else None
 
 
 def _n_upper(line: str) -> int:
@@ -261,26 +252,17 @@ def _n_upper(line: str) -> int:
 EDITS: Final[Mapping[str, LineRules]] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
 """Ways of editing, with their default settings."""
 
-SETTINGS: Final[Mapping[str, type]] = MappingProxyType(
-    {
-        "most_uppercase": float,
-        "numeric": bool,
-        "counters": bool,
-        "longest_word": int,
-        "citations": bool,
-        "end_marks": list,
-        "fewest_words": int,
-        "boilerplate": bool,
-    }
+SETTINGS: Final = (
+    "most_uppercase",
+    "numeric",
+    "counters",
+    "longest_word",
+    "citations",
+    "end_marks",
+    "fewest_words",
+    "boilerplate",
 )
 """Settings that a rule file may change, see `lc_assets.text.rules.line_rules.LineRules`."""
-
-_WANTED: Final = {
-    float: "a number from 0",
-    int: "a whole number from 0",
-    bool: "true or false",
-    list: "a list of strings",
-}
 
 
 def line_rules_of(wanted: LineEdit) -> LineRules:
@@ -295,16 +277,17 @@ def line_rules_of(wanted: LineEdit) -> LineRules:
     """
     if wanted.name not in EDITS:
         raise BadInput(f"there is no line editing {wanted.name!r}; there are {', '.join(EDITS)}")
-    unknown = sorted(wanted.parameters.keys() - SETTINGS.keys())
+    unknown = sorted(wanted.parameters.keys() - set(SETTINGS))
     if unknown:
         raise BadInput(
             f"{wanted.name} has no setting {', '.join(map(repr, unknown))}; there are "
             f"{', '.join(SETTINGS)}"
         )
-    changes: dict[str, Any] = {
-        name: _checked(name, value) for name, value in wanted.parameters.items()
-    }
-    return replace(EDITS[wanted.name], **changes)
+    settings = msgspec.structs.asdict(EDITS[wanted.name]) | dict(wanted.parameters)
+    try:
+        return msgspec.convert(settings, LineRules)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{wanted.name}: {error}") from error
 
 
 def edited(text: str, wanted: LineEdit) -> Edited:
@@ -314,22 +297,3 @@ def edited(text: str, wanted: LineEdit) -> Edited:
     'It was late in the day.'
     """
     return edit(text, line_rules_of(wanted))
-
-
-def _checked(name: str, value: object) -> Any:
-    kind = SETTINGS[name]
-    if kind is list:
-        if isinstance(value, list | tuple) and all(
-            isinstance(mark, str) and mark for mark in value
-        ):
-            return tuple(value)
-    elif kind is bool:
-        if isinstance(value, bool):
-            return value
-    elif (
-        isinstance(value, int if kind is int else int | float)
-        and not isinstance(value, bool)
-        and value >= 0
-    ):
-        return value
-    raise BadInput(f"{name} is {str(value)[:80]}, wanted {_WANTED[kind]}")
