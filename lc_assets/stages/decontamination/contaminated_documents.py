@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from lc_assets.build.building import (
     build,
@@ -56,7 +57,6 @@ from lc_assets.stages.decontamination.evidence import (
     FIND_COLUMNS,
     FINDS,
     document_counts,
-    ignored_grams,
     index_of,
     read_finds,
     write_common,
@@ -64,9 +64,10 @@ from lc_assets.stages.decontamination.evidence import (
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.contamination.overlaps import (
-    ContaminationRule,
     Mode,
     Weigher,
+    in_many_items,
+    is_contaminated,
     spans_of,
     without_spans,
 )
@@ -115,15 +116,15 @@ def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) ->
             ShardTask(documents=path, folder=staging.folder, settings=settings)
             for path in documents_files(filtered.folder)
         ]
-        documents = None
+        finds = [task.finds for task in tasks]
+        ignored = in_many_items(index, settings.max_items)
         if settings.ignore_common is not None:
             list(context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"))
-            documents = document_counts([task.finds for task in tasks], index.n_grams)
-        ignored = ignored_grams(index, settings, documents)
+            documents = document_counts(finds, index.n_grams)
+            ignored = np.union1d(ignored, np.flatnonzero(documents > settings.ignore_common))
         publish_bytes(staging.folder / INDEX / IGNORED, npy_bytes(ignored))
         counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
-        if documents is None:
-            documents = document_counts([task.finds for task in tasks], index.n_grams)
+        documents = document_counts(finds, index.n_grams)
         write_common(staging.folder / COMMON_FILE, index, documents, ignored)
         evidence = finished(staging.folder.glob(f"*{EVIDENCE_SUFFIX}"))
         write_items(staging.folder / ITEMS_FILE, index, ignored, evidence)
@@ -134,12 +135,8 @@ def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) ->
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents; the settings hold the digests of the evaluation sets."""
-    return {
-        name: (read,)
-        for name, read in documents_read(
-            inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX
-        ).items()
-    }
+    found = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
+    return {name: (read,) for name, read in found.items()}
 
 
 def scan_shard(task: ShardTask) -> None:
@@ -178,12 +175,13 @@ class _Weighing:
     def __init__(self, folder: Path, mode: Mode, threshold: float) -> None:
         self.index = open_index(folder / INDEX)
         self.weigher = Weigher(self.index, read_npy(folder / INDEX / IGNORED).tolist())
-        self._rule = ContaminationRule(mode=mode, threshold=threshold)
+        self._mode: Mode = mode
+        self._threshold = threshold
 
     def evidence(self, name: str, finds: Finds) -> list[dict[str, Any]]:
         return [
             {"id": name, "item_id": self.index.item_ids[overlap.item]}
-            | {"condemned": self._rule.condemns(overlap)}
+            | {"condemned": is_contaminated(overlap, self._mode, self._threshold)}
             | msgspec.structs.asdict(overlap)
             for overlap in self.weigher.overlaps_of(finds)
         ]

@@ -17,7 +17,7 @@ from lc_assets.build.tables import read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index
-from lc_assets.text.contamination.overlaps import Weigher, in_many_items, postings
+from lc_assets.text.contamination.overlaps import Weigher, postings
 from lc_assets.text.contamination.scanning import Finds
 
 CONTAMINATED: Final = "contaminated"
@@ -129,22 +129,6 @@ def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
     return counts
 
 
-def ignored_grams(
-    index: GramIndex, settings: DecontaminationSettings, documents: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
-    """Ignored n-grams, ascending: those of too many items or documents.
-
-    Args:
-        index: of the items.
-        settings: ``max_items`` and ``ignore_common``.
-        documents: `document_counts`; needed only where ``ignore_common`` is set.
-    """
-    in_items = in_many_items(index, settings.max_items)
-    if settings.ignore_common is None or documents is None:
-        return np.sort(in_items)
-    return np.union1d(in_items, np.flatnonzero(documents > settings.ignore_common))
-
-
 def write_common(
     path: Path, index: GramIndex, documents: NDArray[np.int64], ignored: NDArray[np.int64]
 ) -> None:
@@ -173,11 +157,11 @@ def write_items(
     """Publish the report: a line per item, the most covered first."""
     item_grams = Weigher(index, ignored.tolist()).item_grams.tolist()
     lines: list[dict[str, Any]] = [
-        dict.fromkeys(ITEMS.names, 0)
-        | {"item": item, "item_id": name, "words": words, "grams": item_grams[item]}
-        | {"best_coverage": 0.0, "best_document": None, "start": None, "end": None}
-        for item, (name, words) in enumerate(
-            zip(index.item_ids, index.item_words.tolist(), strict=True)
+        dict.fromkeys(("best_document", "start", "end"))
+        | dict.fromkeys(("documents", "condemned_documents", "longest_words"), 0)
+        | {"item": item, "item_id": name, "words": words, "grams": grams, "best_coverage": 0.0}
+        for item, (name, words, grams) in enumerate(
+            zip(index.item_ids, index.item_words.tolist(), item_grams, strict=True)
         )
     ]
     for found in (found for file in evidence for found in read_lines(file, EVIDENCE.names)):

@@ -18,18 +18,15 @@ Source: 13 words, and at least 8 for a shorter item, are Brown et al. 2020 (GPT-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, Mismatch
+from lc_assets.errors import Mismatch
 from lc_assets.text.contamination.loose_words import same_words, word_letters
 from lc_assets.text.hashing import FNV_BASIS, GOLDEN, MASK64, mix64
-
-LONGEST = 64
-"""Maximum words of an n-gram."""
 
 _LENGTH_SALT, FILTER_SALT = 0xD6E8FEB86659FD93, 0xA0761D6478BD642F
 
@@ -39,23 +36,15 @@ class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ngram: words of an n-gram, 1 to 64.
-        min_words: minimum words of an item that is shorter than an n-gram.
+        min_words: minimum words of an item that is shorter than an n-gram; at most ``ngram``.
         sample: keep one n-gram in ``sample``.
         seed: of the hashes; another one is needed only after a collision.
     """
 
-    ngram: int = 13
-    min_words: int = 8
-    sample: int = 1
+    ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
+    min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    sample: Annotated[int, msgspec.Meta(ge=1)] = 1
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.ngram <= LONGEST:
-            raise BadInput(f"an n-gram has 1 to {LONGEST} words, not {self.ngram}")
-        if not 1 <= self.min_words <= self.ngram:
-            raise BadInput(f"min_words must be 1 to ngram ({self.ngram}), not {self.min_words}")
-        if self.sample < 1:
-            raise BadInput(f"sample keeps one n-gram in so many: at least 1, not {self.sample}")
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,20 +115,14 @@ class GramIndex:
 
     def words_of(self, gram: int) -> list[str]:
         """The words of an n-gram."""
-        begin = int(self.gram_words[gram])
+        first = int(self.gram_words[gram])
+        numbers = self.words[first : first + int(self.gram_lengths[gram])]
+        begins = np.where(numbers > 0, self.vocabulary_ends[numbers - 1], 0).tolist()
+        ends = self.vocabulary_ends[numbers].tolist()
+        letters = (self.vocabulary[i:j] for i, j in zip(begins, ends, strict=True))
         return [
-            self._word(int(number))
-            for number in self.words[begin : begin + int(self.gram_lengths[gram])]
+            word.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass") for word in letters
         ]
-
-    def _word(self, number: int) -> str:
-        begin = int(self.vocabulary_ends[number - 1]) if number else 0
-        return (
-            self.vocabulary[begin : int(self.vocabulary_ends[number])]
-            .astype("<u4")
-            .tobytes()
-            .decode("utf-32-le", "surrogatepass")
-        )
 
 
 def basis_of(seed: int) -> int:

@@ -1,7 +1,7 @@
 """How much of each evaluation item a document contains, and whether it is contaminated.
 
 A document is scanned once (`lc_assets.text.contamination.scanning`). From what was found, `Weigher`
-computes per item how much of it the document holds, and a `ContaminationRule` decides. Finds can be
+computes per item how much of it the document holds, and `is_contaminated` decides. Finds can be
 kept and decided on again with another rule, without another scan.
 
 ============  ======================================================================================
@@ -27,35 +27,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
 from lc_assets.text.contamination.grams import GramIndex
 from lc_assets.text.contamination.scanning import Finds
 
 Mode = Literal["coverage", "any", "overlap"]
-
-
-class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
-    """Decides when a document is contaminated; see the module.
-
-    Attributes:
-        mode: see the module.
-        threshold: minimum share, above 0 and at most 1; not used by ``any``.
-    """
-
-    mode: Mode = "coverage"
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
-            raise BadInput(f"the threshold is a share: above 0 and at most 1, not {self.threshold}")
-
-    def condemns(self, overlap: "Overlap") -> bool:
-        """Whether an overlap makes a document contaminated."""
-        if self.mode == "any":
-            return True
-        return overlap.coverage >= self.threshold or (
-            self.mode == "overlap" and overlap.document_share >= self.threshold
-        )
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +55,20 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
     document_share: float
     start: int
     end: int
+
+
+def is_contaminated(overlap: Overlap, mode: Mode, threshold: float) -> bool:
+    """Whether an overlap makes a document contaminated.
+
+    Args:
+        overlap: of one item.
+        mode: see the module.
+        threshold: minimum share, above 0 and at most 1; not used by ``any``.
+    """
+    if mode == "any":
+        return True
+    share = max(overlap.coverage, overlap.document_share if mode == "overlap" else 0)
+    return share >= threshold
 
 
 class Weigher:

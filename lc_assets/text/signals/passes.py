@@ -45,20 +45,13 @@ _FIVE_BYTES: Final = np.uint64((1 << 40) - 1)
 _ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
 
 
-class RawLines(NamedTuple):
-    """Output of `scan_raw` for each line.
-
-    Attributes:
-        ends: int64[lines], after the line's last character, its newline included.
-        terminal: int64[lines], 1 where it ends with a terminal mark.
-        bullets: int64[lines], 1 where it begins with a bullet.
-        upper: int64[lines], upper case characters.
-    """
-
-    ends: NDArray[np.int64]
-    terminal: NDArray[np.int64]
-    bullets: NDArray[np.int64]
-    upper: NDArray[np.int64]
+N_LINES: Final = 8
+ENDS, TERMINAL, BULLETS, UPPER_CASE, WORDS, JAVASCRIPT, CHARS, NUMBERS = range(N_LINES)
+"""Rows of the counts of lines: after the line's last character, its newline included; 1 where it
+ends with a terminal mark; 1 where it begins with a bullet; upper case characters; of its normalized
+words how many, those that are "javascript", their characters with a space between two, and numeric
+characters.
+"""
 
 
 @compiled
@@ -78,7 +71,7 @@ def scan_raw(
     seed: np.uint64,
     stop_words: WordSet,
     counts: NDArray[np.int64],
-    lines: RawLines,
+    lines: NDArray[np.int64],
 ) -> None:
     """Count raw words, sentences and symbols, and describe each line.
 
@@ -88,9 +81,8 @@ def scan_raw(
         seed: of hashes.
         stop_words: to look raw words up in.
         counts: filled with `N_RAW` counts.
-        lines: filled.
+        lines: counts of lines; `ENDS` to `UPPER_CASE` are filled.
     """
-    ends, terminal, bullets, upper = lines
     n, n_listed = data.size, stop_words.hashes.size
     n_words = n_alphabetic = n_caps = n_stop = n_sentences = n_symbols = n_curly = 0
     n_ellipsis_lines = line = n_upper = last = dots = i = n_chars = 0
@@ -103,10 +95,7 @@ def scan_raw(
             i += size
             n_chars += 1
             if code == _NEWLINE:
-                ends[line] = n_chars
-                terminal[line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
-                n_ellipsis_lines += last == _ELLIPSIS or dots >= 3
-                upper[line] = n_upper
+                n_ellipsis_lines += _end_line(lines, line, n_chars, n_upper, last, dots)
                 line += 1
                 n_upper = last = dots = 0
                 blank = True
@@ -134,7 +123,7 @@ def scan_raw(
         else:
             # A run of other characters: symbols, and the ends of sentences and lines.
             if blank:
-                bullets[line] = _is_bullet(code)
+                lines[BULLETS, line] = _is_bullet(code)
             dots = 0
             while True:
                 state = absorb(state, np.uint64(code))
@@ -167,29 +156,22 @@ def scan_raw(
         if n_listed and stop_words.slots[slot_in(stop_words.slots, state)]:
             n_stop += find_word(data, start, i, state, stop_words) > 0
     if n and data[n - 1] != _NEWLINE:
-        ends[line] = n_chars
-        terminal[line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
-        n_ellipsis_lines += last == _ELLIPSIS or dots >= 3
-        upper[line] = n_upper
+        n_ellipsis_lines += _end_line(lines, line, n_chars, n_upper, last, dots)
     counts[RAW_WORDS], counts[ALPHABETIC], counts[ALL_CAPS] = n_words, n_alphabetic, n_caps
     counts[STOP_WORDS], counts[SENTENCES], counts[SYMBOLS] = n_stop, n_sentences, n_symbols
     counts[CURLY], counts[ELLIPSIS_LINES] = n_curly, n_ellipsis_lines
 
 
-class WordLines(NamedTuple):
-    """Counts of each line's normalized words; int64[lines] each.
-
-    Attributes:
-        words: words.
-        javascript: words that are "javascript".
-        chars: characters, with a space between two words.
-        numeric: numeric characters.
+@compiled
+def _end_line(
+    lines: NDArray[np.int64], line: int, n_chars: int, n_upper: int, last: int, dots: int
+) -> bool:
+    """Describe a line that ends after ``n_chars`` of the text; return whether it ends with an
+    ellipsis.
     """
-
-    words: NDArray[np.int64]
-    javascript: NDArray[np.int64]
-    chars: NDArray[np.int64]
-    numeric: NDArray[np.int64]
+    lines[ENDS, line], lines[UPPER_CASE, line] = n_chars, n_upper
+    lines[TERMINAL, line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
+    return last == _ELLIPSIS or dots >= 3
 
 
 class NumberedWords(NamedTuple):
@@ -216,7 +198,7 @@ def scan_words(
     bits: NDArray[np.uint16],
     seed: np.uint64,
     listed_words: WordSet,
-    lines: WordLines,
+    lines: NDArray[np.int64],
 ) -> NumberedWords:
     """Number a text's words, and count those of each line.
 
@@ -225,7 +207,7 @@ def scan_words(
         bits: `lc_assets.text.characters.character_bits`.
         seed: of hashes.
         listed_words: words whose numbers are returned.
-        lines: filled.
+        lines: counts of lines; `WORDS` to `NUMBERS` are filled.
     """
     most = data.size // 2 + 1
     starts, ends, chars = (
@@ -253,10 +235,10 @@ def scan_words(
     for at in range(n_words):
         counts[numbers[at]] += 1
     if found:
-        for line in range(lines.words.size):
-            for _ in range(lines.words[line]):
+        for line in range(lines.shape[1]):
+            for _ in range(lines[WORDS, line]):
                 mark = marks[numbers[word]]
-                lines.javascript[line] += mark >> 2
+                lines[JAVASCRIPT, line] += mark >> 2
                 n_lorem += after_lorem & mark >> 1
                 after_lorem = mark & 1
                 word += 1
@@ -285,7 +267,7 @@ def _split(
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
     chars: NDArray[np.int32],
-    lines: WordLines,
+    lines: NDArray[np.int64],
 ) -> int:
     """Find where each word begins and ends, and its characters; count those of each line."""
     n_words = line = in_line = chars_in_line = numeric_in_line = i = 0
@@ -294,10 +276,10 @@ def _split(
         while i < n and data[i] == _SPACE:
             i += 1
         if i == n or data[i] == _NEWLINE:
-            if line < lines.words.size:
-                lines.words[line] = in_line
-                lines.chars[line] = chars_in_line + max(in_line - 1, 0)
-                lines.numeric[line] = numeric_in_line
+            if line < lines.shape[1]:
+                lines[WORDS, line] = in_line
+                lines[CHARS, line] = chars_in_line + max(in_line - 1, 0)
+                lines[NUMBERS, line] = numeric_in_line
             if i == n:
                 return n_words
             line += 1

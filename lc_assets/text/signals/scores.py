@@ -21,15 +21,18 @@ from lc_assets.text.numbering import number_pairs
 from lc_assets.text.signals.passes import (
     ALL_CAPS,
     ALPHABETIC,
+    CHARS,
     CURLY,
     ELLIPSIS_LINES,
+    ENDS,
+    N_LINES,
     N_RAW,
+    NUMBERS,
     RAW_WORDS,
     SENTENCES,
     STOP_WORDS,
     SYMBOLS,
-    RawLines,
-    WordLines,
+    UPPER_CASE,
     scan_raw,
     scan_words,
 )
@@ -143,8 +146,6 @@ def _repetition(
 
 
 N_SCORES: Final = 22
-_ENDS, _TERMINAL, _JAVASCRIPT, _WORDS, _BULLET = range(5)
-_NUMERIC, _UPPERCASE = range(2)
 _REMEMBERED: Final = 64
 """Counts whose terms of the entropy are looked up; nearly all words occur less often."""
 
@@ -205,37 +206,25 @@ def compute_scores(
     Returns:
         float64[22], the document's scores, NaN for None, in the order of
         `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad words;
-        int64[5, lines]: ends, terminal marks, "javascript", words, bullets; float64[2, lines]:
-        numeric and upper case characters.
+        int64[8, lines], see `lc_assets.text.signals.passes.ENDS`; float64[2, lines]: shares of
+        numeric and of upper case characters.
     """
     scores = np.full(N_SCORES, nan)
-    line_counts = np.zeros((5, n_lines), np.int64)
-    line_shares = np.zeros((2, n_lines), np.float64)
-    # Phase 1: normalized words.
-    word_lines = WordLines(
-        line_counts[_WORDS],
-        line_counts[_JAVASCRIPT],
-        np.zeros(n_lines, np.int64),
-        np.zeros(n_lines, np.int64),
-    )
-    words = scan_words(folded, bits, seed, bad_words.words, word_lines)
-    n_words = words.numbers.size
-    # Phase 2: raw words and lines.
+    lines = np.zeros((N_LINES, n_lines), np.int64)
+    shares = np.zeros((2, n_lines), np.float64)
     raw = np.zeros(N_RAW, np.int64)
-    raw_lines = RawLines(
-        line_counts[_ENDS],
-        line_counts[_TERMINAL],
-        line_counts[_BULLET],
-        np.zeros(n_lines, np.int64),
-    )
-    scan_raw(data, bits, seed, stop_words, raw, raw_lines)
+    # Phase 1: the passes.
+    words = scan_words(folded, bits, seed, bad_words.words, lines)
+    n_words = words.numbers.size
+    scan_raw(data, bits, seed, stop_words, raw, lines)
+    # Phase 2: lines.
     start = np.int64(0)
     for line in range(n_lines):
-        stop = line_counts[_ENDS, line]
-        if word_lines.numeric[line]:
-            line_shares[_NUMERIC, line] = round8(word_lines.numeric[line] / word_lines.chars[line])
-        if raw_lines.upper[line]:
-            line_shares[_UPPERCASE, line] = round8(raw_lines.upper[line] / (stop - start))
+        stop = lines[ENDS, line]
+        if lines[NUMBERS, line]:
+            shares[0, line] = round8(lines[NUMBERS, line] / lines[CHARS, line])
+        if lines[UPPER_CASE, line]:
+            shares[1, line] = round8(lines[UPPER_CASE, line] / (stop - start))
         start = stop
     # Phase 3: repetition.
     top = np.zeros(_LONGEST + 1, np.int64)
@@ -267,7 +256,7 @@ def compute_scores(
     for i in range(N_SCORES):
         if scores[i] == scores[i]:
             scores[i] = round8(scores[i])
-    return scores, line_counts, line_shares
+    return scores, lines, shares
 
 
 @compiled

@@ -59,6 +59,7 @@ from lc_assets.text.signals.names import (
     Span,
     WordLists,
 )
+from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, TERMINAL, WORDS
 from lc_assets.text.signals.scores import PhraseTree, compute_scores
 from lc_assets.text.words import folded_lines
 
@@ -135,7 +136,15 @@ def measure_signals(
     >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
     3.0
     """
-    scores, line_counts, line_shares = _computed(text, lists, language)
+    scores, lines, shares = compute_scores(
+        utf8_of(text),
+        folded_lines(text),
+        text.count("\n") + (not text.endswith("\n") if text else 0),
+        hash_seed(),
+        character_bits(),
+        _word_set(lists.stop_words.get(language, _NOTHING)),
+        _phrases(lists.bad_words.get(language, _NOTHING)),
+    )
     # Only NaN differs from itself.
     scalars = {
         name: None if score != score else score  # noqa: PLR0124
@@ -148,18 +157,18 @@ def measure_signals(
         del scalars["rps_doc_stop_word_fraction"]
     if lists.domains is not None:
         scalars["rps_doc_ut1_blacklist"] = lists.domains.get(source_domain)
-    ends, terminal, javascript, words, bullets = line_counts
     columns: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {
-        "rps_lines_ending_with_terminal_punctution_mark": terminal.astype(np.float64),
-        "rps_lines_javascript_counts": javascript.astype(np.float64),
-        "rps_lines_num_words": words,
-        "rps_lines_numerical_chars_fraction": line_shares[0],
-        _BULLETS: bullets.astype(np.float64),
-        "rps_lines_uppercase_letter_fraction": line_shares[1],
+        "rps_lines_ending_with_terminal_punctution_mark": lines[TERMINAL].astype(np.float64),
+        "rps_lines_javascript_counts": lines[JAVASCRIPT].astype(np.float64),
+        "rps_lines_num_words": lines[WORDS],
+        "rps_lines_numerical_chars_fraction": shares[0],
+        _BULLETS: lines[BULLETS].astype(np.float64),
+        "rps_lines_uppercase_letter_fraction": shares[1],
     }
     # As CCNet counts lines: a last empty one included.
-    scalars[BULLET_LINES] = float(bullets.sum()) / (text.count("\n") + 1) if len(ends) else None
-    return MeasuredSignals(len(text), scalars, ends, columns)
+    n_bullets, n_lines = float(lines[BULLETS].sum()), text.count("\n") + 1
+    scalars[BULLET_LINES] = n_bullets / n_lines if lines.shape[1] else None
+    return MeasuredSignals(len(text), scalars, lines[ENDS], columns)
 
 
 def first_score(spans: Sequence[Span]) -> float | None:
@@ -178,20 +187,6 @@ def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | N
     """
     scores = [score for _, _, score in bullets if score is not None]
     return sum(scores) / n_lines if n_lines and scores else None
-
-
-def _computed(
-    text: str, lists: WordLists, language: str
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Scores and columns of lines, see `compute_scores`."""
-    data = utf8_of(text)
-    n_lines = text.count("\n") + (not text.endswith("\n") if text else 0)
-    stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
-    bad_words = _phrases(lists.bad_words.get(language, _NOTHING))
-    found: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]] = compute_scores(
-        data, folded_lines(text), n_lines, hash_seed(), character_bits(), stop_words, bad_words
-    )
-    return found
 
 
 @lru_cache(maxsize=64)
