@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import absorb, fill_slots, slot_in, slot_of, whole
+from lc_assets.text.hashing import absorb, bits_of, fill_slots, slot_in, slot_of, whole
 
 _FIRST_SLOTS: Final = 1 << 10
 _KEY_BYTES: Final = 16
@@ -33,14 +33,22 @@ def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @compiled
-def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
-    """One to seven bytes as a little-endian number."""
-    if start + 8 <= len(data):
-        return eight_bytes(data, start) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
-    number = np.uint64(0)
-    for i in range(n_bytes):
-        number |= np.uint64(data[start + i]) << np.uint64(8 * i)
-    return number
+def first_bytes(data: NDArray[np.uint8], start: int, length: int) -> tuple[np.uint64, np.uint64]:
+    """The first sixteen bytes of a piece as two numbers, zeros behind its end. Without branches on
+    its length, which cannot be predicted.
+    """
+    n_low, n_high = min(length, 8), min(max(length - 8, 0), 8)
+    if start + _KEY_BYTES <= len(data):
+        return (
+            eight_bytes(data, start) & _MASKS[n_low],
+            eight_bytes(data, start + 8) & _MASKS[n_high],
+        )
+    low = high = np.uint64(0)
+    for i in range(n_low):
+        low |= np.uint64(data[start + i]) << np.uint64(8 * i)
+    for i in range(n_high):
+        high |= np.uint64(data[start + 8 + i]) << np.uint64(8 * i)
+    return low, high
 
 
 @compiled
@@ -51,7 +59,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     while i + 8 <= end:
         state = absorb(state, eight_bytes(data, i))
         i += 8
-    return state if i == end else absorb(state, _some_bytes(data, i, end - i))
+    return state if i == end else absorb(state, first_bytes(data, i, end - i)[0])
 
 
 @compiled
@@ -62,9 +70,9 @@ def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> boo
         if eight_bytes(data, one + i) != eight_bytes(data, other + i):
             return False
         i += 8
-    return i == length or _some_bytes(data, one + i, length - i) == _some_bytes(
-        data, other + i, length - i
-    )
+    rest, _ = first_bytes(data, one + i, length - i)
+    other_rest, _ = first_bytes(data, other + i, length - i)
+    return bool(rest == other_rest)
 
 
 @compiled
@@ -152,26 +160,7 @@ def _number_some(
 
 
 @compiled
-def first_bytes(data: NDArray[np.uint8], start: int, length: int) -> tuple[np.uint64, np.uint64]:
-    """The first sixteen bytes of a piece as two numbers, zeros behind its end. Without branches on
-    its length, which cannot be predicted.
-    """
-    n_low, n_high = min(length, 8), min(max(length - 8, 0), 8)
-    if start + _KEY_BYTES <= len(data):
-        return (
-            eight_bytes(data, start) & _MASKS[n_low],
-            eight_bytes(data, start + 8) & _MASKS[n_high],
-        )
-    low = high = np.uint64(0)
-    for i in range(n_low):
-        low |= np.uint64(data[start + i]) << np.uint64(8 * i)
-    for i in range(n_high):
-        high |= np.uint64(data[start + 8 + i]) << np.uint64(8 * i)
-    return low, high
-
-
-@compiled
-def number_pairs(
+def _number_pairs(
     starts: NDArray[np.int32],
     grams: NDArray[np.int32],
     n_left: int,
@@ -218,3 +207,60 @@ def number_pairs(
         grams[n_pairs] = gram
         n_pairs += 1
     return n_grams, n_pairs
+
+
+@compiled
+def count_grams(
+    numbers: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    chars: NDArray[np.int64],
+    seed: np.uint64,
+    grams: NDArray[np.int64],
+) -> None:
+    """Count the n-grams of numbered words, from pairs of words on.
+
+    An n-gram can repeat only where both (n-1)-grams inside it repeat, and two n-grams are equal
+    exactly when both those pairs are. So each length numbers the pairs of numbers that the length
+    before left over.
+
+    Args:
+        numbers: int32[words], number of each word.
+        counts: int64[distinct], occurrences of each distinct word.
+        chars: int64[words + 1], characters before each word, and of all.
+        seed: of hashes.
+        grams: int64[longest + 1, 4], zeros; gets, at n: occurrences of the most frequent n-gram,
+            the first one of equals; characters of its words, once; characters of all copies of
+            n-grams that occur twice or more; the same with each word counted once.
+    """
+    n_words, longest = len(numbers), len(grams) - 1
+    for length in range(2, min(longest, n_words) + 1):
+        grams[length, 0], grams[length, 1] = 1, chars[length]
+    starts, left = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
+    n_left = 0
+    for at in range(n_words):
+        starts[n_left], left[n_left] = at, numbers[at]
+        n_left += counts[numbers[at]] > 1
+    n_bits = bits_of(2 * n_left + 16)
+    table = np.empty(1 << n_bits, np.int32)
+    kept, firsts = np.empty((n_left, 2), np.uint64), np.empty(n_left, np.int32)
+    for length in range(2, longest + 1):
+        n_bits = bits_of(2 * n_left + 16)
+        table[: 1 << n_bits] = 0
+        n_grams, n_left = _number_pairs(starts, left, n_left, table, n_bits, kept, firsts, seed)
+        for gram in range(n_grams):
+            if whole(kept[gram, 1]) > grams[length, 0]:
+                first = whole(firsts[gram])
+                grams[length, 0] = whole(kept[gram, 1])
+                grams[length, 1] = chars[first + length] - chars[first]
+        n_repeated = stop = 0
+        for at in range(n_left):
+            if kept[left[at], 1] > 1:
+                start = whole(starts[at])
+                starts[n_repeated], left[n_repeated] = start, left[at]
+                n_repeated += 1
+                grams[length, 2] += chars[start + length] - chars[start]
+                grams[length, 3] += chars[start + length] - chars[max(start, stop)]
+                stop = start + length
+        n_left = n_repeated
+        if n_left < 2:
+            break

@@ -28,12 +28,11 @@ from lc_assets.text.measures.ngrams import (
     DUPLICATE_LENGTHS,
     TOP_LENGTHS,
     GramCounts,
-    count_grams,
     find_unique_starts,
     seen_before,
 )
 from lc_assets.text.measures.words import WORD_KINDS, Words, read_words
-from lc_assets.text.numbering import number_pieces
+from lc_assets.text.numbering import count_grams, number_pieces
 from lc_assets.text.rules.line_rules import C4, REFINEDWEB, Edited, edit
 
 GZIP_LEVEL: Final = 6
@@ -87,12 +86,16 @@ class Reading:
     def grams(self) -> list[GramCounts]:
         """Counts of n-grams, at n."""
         words, seed = self.words, hash_seed()
-        numbers = np.empty(len(words.ends) - 1, np.int32)
-        counts = np.zeros((self.longest + 1, 4), np.int64)
-        starts, ends = words.ends[:-1], words.ends[1:]
+        chars, starts, ends = words.chars.astype(np.int64), words.ends[:-1], words.ends[1:]
+        numbers, grams = np.empty(len(starts), np.int32), np.zeros((self.longest + 1, 4), np.int64)
         number_pieces(words.joined, starts, ends, seed, numbers, np.empty_like(numbers))
-        count_grams(numbers, words.chars, self.longest, seed, counts)
-        return [GramCounts(*row) for row in counts.tolist()]
+        count_grams(numbers, np.bincount(numbers), chars, seed, grams)
+        return [
+            GramCounts(
+                top, top_chars, repeated, int((chars[n:] - chars[: max(len(chars) - n, 0)]).sum())
+            )
+            for n, (top, top_chars, repeated, _) in enumerate(grams.tolist())
+        ]
 
     @cached_property
     def unique_starts(self) -> NDArray[np.uint8]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
-from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes, number_pairs
+from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes
 
 TOP_LENGTHS: Final = (2, 3, 4)
 """Words in the n-grams of which the most frequent one counts: Rae et al. 2021, table A1."""
@@ -50,49 +50,6 @@ class GramCounts:
     top_chars: int
     repeated_chars: int
     all_chars: int
-
-
-@compiled
-def count_grams(
-    numbers: NDArray[np.int32],
-    chars: NDArray[np.int32],
-    longest: int,
-    seed: np.uint64,
-    counts: NDArray[np.int64],
-) -> None:
-    """Count n-grams of 2 to ``longest`` words.
-
-    Args:
-        numbers: int32[n], the words; overwritten.
-        chars: int32[n + 1], characters before each word, and of all.
-        longest: words of the longest n-gram.
-        seed: of hashes.
-        counts: int64[longest + 1, 4], zeros; gets, at n, the fields of `GramCounts`.
-    """
-    n_words = n_left = len(numbers)
-    starts, firsts = np.arange(n_words).astype(np.int32), np.empty(n_words, np.int32)
-    kept = np.empty((n_words, 2), np.uint64)
-    table = np.empty(1 << bits_of(2 * n_words + 16), np.int32)
-    for length in range(2, min(longest, n_words) + 1):
-        n_bits = bits_of(2 * n_left + 16)
-        table[: 1 << n_bits] = 0
-        n_grams, n_left = number_pairs(starts, numbers, n_left, table, n_bits, kept, firsts, seed)
-        top, first = 1, 0
-        for gram in range(n_grams):
-            if whole(kept[gram, 1]) > top:
-                top, first = whole(kept[gram, 1]), whole(firsts[gram])
-        n_repeated = repeated_chars = all_chars = 0
-        for i in range(n_left):
-            if kept[numbers[i], 1] > 1:
-                start = starts[i]
-                repeated_chars += chars[start + length] - chars[start]
-                starts[n_repeated], numbers[n_repeated] = start, numbers[i]
-                n_repeated += 1
-        n_left = n_repeated
-        for start in range(n_words - length + 1):
-            all_chars += chars[start + length] - chars[start]
-        counts[length, 0], counts[length, 1] = top, chars[first + length] - chars[first]
-        counts[length, 2], counts[length, 3] = repeated_chars, all_chars
 
 
 @compiled

@@ -3,10 +3,6 @@
 Rounding is to eight decimal digits as Python's `round` does it, which `numpy.round` does not.
 ``round`` rounds the exact value of the float to the nearest multiple of 1e-8, ties to even. Here
 the product with 1e8 is taken with its error (Dekker 1971), so the comparison with a half is exact.
-
-Repetition is by n-grams of numbered words. An n-gram can repeat only where both (n-1)-grams inside
-it repeat, and two n-grams are equal exactly when both those pairs are. So each length numbers the
-pairs of numbers that the length before left over.
 """
 
 from math import floor, log, nan
@@ -17,7 +13,7 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import WordSet
-from lc_assets.text.numbering import number_pairs
+from lc_assets.text.numbering import count_grams
 from lc_assets.text.signals.passes import (
     ALL_CAPS,
     ALPHABETIC,
@@ -71,80 +67,7 @@ def round8(value: float) -> float:
     return below / _SCALE
 
 
-_LONGEST_TOP: Final = 4
 _LONGEST: Final = 10
-
-
-@compiled
-def _repetition(
-    numbers: NDArray[np.int32],
-    n_words: int,
-    counts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    seed: np.uint64,
-    top: NDArray[np.int64],
-    marked: NDArray[np.int64],
-) -> np.int64:
-    """Count the characters of the top 2- to 4-grams and of repeated 5- to 10-grams.
-
-    Args:
-        numbers: the words.
-        n_words: how many of them.
-        counts: of each distinct word.
-        lengths: of each distinct word, in characters.
-        seed: of hashes.
-        top: filled at n.
-        marked: filled at n.
-
-    Returns:
-        The characters of all words.
-    """
-    before = np.empty(n_words + 1, np.int64)
-    before[0] = 0
-    starts = np.empty(n_words, np.int32)
-    grams = np.empty(n_words, np.int32)
-    n_left = 0
-    for at in range(n_words):
-        word = numbers[at]
-        before[at + 1] = before[at] + lengths[word]
-        starts[n_left] = at
-        grams[n_left] = word
-        n_left += counts[word] > 1
-    n_bits = 4
-    while 1 << n_bits < 2 * n_left:
-        n_bits += 1
-    table = np.empty(1 << n_bits, np.int32)
-    kept = np.empty((n_left, 2), np.uint64)
-    firsts = np.empty(n_left, np.int32)
-    for length in range(2, _LONGEST + 1):
-        while n_bits > 4 and 1 << (n_bits - 2) >= n_left:
-            n_bits -= 1
-        table[: 1 << n_bits] = 0
-        n_grams, n_left = number_pairs(starts, grams, n_left, table, n_bits, kept, firsts, seed)
-        if length <= _LONGEST_TOP:
-            best = np.int64(1)
-            for gram in range(n_grams):
-                if kept[gram, 1] > best:
-                    best = np.int64(kept[gram, 1])
-                    first = firsts[gram]
-                    top[length] = (before[first + length] - before[first]) * best
-        n_repeated = 0
-        stop = n_marked = np.int64(0)
-        for at in range(n_left):
-            if kept[grams[at], 1] > 1:
-                start = np.int64(starts[at])
-                starts[n_repeated] = start
-                grams[n_repeated] = grams[at]
-                n_repeated += 1
-                n_marked += before[start + length] - before[start if start > stop else stop]
-                stop = start + length
-        n_left = n_repeated
-        marked[length] = n_marked
-        if n_left < 2:
-            break
-    return np.int64(before[n_words])
-
-
 N_SCORES: Final = 22
 _REMEMBERED: Final = 64
 """Counts whose terms of the entropy are looked up; nearly all words occur less often."""
@@ -227,18 +150,23 @@ def compute_scores(
             shares[1, line] = round8(lines[UPPER_CASE, line] / (stop - start))
         start = stop
     # Phase 3: repetition.
-    top = np.zeros(_LONGEST + 1, np.int64)
-    marked = np.zeros(_LONGEST + 1, np.int64)
-    n_chars = _repetition(words.numbers, n_words, words.counts, words.lengths, seed, top, marked)
-    chars = max(int(n_chars), 1)
+    before = np.zeros(n_words + 1, np.int64)
+    for word in range(n_words):
+        before[word + 1] = before[word] + words.lengths[words.numbers[word]]
+    grams = np.zeros((_LONGEST + 1, 4), np.int64)
+    count_grams(words.numbers, words.counts, before, seed, grams)
+    n_chars = before[n_words]
+    chars = max(n_chars, 1)
     # Phase 4: the document's scores.
     scores[0] = raw[CURLY] / max(start, 1)
-    scores[1] = words.n_lorem / max(int(n_chars) + n_words - 1, 1)
-    scores[2] = marked[10] / chars
+    scores[1] = words.n_lorem / max(n_chars + n_words - 1, 1)
+    scores[2] = grams[10, 3] / chars
     for length in range(5, 10):
-        scores[length - 2] = marked[length] / chars
+        scores[length - 2] = grams[length, 3] / chars
+    scores[8:11] = 0
     for length in range(2, 5):
-        scores[length + 6] = top[length] / chars
+        if grams[length, 0] > 1:
+            scores[length + 6] = grams[length, 0] * grams[length, 1] / chars
     if raw[RAW_WORDS]:
         scores[11] = raw[ALL_CAPS] / raw[RAW_WORDS]
         scores[13] = 1 - raw[ALPHABETIC] / raw[RAW_WORDS]
