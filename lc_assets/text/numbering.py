@@ -33,6 +33,17 @@ def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @compiled
+def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
+    """One to seven bytes as a little-endian number."""
+    if start + 8 <= len(data):
+        return eight_bytes(data, start) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
+    number = np.uint64(0)
+    for i in range(n_bytes):
+        number |= np.uint64(data[start + i]) << np.uint64(8 * i)
+    return number
+
+
+@compiled
 def first_bytes(data: NDArray[np.uint8], start: int, length: int) -> tuple[np.uint64, np.uint64]:
     """The first sixteen bytes of a piece as two numbers, zeros behind its end. Without branches on
     its length, which cannot be predicted.
@@ -59,7 +70,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     while i + 8 <= end:
         state = absorb(state, eight_bytes(data, i))
         i += 8
-    return state if i == end else absorb(state, first_bytes(data, i, end - i)[0])
+    return state if i == end else absorb(state, _some_bytes(data, i, end - i))
 
 
 @compiled
@@ -70,9 +81,9 @@ def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> boo
         if eight_bytes(data, one + i) != eight_bytes(data, other + i):
             return False
         i += 8
-    rest, _ = first_bytes(data, one + i, length - i)
-    other_rest, _ = first_bytes(data, other + i, length - i)
-    return bool(rest == other_rest)
+    return i == length or _some_bytes(data, one + i, length - i) == _some_bytes(
+        data, other + i, length - i
+    )
 
 
 @compiled
