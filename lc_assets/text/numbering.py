@@ -258,20 +258,22 @@ def count_grams(
         n_bits = bits_of(2 * n_left + 16)
         table[: 1 << n_bits] = 0
         n_grams, n_left = _number_pairs(starts, left, n_left, table, n_bits, kept, firsts, seed)
+        top, first = 1, 0
         for gram in range(n_grams):
-            if whole(kept[gram, 1]) > grams[length, 0]:
-                first = whole(firsts[gram])
-                grams[length, 0] = whole(kept[gram, 1])
-                grams[length, 1] = chars[first + length] - chars[first]
-        n_repeated = stop = 0
+            if whole(kept[gram, 1]) > top:
+                top, first = whole(kept[gram, 1]), whole(firsts[gram])
+        if top > 1:
+            grams[length, 0], grams[length, 1] = top, chars[first + length] - chars[first]
+        n_repeated = repeated_chars = marked_chars = stop = 0
         for at in range(n_left):
             if kept[left[at], 1] > 1:
                 start = whole(starts[at])
                 starts[n_repeated], left[n_repeated] = start, left[at]
                 n_repeated += 1
-                grams[length, 2] += chars[start + length] - chars[start]
-                grams[length, 3] += chars[start + length] - chars[max(start, stop)]
+                repeated_chars += chars[start + length] - chars[start]
+                marked_chars += chars[start + length] - chars[max(start, stop)]
                 stop = start + length
+        grams[length, 2], grams[length, 3] = repeated_chars, marked_chars
         n_left = n_repeated
         if n_left < 2:
             break
