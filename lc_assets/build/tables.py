@@ -161,7 +161,7 @@ ROWS = pa.schema(
 
 
 class TableWriter:
-    """Writes one table in row groups of bounded size; see `published_table`.
+    """Writes one table in row groups of bounded size; see `writing_table`.
 
     Memory is bounded by ``group_bytes`` and one line, not by the table.
     """

@@ -42,7 +42,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import count_lines, published_table, read_lines, read_table
+from lc_assets.build.tables import count_lines, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import npy_bytes, read_npy
 from lc_assets.formats.gram_index_files import open_index, write_index
@@ -144,7 +144,7 @@ def scan_shard(task: ShardTask) -> None:
     if task.finds.is_file():
         return
     index = open_index(task.folder / INDEX)
-    with published_table(task.finds, FINDS) as table:
+    with writing_table(task.finds, FINDS) as table:
         lines = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
         for number, line in enumerate(lines):
             finds = find_grams(line["raw_content"], index)
@@ -160,7 +160,7 @@ def weigh_shard(task: ShardTask) -> Counts:
     scan_shard(task)
     weighing = _Weighing(task.folder, task.settings.mode, task.settings.threshold)
     n_seen, n_dropped = count_lines(task.documents), 0
-    with published_table(task.folder / f"{task.name}{EVIDENCE_SUFFIX}", EVIDENCE) as table:
+    with writing_table(task.folder / f"{task.name}{EVIDENCE_SUFFIX}", EVIDENCE) as table:
         for name, finds in read_finds(task.finds):
             lines = weighing.evidence(name, finds)
             n_dropped += any(line["condemned"] for line in lines)

@@ -27,9 +27,9 @@ from lc_assets.build.tables import (
     DROPPED,
     FILTERED,
     IDENTITY,
-    published_table,
     read_lines,
     read_schema,
+    writing_table,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
@@ -81,7 +81,7 @@ def clean_shard(task: CleanTask) -> Counts:
     edits = _edits_of(task)
     with contextlib.ExitStack() as stack:
         kept_table, dropped_table = (
-            stack.enter_context(published_table(task.folder / f"{task.name}{suffix}", schema))
+            stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", schema))
             for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
         )
         write = stack.enter_context(_document_writer(task))
@@ -131,7 +131,7 @@ def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], obj
     with contextlib.ExitStack() as stack:
         if task.file_format == "parquet":
             path = task.folder / f"{task.name}{TABLE_SUFFIX}"
-            table = stack.enter_context(published_table(path, read_schema(task.documents)))
+            table = stack.enter_context(writing_table(path, read_schema(task.documents)))
             yield lambda line: table.add(line, n_bytes=len(line[TEXT]))
         else:
             staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))

@@ -26,7 +26,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines, published_table
+from lc_assets.build.tables import count_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.lists.rule_files import rule_on
@@ -111,7 +111,7 @@ def compute_shard(task: ShardTask) -> Counts:
         with contextlib.ExitStack() as stack:
             if task.columns:
                 path = task.folder / f"{task.name}{VALUES_SUFFIX}"
-                table = stack.enter_context(published_table(path, schema))
+                table = stack.enter_context(writing_table(path, schema))
             if task.lines:
                 draft = stack.enter_context(publish(task.folder / f"{task.name}{LINES_SUFFIX}"))
                 lines = stack.enter_context(gzipped(draft))

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
-from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, published_table, write_table
+from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
@@ -250,7 +250,7 @@ def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[
 def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:
     schema = schema_of(task.rules, perplexity=task.perplexity, fields=task.fields)
     kept, dropped = (
-        stack.enter_context(published_table(task.folder / f"{task.name}{suffix}", columns))
+        stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", columns))
         for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
     )
     return _Writers(kept, dropped)
