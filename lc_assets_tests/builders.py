@@ -107,7 +107,7 @@ def tiny_upstream(
     return folder
 
 
-def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
+def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> None:
     """Write a crawl with the pages of some documents, linked to each other, and its index."""
     pages = [
         (
@@ -116,7 +116,7 @@ def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
         )
         for found in records
     ]
-    return write_crawl(folder, pages, urls=[found.url for found in records], seed=0)
+    write_crawl(folder, pages, urls=[found.url for found in records], seed=0)
 
 
 def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:

@@ -8,7 +8,7 @@ import pytest
 from lc_assets.build.showing import Plot
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
-from lc_assets.stages.shown.columns import JUDGED
+from lc_assets.stages.shown.columns import UNKNOWN
 
 MOST_BYTES = 80_000
 """Limit of a plot in the event log, which keeps one per materialization and plot for ever."""
@@ -69,7 +69,7 @@ def assert_columns_described(
         if "dagster/column_schema" in found.metadata
     }
     for asset, found in columns.items():
-        assert asset in judged or JUDGED not in found.values(), (asset, found)
+        assert asset in judged or UNKNOWN not in found.values(), (asset, found)
         lineage = materialized[asset].metadata.get("dagster/column_lineage")
         assert (lineage is None) is (asset == "raw_snapshot"), asset
         for column, origins in lineage.value.deps_by_column.items() if lineage else ():

@@ -31,6 +31,7 @@ DROPPED_SUFFIX = ".dropped.parquet"
 JSON_SUFFIX = ".jsonl.gz"
 TABLE_SUFFIX = ".texts.parquet"
 REST_SUFFIX = ".rest.parquet"
+SPANS_SUFFIX = ".spans.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

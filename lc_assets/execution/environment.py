@@ -122,7 +122,7 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _sources(entry, f"{path}{entry.name}/")
-        elif entry.name.endswith((".py", ".toml", ".txt", ".j2")):
+        elif entry.name.endswith((".py", ".toml", ".txt", ".json", ".j2")):
             yield f"{path}{entry.name}", entry
 
 

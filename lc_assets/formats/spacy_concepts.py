@@ -18,10 +18,12 @@ given by name, as an installed package, or as a folder. spaCy is about a thousan
 the lexical extractor. The extra ``spacy`` installs it, but no trained pipeline.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.concepts import TOP, LexicalConcepts, Part
@@ -33,7 +35,7 @@ STRETCH: Final = 50_000
 """Characters given to the pipeline at once; each takes about a kilobyte of memory."""
 
 
-def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "SpacyConcepts":
+def spacy_concepts(pipeline: str, special: SpecialWords) -> "SpacyConcepts":
     """Load a pipeline by the name of its package, or its folder.
 
     Raises:
@@ -53,7 +55,7 @@ def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "
             f"{pipeline}: spaCy cannot load this pipeline: {error}; install its package or name "
             "its folder"
         ) from error
-    return SpacyConcepts(loaded, special, name=pipeline, top=top)
+    return SpacyConcepts(loaded, special)
 
 
 class SpacyConcepts:
@@ -61,14 +63,13 @@ class SpacyConcepts:
     `lc_assets.text.referrals.concepts.Concepts`.
     """
 
-    def __init__(
-        self, pipeline: Any, special: SpecialWords, *, name: str = "the pipeline", top: int = TOP
-    ) -> None:
-        self._pipeline, self._special, self._top = pipeline, special, top
+    def __init__(self, pipeline: Any, special: SpecialWords) -> None:
+        self._pipeline, self._special = pipeline, special
         self._lexical = LexicalConcepts(special)
+        self._dull = special.stop | special.pronouns
         if not {"ner", "entity_ruler", "parser", "coreferee"} & set(pipeline.pipe_names):
             raise BadInput(
-                f"{name}: finds neither noun chunks nor entities; wanted a parser or an entity "
+                "the pipeline finds neither noun chunks nor entities; wanted a parser or an entity "
                 "recognizer, such as en_core_web_sm has"
             )
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
@@ -76,16 +77,82 @@ class SpacyConcepts:
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
         """See `lc_assets.text.referrals.concepts.Concepts.mentions`."""
-        reading = _Reading(self._special)
+        sentences_of: dict[str, list[int]] = defaultdict(list)
+        names: set[str] = set()
         documents: list[int] = []
         for start, stop, document in stretches(text, parts):
-            before = reading.n_sentences
-            reading.read(self._pipeline(text[start:stop]))
-            documents += [document] * (reading.n_sentences - before)
-        found = Mentions.of(
-            reading.n_sentences, reading.concepts(self._lexical.word_ranks(text), self._top)
-        )
+            read = self._pipeline(text[start:stop])
+            sentences = list(read.sents)
+            sentence_of = np.repeat(np.arange(len(sentences)), list(map(len, sentences)))
+            sentence_of += len(documents)
+            documents += [document] * len(sentences)
+            of_names = {self._phrase(entity) for entity in read.ents} - {("", -1)}
+            names |= {phrase for phrase, _ in of_names}
+            chunks = read.noun_chunks if read.has_annotation("DEP") else ()
+            phrases = of_names | {self._phrase(chunk) for chunk in chunks} - {("", -1)}
+            for phrase, place in (*phrases, *self._referring(read, of_names, sentence_of)):
+                sentences_of[phrase].append(int(sentence_of[place]))
+        found = Mentions.of(len(documents), self._best(sentences_of, names, text))
         return found.within(np.array(documents, np.int32)) if parts else found
+
+    def _best(
+        self, sentences_of: dict[str, list[int]], names: set[str], text: str
+    ) -> dict[str, list[int]]:
+        """Sentences of names, and of the best of the other phrases."""
+        ranks = self._lexical.word_ranks(text)
+        scores = {
+            phrase: sum(ranks.get(word, 0) for word in phrase.split()) / len(phrase.split())
+            for phrase in sentences_of.keys() - names
+        }
+        least = sorted(scores.values(), reverse=True)[TOP - 1] if len(scores) > TOP else 0
+        return {
+            phrase: found
+            for phrase, found in sentences_of.items()
+            if phrase in names or scores[phrase] >= least
+        }
+
+    def _phrase(self, span: Iterable[Any]) -> tuple[str, int]:
+        """A span in the form that is compared, and its first word's place; empty when only dull
+        words are left.
+        """
+        words = [
+            (token.lower_.strip(".,;:!?\"'()[]"), token.i)
+            for token in span
+            if token.lower_ not in ("'s", "\u2019s")
+        ]
+        words = [(word, place) for word, place in words if word]
+        while words and words[0][0] in self._dull:
+            words.pop(0)
+        while words and words[-1][0] in self._dull:
+            words.pop()
+        dull = self._dull | self._special.common
+        if all(word in dull or not any(map(str.isalpha, word)) for word, _ in words):
+            return "", -1
+        return " ".join(word for word, _ in words), words[0][1]
+
+    def _referring(
+        self, read: Any, names: set[tuple[str, int]], sentence_of: NDArray[np.int64]
+    ) -> Iterator[tuple[str, int]]:
+        """Places that refer to a phrase without containing it, each with the phrase."""
+        if read.has_extension("coref_chains"):
+            for chain in read._.coref_chains:
+                mentions = [
+                    self._phrase([read[place] for place in mention.token_indexes])[0]
+                    for mention in chain
+                ]
+                best = mentions[chain.most_specific_mention_index]
+                for phrase, mention in zip(mentions, chain, strict=True):
+                    if best and phrase != best:
+                        yield best, mention.token_indexes[0]
+            return
+        at_place = {place: phrase for phrase, place in sorted(names)}
+        latest = -1
+        for token in read:
+            is_near = sentence_of[token.i] - sentence_of[latest] <= NEAR_SENTENCES
+            if token.lower_ in self._special.pronouns and latest >= 0 and is_near:
+                yield at_place[latest], token.i
+            if token.i in at_place:
+                latest = token.i
 
 
 def stretches(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int, int]]:
@@ -109,102 +176,3 @@ def _cut(text: str, start: int, stop: int) -> int:
         if (found := text.rfind(border, start + 1, stop)) > start:
             return found + len(border)
     return stop
-
-
-class _Reading:
-    """Phrases found so far, with their sentences."""
-
-    def __init__(self, special: SpecialWords) -> None:
-        self.n_sentences = 0
-        self._special = special
-        self._dull = special.stop | special.pronouns
-        self._phrases: dict[str, list[int]] = {}
-        self._names: set[str] = set()
-
-    def read(self, document: Any) -> None:
-        """Add the phrases that a pipeline found in a stretch."""
-        sentence_of: dict[int, int] = {}
-        for number, sentence in enumerate(document.sents, self.n_sentences):
-            sentence_of |= dict.fromkeys(range(sentence.start, sentence.end), number)
-        seen: set[tuple[str, int]] = set()
-        names: list[tuple[int, str]] = []
-        for span, is_name in self._spans(document):
-            phrase, first = self._phrase(span)
-            if not phrase:
-                continue
-            if is_name:
-                self._names.add(phrase)
-                names.append((first, phrase))
-            if (phrase, first) not in seen:
-                seen.add((phrase, first))
-                self._phrases.setdefault(phrase, []).append(sentence_of[first])
-        for place, phrase in self._referring(document, names, sentence_of):
-            self._phrases.setdefault(phrase, []).append(sentence_of[place])
-        self.n_sentences = max(sentence_of.values(), default=self.n_sentences - 1) + 1
-
-    def concepts(self, ranks: dict[str, int], top: int) -> dict[str, list[int]]:
-        """Names and the best of the other phrases."""
-        others = [phrase for phrase in self._phrases if phrase not in self._names]
-        scores = {
-            phrase: sum(ranks.get(word, 0) for word in phrase.split()) / len(phrase.split())
-            for phrase in others
-        }
-        least = sorted(scores.values(), reverse=True)[top - 1] if len(others) > top else 0
-        return {
-            phrase: found
-            for phrase, found in self._phrases.items()
-            if phrase in self._names or scores[phrase] >= least
-        }
-
-    @staticmethod
-    def _spans(document: Any) -> Iterator[tuple[Any, bool]]:
-        yield from ((entity, True) for entity in document.ents)
-        if document.has_annotation("DEP"):
-            yield from ((chunk, False) for chunk in document.noun_chunks)
-
-    def _phrase(self, span: Iterable[Any]) -> tuple[str, int]:
-        """A span in the form that is compared, and its first word's place; empty when only dull
-        words are left.
-        """
-        words = [
-            (token.lower_.strip(".,;:!?\"'()[]"), token.i)
-            for token in span
-            if token.lower_ not in ("'s", "\u2019s")
-        ]
-        words = [(word, place) for word, place in words if word]
-        while words and words[0][0] in self._dull:
-            words.pop(0)
-        while words and words[-1][0] in self._dull:
-            words.pop()
-        if all(
-            word in self._special.common or word in self._dull or not any(map(str.isalpha, word))
-            for word, _ in words
-        ):
-            return "", -1
-        return " ".join(word for word, _ in words), words[0][1]
-
-    def _referring(
-        self, document: Any, names: list[tuple[int, str]], sentence_of: dict[int, int]
-    ) -> Iterator[tuple[int, str]]:
-        """Places that refer to a phrase without containing it."""
-        if document.has_extension("coref_chains"):
-            yield from self._of_chains(document)
-            return
-        latest = sorted(names)
-        at = -1
-        for token in document:
-            while at + 1 < len(latest) and latest[at + 1][0] < token.i:
-                at += 1
-            if token.lower_ in self._special.pronouns and at >= 0:
-                place, phrase = latest[at]
-                if sentence_of[token.i] - sentence_of[place] <= NEAR_SENTENCES:
-                    yield token.i, phrase
-
-    def _of_chains(self, document: Any) -> Iterator[tuple[int, str]]:
-        for chain in document._.coref_chains:
-            best = chain[chain.most_specific_mention_index]
-            phrase, _ = self._phrase([document[place] for place in best.token_indexes])
-            for mention in chain if phrase else ():
-                other, _ = self._phrase([document[place] for place in mention.token_indexes])
-                if other != phrase:
-                    yield mention.token_indexes[0], phrase

@@ -22,7 +22,7 @@ from lc_assets.build.showing import (
     plot_of,
 )
 from lc_assets.build.stage import Built, Stage
-from lc_assets.stages.shown.columns import ORIGINS, meaning
+from lc_assets.stages.shown.columns import meaning, origins_of
 
 STATE = "upstream_state"
 """Metadata of a stage that reads from outside the lake: the state that was found there."""
@@ -89,7 +89,7 @@ def result_of(
             name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()
         }
     if shown.columns is not None:
-        metadata |= columns_of(shown.columns, ORIGINS.get(stage.name, {}))
+        metadata |= columns_of(shown.columns, origins_of(stage.name))
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
 
 

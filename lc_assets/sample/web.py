@@ -35,7 +35,7 @@ ANCHOR_WORDS: Final = 3
 
 def write_crawl(
     folder: Path, pages: Iterable[tuple[Page, str]], *, urls: Sequence[str], seed: int
-) -> int:
+) -> None:
     """Write the archive and the index of one snapshot.
 
     Args:
@@ -43,14 +43,10 @@ def write_crawl(
         pages: of its documents, with the time (ISO 8601) when each was crawled.
         urls: addresses of all of them; pages with earlier ones are linked more often.
         seed: of all draws.
-
-    Returns:
-        The number of pages, with those that only link to others.
     """
     with publish(folder / ARCHIVE) as staging:
         captures = write_pages(staging, _fetched(Web(urls, seed), pages), filename=ARCHIVE)
     publish_bytes(folder / INDEX, b"".join(index_lines(captures)))
-    return len(captures)
 
 
 def _fetched(web: "Web", pages: Iterable[tuple[Page, str]]) -> Iterator[FetchedPage]:

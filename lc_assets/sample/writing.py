@@ -13,7 +13,7 @@ interrupted sample is recognised, and again with ``finished`` set.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
@@ -60,22 +59,6 @@ _DATED: Final = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 _UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class ShardFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a shard contains.
-
-    Attributes:
-        documents: how many.
-        n_bytes: of its three files.
-        listed_duplicates: documents of which an earlier one has the same digest.
-        short: documents with fewer words than the default recipe keeps.
-    """
-
-    documents: int
-    n_bytes: int
-    listed_duplicates: int
-    short: int
-
-
 class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a sample.
 
@@ -84,65 +67,44 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
         snapshots: names of the crawls.
         seed: of all draws.
         documents: how many pages, duplicates and excerpts it has.
+        listed_duplicates: how many documents the duplicates files name: copies, and pages with the
+            same text.
         sources: sources of the pages: versions of packages, digests of files.
         skipped: unused sources, by reason.
         finished: whether everything was written.
-        shards: by tag.
-        crawled: number of pages in each snapshot's crawl.
     """
 
     texts_sha256: str
     snapshots: list[str]
     seed: int
     documents: dict[str, int]
+    listed_duplicates: int
     sources: dict[str, str]
     skipped: dict[str, list[str]]
     finished: bool = False
-    shards: dict[str, ShardFacts] = {}
-    crawled: dict[str, int] = {}
 
     @property
     def n_documents(self) -> int:
         """Number of documents of all kinds."""
         return sum(self.documents.values())
 
-    @property
-    def listed_duplicates(self) -> int:
-        """Documents that the duplicates files name: copies, and pages with the same text."""
-        return sum(shard.listed_duplicates for shard in self.shards.values())
+
+Listed = Mapping[Shard, Sequence[tuple[int, str]]]
+"""Lines and digests of each shard's duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShardTask:
-    """A shard to be written below ``target``; ``listed`` are the lines and digests of
-    duplicates.
-    """
+class SnapshotTask:
+    """The shards and the crawl of a snapshot, to be written below ``target``."""
 
     target: Path
-    shard: Shard
-    seed: int
-    pages: tuple[Page, ...]
-    listed: tuple[tuple[int, str], ...]
-
-    def __str__(self) -> str:
-        return self.shard.tag
-
-    def records(self) -> Iterator[DocumentRecord]:
-        """The shard's documents."""
-        return (record_of(page, self.shard, seed=self.seed) for page in self.pages)
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlTask:
-    """The crawl of one snapshot's documents, to be written into ``folder``."""
-
-    folder: Path
     snapshot: SnapshotId
     seed: int
-    pages: tuple[Page, ...]
+    pages: Mapping[Shard, Sequence[Page]]
+    listed: Listed
 
     def __str__(self) -> str:
-        return f"crawl of {self.snapshot}"
+        return self.snapshot
 
 
 def write_sample(
@@ -158,7 +120,7 @@ def write_sample(
     Args:
         target: absent, empty, or the same sample of an earlier run, which is then written again.
         texts: the pages.
-        executor: writes the shards, one per task.
+        executor: writes the snapshots, one per task.
         snapshots: names of the crawls; by name, the last is the newest.
         seed: of all draws.
 
@@ -173,47 +135,31 @@ def write_sample(
         skipped = ", ".join(f"{len(found):,} {why}" for why, found in texts.skipped.items())
         raise BadInput(f"no pages to write into {target}: every text was skipped ({skipped})")
     plan = plan_sample(texts.pages, snapshots=names, seed=seed)
+    listed = _duplicates(plan)
     encoded = msgspec.json.Encoder().encode_lines(texts.pages)
     report = SampleReport(
         texts_sha256=hashlib.sha256(encoded).hexdigest(),
         snapshots=list(names),
         seed=seed,
         documents=_kinds(plan),
+        listed_duplicates=sum(map(len, listed.values())),
         sources=dict(texts.sources),
         skipped={reason: list(found) for reason, found in texts.skipped.items()},
     )
     _require_own(target, report)
     remove_staging_files(target)
     publish_bytes(target / REPORT, encode_json(report))
-    tasks = _shard_tasks(target, plan, seed)
-    shards = {
-        task.shard.tag: facts
-        for task, facts in executor.run(_write_shard, tasks, what="write a sample")
-    }
-    crawls = [_list_and_crawl(target, plan, snapshot, seed) for snapshot in names]
-    crawled = {
-        task.snapshot: n_pages
-        for task, n_pages in executor.run(_write_crawl, crawls, what="write its crawl")
-    }
-    report = msgspec.structs.replace(
-        report,
-        finished=True,
-        shards=dict(sorted(shards.items())),
-        crawled={str(name): crawled[name] for name in names},
-    )
+    tasks = []
+    for name in names:
+        pages = {shard: plan[shard] for shard in sorted(plan) if shard.snapshot == name}
+        tasks.append(
+            SnapshotTask(target, name, seed, pages, {shard: listed[shard] for shard in pages})
+        )
+    for _ in executor.run(_write_snapshot, tasks, what="write a sample"):
+        pass
+    report = msgspec.structs.replace(report, finished=True)
     publish_bytes(target / REPORT, encode_json(report))
     return report
-
-
-def _list_and_crawl(
-    target: Path, plan: dict[Shard, list[Page]], snapshot: SnapshotId, seed: int
-) -> CrawlTask:
-    """Write the listing of a snapshot; return the task of its crawl."""
-    own = sorted(shard for shard in plan if shard.snapshot == snapshot)
-    with publish(target / listing_path(snapshot, "en")) as staging:
-        write_listing(staging, own)
-    pages = tuple(page for shard in own for page in plan[shard])
-    return CrawlTask(target / CRAWL / snapshot, snapshot, seed, pages)
 
 
 def _kinds(plan: dict[Shard, list[Page]]) -> dict[str, int]:
@@ -222,20 +168,17 @@ def _kinds(plan: dict[Shard, list[Page]]) -> dict[str, int]:
     return {"page": len(hosts) - sum(counts.values())} | counts
 
 
-def _shard_tasks(target: Path, plan: dict[Shard, list[Page]], seed: int) -> list[ShardTask]:
-    """A task per shard, newest snapshot first: a document whose digest was seen before is a
-    duplicate.
-    """
+def _duplicates(plan: Mapping[Shard, Sequence[Page]]) -> Listed:
+    """Documents whose digest was seen before, from the newest snapshot to the oldest."""
     seen: set[str] = set()
-    tasks = []
+    found: dict[Shard, list[tuple[int, str]]] = {}
     for shard in sorted(sorted(plan), key=lambda shard: shard.snapshot, reverse=True):
-        listed = []
+        found[shard] = []
         for line, page in enumerate(plan[shard]):
             if page.digest in seen:
-                listed.append((line, page.digest))
+                found[shard].append((line, page.digest))
             seen.add(page.digest)
-        tasks.append(ShardTask(target, shard, seed, tuple(plan[shard]), tuple(listed)))
-    return tasks
+    return found
 
 
 def _require_own(target: Path, report: SampleReport) -> None:
@@ -265,35 +208,27 @@ def _require_own(target: Path, report: SampleReport) -> None:
         )
 
 
-def _write_shard(task: ShardTask) -> ShardFacts:
-    """Write documents, signals and duplicates of one shard."""
-    folder, shard = task.target, task.shard
-    n_short, min_words = 0, FilteringSettings().min_words
-    with publish(folder / documents_path(shard)) as staging:
-        write_documents(staging, task.records())
-    with publish(folder / signals_path(shard)) as staging:
-        rows = []
-        for line, record in enumerate(task.records()):
-            signals = signals_of(record.raw_content)
-            n_short += (signals["rps_doc_word_count"][0][2] or 0) < min_words
-            rows.append((line, record, signals))
-        write_signals(staging, shard, rows)
-    with publish(folder / duplicates_path(shard)) as staging:
-        write_duplicates(staging, shard, task.listed)
-    paths = (documents_path(shard), signals_path(shard), duplicates_path(shard))
-    return ShardFacts(
-        documents=len(task.pages),
-        n_bytes=sum((folder / path).stat().st_size for path in paths),
-        listed_duplicates=len(task.listed),
-        short=n_short,
-    )
-
-
-def _write_crawl(task: CrawlTask) -> int:
-    urls = [page.url for page in task.pages]
+def _write_snapshot(task: SnapshotTask) -> None:
+    """Write listing, documents, signals, duplicates and crawl of one snapshot."""
+    with publish(task.target / listing_path(task.snapshot, "en")) as staging:
+        write_listing(staging, list(task.pages))
+    for shard, pages in task.pages.items():
+        records = [record_of(page, shard, seed=task.seed) for page in pages]
+        with publish(task.target / documents_path(shard)) as staging:
+            write_documents(staging, records)
+        with publish(task.target / signals_path(shard)) as staging:
+            rows = [
+                (line, record, signals_of(record.raw_content))
+                for line, record in enumerate(records)
+            ]
+            write_signals(staging, shard, rows)
+        with publish(task.target / duplicates_path(shard)) as staging:
+            write_duplicates(staging, shard, task.listed[shard])
+    every = [page for pages in task.pages.values() for page in pages]
+    urls = [page.url for page in every]
     popular = [urls[number] for number in drawn_order("popular", task.seed, urls)]
-    pages = ((page, _date(page.url, task.snapshot, task.seed)) for page in task.pages)
-    return write_crawl(task.folder, pages, urls=popular, seed=task.seed)
+    dated = ((page, _date(page.url, task.snapshot, task.seed)) for page in every)
+    write_crawl(task.target / CRAWL / task.snapshot, dated, urls=popular, seed=task.seed)
 
 
 def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:

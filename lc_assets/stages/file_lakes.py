@@ -64,6 +64,7 @@ _DROPPING: Final = {
     "packing_tokens",
     "packed_rows",
     "length_buckets",
+    "length_report",
 }
 """Stages that drop documents, of which no command builds two that drop the same."""
 _MOST_NAME_CHARS: Final = 20

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.tokenizers.named import text_of, tokenizer_of
 from lc_assets.text.referrals.concepts import Concepts, Part
-from lc_assets.text.referrals.referrals import DISTANCES, Sums, count_referrals
+from lc_assets.text.referrals.referrals import DISTANCES, count_referrals
 from lc_assets_tests.named_draws import rng_for
+from lc_assets_tests.reference.referral_pairs import Sums
 
 SEGMENT_CHARACTERS = 16_000
 """About 4,000 tokens."""

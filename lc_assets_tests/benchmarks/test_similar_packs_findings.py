@@ -9,12 +9,16 @@ compares more ways of packing.
 import gzip
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings, SimilarSettings
+from lc_assets.build.settings.longpack import (
+    PackingSettings,
+    ReferralReportSettings,
+    SimilarSettings,
+)
 from lc_assets.stages.reports.document_sets import group_of
-from lc_assets.stages.reports.measuring import Measuring, measure_corpus
-from lc_assets_tests.file_runs import ONE, run
+from lc_assets_tests.file_runs import run
 from lc_assets_tests.named_draws import rng_for
 
 MAX_TOKENS = 49_152
@@ -73,8 +77,15 @@ def similar(files, folder, **similar):
 
 
 def far_pairs(folder):
-    measured = measure_corpus([folder], Measuring(), executor=ONE)
-    return measured.groups[group_of(MAX_TOKENS)].means()["pairs"][-1]
+    settings = ReferralReportSettings(wanted=True, sample=1 << 62)
+    out = folder.with_name(f"{folder.name}-measured")
+    report, _ = run("referral_report", [folder], out, referral_report=settings)
+    figures = [
+        line["figure"]
+        for line in pq.read_table(report / "densities.parquet").to_pylist()
+        if (line["length_group"], line["counted"]) == (group_of(MAX_TOKENS), "pairs")
+    ]
+    return figures[-1]
 
 
 def test_similar_pages_refer_to_each_other_far_more_than_pages_by_chance(pages, tmp_path):

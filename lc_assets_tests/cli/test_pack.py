@@ -279,7 +279,9 @@ def referrals_of(out, bound):
     finder, found = LexicalConcepts(read_special_words()), []
     for path in sorted((rows_in(out) / "texts").iterdir()):
         for row in read_corpus(path):
-            pairs = count_referrals(finder.mentions(row.text, parts_of(row)), (bound,)).pairs
+            spans = json.dumps(json.loads(bytes(row.rest))["spans"])
+            parts = parts_of(row.id, row.text, spans)
+            pairs = count_referrals(finder.mentions(row.text, parts), (bound,)).pairs
             found.append((sum(pairs), pairs[-1]))
     return found
 

@@ -1,11 +1,9 @@
-"""``lc referrals``: what it prints balances, stands beside the paper's tables, and can be had as
-JSON.
-"""
+"""``lc referrals``: what it prints balances, is shown beside the paper's tables, and is published."""
 
-import json
-
+import pyarrow.parquet as pq
 import pytest
 
+from lc_assets_tests.file_runs import version_in
 from lc_assets_tests.stages.test_referring import story, written
 
 
@@ -20,53 +18,48 @@ def source(tmp_path):
     )
 
 
-def test_the_tables_stand_beside_the_papers(lc, source, tmp_path):
-    said = lc(
-        "referrals",
-        source,
-        "--max-df",
-        1,
-        "--workers",
-        1,
-        "--json",
-        tmp_path / "s.json",
-        "--table",
-        tmp_path / "t.jsonl",
-    )
+def test_figures_are_shown_beside_the_papers(lc, source, tmp_path):
+    said = lc("referrals", source, tmp_path / "out", "--max-df", 1, "--workers", 1)
     assert said.code == 0
     assert "3 documents = 2 measured + 1 that could not be read" in said.out
     assert "are no concepts" not in said.out
     for title in ("table 4", "table 5", "table 6"):
         assert title in said.out
-    groups = json.loads((tmp_path / "s.json").read_text())["groups"]
+    report = version_in(tmp_path / "out", "referral_report")
+    (figure,) = [
+        line["figure"]
+        for line in pq.read_table(report / "densities.parquet").to_pylist()
+        if (line["length_group"], line["counted"], line["distance"]) == ("8K-16K", "pairs", "512-")
+    ]
     lines = [line.split() for line in said.out.splitlines()]
     (here,) = [line for line in lines if line[:2] == ["8K-16K", "here"]][:1]
-    assert float(here[-1]) == pytest.approx(groups["8K-16K"]["pairs"]["512-"], rel=0.01)
+    assert float(here[-1]) == pytest.approx(figure, rel=0.01)
     assert ["16K-32K", "RefinedWeb"] not in [line[:2] for line in lines]
     assert ["0-4K", "RefinedWeb", "0.57", "0.41", "0.02", "0"] in lines
-    assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 2
+    (table,) = report.glob("*.referrals.parquet")
+    assert pq.read_metadata(table).num_rows == 2
 
 
-def test_other_buckets_stand_alone(lc, source):
-    said = lc("referrals", source, "--buckets", "10", "--workers", 1)
+def test_other_buckets_have_no_figures_of_the_paper(lc, source, tmp_path):
+    said = lc("referrals", source, tmp_path / "out", "--buckets", "10", "--workers", 1)
     assert said.code == 0
     assert "RefinedWeb" not in said.out
     assert "1-10" in said.out
-    assert "common are words of 8 documents at least, and there are 2" in said.out
+    assert "0 words in more than 5% of the pieces are no concepts" in said.out
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "message"),
     [
         (("--buckets", "a,b"), "wanted whole numbers"),
         (("--buckets", "64,32"), "wanted ascending numbers"),
-        (("--scope", "page"), "'page' is not one of 'text', 'document'"),
-        (("--max-df", "0"), "above 0 and at most 1"),
-        (("--table", "t.csv"), "ends in .parquet"),
+        (("--scope", "page"), "scope"),
+        (("--max-df", "0"), "max_df"),
         (("--tokenizer", "none"), "no tokenizer"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence_and_2(lc, source, words, complaint):
-    said = lc("referrals", source, *words, "--workers", 1)
+def test_unacceptable_options_are_one_sentence_and_2(lc, source, tmp_path, words, message):
+    said = lc("referrals", source, tmp_path / "out", *words, "--workers", 1)
     assert said.code == 2
-    assert complaint in said.err.replace("\n", " ")
+    assert message in said.err.replace("\n", " ")
+    assert not (tmp_path / "out").exists()

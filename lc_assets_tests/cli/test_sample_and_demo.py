@@ -45,13 +45,8 @@ def test_a_sample_is_written_and_its_numbers_said(lc, texts, tmp_path):
         "sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1
     )
     assert said.code == 0
-    lines = [line.split() for line in said.out.splitlines() if line.startswith(" 2023-06")]
-    assert [line[1] for line in lines] == ["head", "middle"]
-    n_documents, n_listed, n_short = (
-        sum(int(line[column]) for line in lines) for column in (3, -2, -1)
-    )
-    assert (n_documents, n_listed, n_short) == (16 + 2, 2, 18)
-    assert f"18 documents in {tmp_path}/sample: 16 pages, 2 duplicates, 0 excerpts" in said.out
+    kinds = "16 pages, 2 duplicates, 0 excerpts; 2 are listed as duplicates"
+    assert f"18 documents in {tmp_path}/sample: {kinds}" in said.out
     assert said.out.splitlines()[-1].endswith("--partition 2023-06")
     again = lc(
         "sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1

@@ -68,24 +68,29 @@ def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
 @pytest.mark.parametrize(
     ("stage", "key", "file", "words"),
     [
-        ("raw_snapshot", "2023-06", "manifest.parquet", ["manifest of a snapshot", "identity"]),
+        (
+            "raw_snapshot",
+            "2023-06",
+            "manifest.parquet",
+            ["Parquet table", "identity", "relative to the upstream's root"],
+        ),
         (
             "filtered_documents",
             "2023-06",
             "0000-en_head.documents.parquet",
-            ["documents worth keeping", "raw_content"],
+            ["raw_content string the text"],
         ),
         (
             "filtered_documents",
             "2023-06",
             "0000-en_head.dropped.parquet",
-            ["documents that did not go on", "reasons"],
+            ["reasons", "what the rule measured"],
         ),
         (
             "token_documents",
             "2023-06",
             "0000-en_head.documents.parquet",
-            ["documents that were tokenized", "n_tokens"],
+            ["n_tokens int64 tokens of the document"],
         ),
         (
             "token_documents",
@@ -95,7 +100,7 @@ def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
         ),
         ("token_documents", "2023-06", "0000-en_head.idx", ["Megatron data set", "uint16"]),
         ("token_documents", "2023-06", "0000-en_head", ["Megatron data set", "lengths"]),
-        ("token_grid", "2023-06", "rows.parquet", ["row table of a grid", "shift"]),
+        ("token_grid", "2023-06", "rows.parquet", ["shift", "rotated to the right"]),
         (
             "token_grid",
             "2023-06",
@@ -103,7 +108,6 @@ def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
             ["token grid (Zarr v3)", "rows × 64 tokens, uint16", "gpt2"],
         ),
         ("longcrawl_flat", "all", "heldout.zarr", ["LongCrawl64's layout", "chunks"]),
-        ("longcrawl", "all", "sources.json", ["sources of a global order", "2023-14"]),
         ("longcrawl", "all", "train_source.npy", ["NumPy array", "uint16", "0 to 1"]),
         ("megatron_rows", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
     ],
@@ -132,7 +136,7 @@ def test_a_file_of_a_version_is_known_and_whole(lc, published_lake, *, stage, ke
         ),
         (
             "duplicates/2023-06/0000/en_head.duplicates.parquet",
-            ["duplicates of one shard", "doc_id"],
+            ["Parquet table", "doc_id"],
         ),
     ],
 )

@@ -107,8 +107,8 @@ class FakePipeline:
         return document
 
 
-def counts(pipeline, text, parts=(), **settings):
-    found = SpacyConcepts(pipeline, SPECIAL, **settings).mentions(text, parts)
+def counts(pipeline, text, parts=()):
+    found = SpacyConcepts(pipeline, SPECIAL).mentions(text, parts)
     return found.n_concepts, found.n_sentences, count_referrals(found, (2,)).pairs
 
 
@@ -142,10 +142,11 @@ def test_chains_take_the_place_of_nearness():
     assert pairs == (0, 0, 1)
 
 
-def test_the_best_chunks_are_concepts_and_all_entities():
+def test_the_best_chunks_are_concepts_and_all_entities(monkeypatch):
     text = "the hub the one. the hub the two. the hub the Rome. Oslo"
     assert counts(FakePipeline(), text)[0] == 5
-    assert counts(FakePipeline(), text, top=1)[0] == 3
+    monkeypatch.setattr(plug_in, "TOP", 1)
+    assert counts(FakePipeline(), text)[0] == 3
 
 
 def test_documents_are_told_apart_and_no_sentence_is_of_two():
@@ -176,8 +177,8 @@ def test_a_pipeline_that_marks_no_sentences_is_given_a_sentencizer():
 
 
 def test_a_pipeline_that_finds_nothing_is_refused():
-    with pytest.raises(BadInput, match="blank: finds neither noun chunks nor entities"):
-        SpacyConcepts(FakePipeline(pipe_names=["tok2vec"]), SPECIAL, name="blank")
+    with pytest.raises(BadInput, match="the pipeline finds neither noun chunks nor entities"):
+        SpacyConcepts(FakePipeline(pipe_names=["tok2vec"]), SPECIAL)
 
 
 @pytest.mark.skipif(HAS_SPACY, reason="spaCy is installed here")

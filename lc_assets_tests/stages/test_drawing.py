@@ -12,38 +12,28 @@ from lc_assets.stages.reports.drawing import (
     PAPER,
     SHADES,
     bars,
-    columns,
     curves,
     histogram,
     shares,
     timeline,
 )
 
-GROUPS = ("0-4K", "4K-8K")
 
-
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_the_same_numbers_give_the_same_small_picture(logarithmic):
-    heights = {"natural": [0.5, 12.0], "paper": [None, 3.0]}
-    one, again = (
-        columns("Pairs", GROUPS, heights, unit="per token", logarithmic=logarithmic)
-        for _ in range(2)
+def test_the_same_numbers_give_the_same_small_picture():
+    heights, paper = {"0-4K": 0.5, "4K-8K": 12.0}, {"4K-8K": 3.0}
+    one, again, other = (
+        bars("Pairs", heights, unit="per token", beside=beside, names=("here", "paper"))
+        for beside in (paper, paper, heights)
     )
     assert one == again
     assert one.startswith(b"\x89PNG")
     assert len(one) < 40_000
-    assert one != columns(
-        "Pairs", GROUPS, heights | {"paper": [0.5, 3.0]}, unit="per token", logarithmic=logarithmic
-    )
+    assert one != other
 
 
-@pytest.mark.parametrize("heights", [{}, {"natural": [None, None]}, {"natural": [0.0, 0.0]}])
+@pytest.mark.parametrize("heights", [{}, {"natural": 0.0}])
 def test_nothing_to_draw_is_drawn(heights):
-    """Zeros have no place on a logarithmic axis."""
-    assert columns("Pairs", GROUPS, heights, unit="per token", logarithmic=True).startswith(
-        b"\x89PNG"
-    )
-    assert columns("Pairs", (), {}, unit="per token").startswith(b"\x89PNG")
+    assert bars("Pairs", heights, unit="per token").startswith(b"\x89PNG")
 
 
 LIGHT, DARK = "#ffffff", "#030615"
@@ -63,7 +53,6 @@ DRAWN = {
         along="multiples",
         unit="documents",
     ),
-    "columns": lambda: columns("Pairs", GROUPS, {"natural": [0.5, 12.0]}, unit="per token"),
     "shares": lambda: shares("Alike", [0.5, 1.0], unit="pairs"),
 }
 

@@ -1,5 +1,5 @@
-"""Referrals of plain files: every document counted or dropped, by spans or whole, the same for any
-number of workers.
+"""Referrals of files: every document counted or dropped, by spans or whole, the same for any number
+of workers.
 """
 
 import gzip
@@ -10,24 +10,30 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.settings.longpack import ReferralReportSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.stages.reports import document_sets, measuring
 from lc_assets.stages.reports.document_sets import REFERRALS, group_of, parts_of
-from lc_assets.stages.reports.measuring import (
-    WITHOUT_SPANS,
-    Measuring,
-    is_chosen,
-    measure_corpus,
-)
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
-from lc_assets.text.referrals.referrals import count_referrals
+from lc_assets.text.referrals.referrals import KINDS, ReferralCounts, count_referrals
+from lc_assets_tests.file_runs import ONE, run
+from lc_assets_tests.reference.referral_pairs import Sums
 
-ALONE = LocalExecutor()
-PLAIN = Measuring(max_df=1)
+
+def measured(source, out, *, executor=ONE, **settings):
+    """Folder of the report on a file or folder, and the counts."""
+    report = ReferralReportSettings(wanted=True, sample=1 << 62, **settings)
+    return run("referral_report", [source], out, executor=executor, referral_report=report)
+
+
+def lines_of(folder):
+    return [
+        line
+        for path in sorted(folder.glob("*.referrals.parquet"))
+        for line in pq.read_table(path).to_pylist()
+    ]
 
 
 def written(folder, name, *records):
@@ -48,32 +54,33 @@ def story(n_sentences, hero="Elizabeth"):
 
 @pytest.fixture
 def corpus(tmp_path):
+    folder = tmp_path / "in"
     written(
-        tmp_path / "in",
+        folder,
         "a.jsonl",
         {"id": "one", "text": story(50)},
         "{",
         {"id": "two", "text": story(700)},
         {"id": "three", "text": ""},
     )
-    written(tmp_path / "in", "b.jsonl.gz", {"id": "four", "text": story(3, "Darcy")})
-    (tmp_path / "in" / "c.txt").write_text("A cat sat. The cat ran.")
-    return [tmp_path / "in", tmp_path / "in" / "c.txt"]
+    written(folder, "b.jsonl.gz", {"id": "four", "text": story(3, "Darcy")})
+    written(folder, "c.jsonl", {"id": "five", "text": "A cat sat. The cat ran."})
+    return folder
 
 
 def test_every_document_has_a_line_or_a_reason(corpus, tmp_path):
-    found = measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / "out" / "t.parquet")
-    assert (found.counts.seen, found.counts.kept, found.counts.dropped) == (
-        6,
-        4,
-        {"not JSON": 1, "no tokens": 1},
+    folder, counts = measured(corpus, tmp_path / "out", max_df=1)
+    assert (counts.seen, counts.kept) == (6, 4)
+    assert (counts.dropped["not JSON"], sum(counts.dropped.values())) == (1, 2)
+    lines = lines_of(folder)
+    assert all(
+        pq.read_schema(path).equals(REFERRALS) for path in folder.glob("*.referrals.parquet")
     )
-    table = pq.read_table(tmp_path / "out" / "t.parquet")
-    assert table.schema.equals(REFERRALS)
-    assert table["id"].to_pylist() == ["one", "two", "four", "c.txt"]
+    names = [line["id"].rpartition("/")[2] for line in lines]
+    assert names == ["one", "two", "four", "five"]
     finder = LexicalConcepts(read_special_words())
     for line, text in zip(
-        table.to_pylist(),
+        lines,
         (story(50), story(700), story(3, "Darcy"), "A cat sat. The cat ran."),
         strict=True,
     ):
@@ -93,17 +100,24 @@ def test_every_document_has_a_line_or_a_reason(corpus, tmp_path):
 
 
 def test_groups_are_the_means_of_the_table(corpus, tmp_path):
-    found = measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / "t.parquet")
-    lines = pq.read_table(tmp_path / "t.parquet").to_pylist()
-    for group, sums in found.groups.items():
+    folder, _ = measured(corpus, tmp_path / "out", max_df=1)
+    lines = lines_of(folder)
+    groups = {group_of(line["n_tokens"]) for line in lines}
+    densities = pq.read_table(folder / "densities.parquet").to_pylist()
+    assert {line["length_group"] for line in densities} == groups
+    for group in groups:
         own = [line for line in lines if group_of(line["n_tokens"]) == group]
-        assert (sums.n_documents, sums.n_tokens) == (
-            len(own),
-            sum(line["n_tokens"] for line in own),
-        )
-        if own:
-            mean = sum(line["pairs"][1] / line["n_tokens"] for line in own) / len(own)
-            assert sums.means()["pairs"][1] == pytest.approx(mean)
+        sums = Sums()
+        for line in own:
+            sizes = (line[name] for name in ("n_sentences", "n_concepts", "n_mentions"))
+            counts = ReferralCounts(*sizes, *(line[kind] for kind in KINDS))
+            sums.add(counts, line["n_tokens"])
+        found = [line for line in densities if line["length_group"] == group]
+        assert {(line["documents"], line["tokens"]) for line in found} == {
+            (sums.n_documents, sums.n_tokens)
+        }
+        for kind, means in sums.means().items():
+            assert [line["figure"] for line in found if line["counted"] == kind] == means
 
 
 class Backwards:
@@ -126,25 +140,14 @@ class Backwards:
     "executor", [Backwards(), pytest.param(LocalExecutor(workers=2), marks=pytest.mark.slow)]
 )
 def test_any_order_of_tasks_gives_the_same_bytes(corpus, tmp_path, executor):
-    settings = Measuring(max_df=0.3)
-    one, two = (
-        measure_corpus(corpus, settings, executor=by, table=tmp_path / f"{name}.jsonl")
-        for name, by in (("alone", ALONE), ("other", executor))
+    (one, counts), (two, others) = (
+        measured(corpus, tmp_path / name, executor=by, max_df=0.3)
+        for name, by in (("alone", ONE), ("other", executor))
     )
-    assert one == two
-    assert (tmp_path / "alone.jsonl").read_bytes() == (tmp_path / "other.jsonl").read_bytes()
-
-
-def test_a_table_s_kind_is_the_end_of_its_name(corpus, tmp_path):
-    """The same lines; JSON lines in the same bytes every time, gzipped or not."""
-    contents = []
-    for name in ("t.parquet", "t.jsonl", "t.jsonl.gz"):
-        measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / name)
-        contents.append((tmp_path / name).read_bytes())
-    assert gzip.decompress(contents[2]) == contents[1]
-    assert [msgspec.json.decode(line) for line in contents[1].splitlines()] == pq.read_table(
-        tmp_path / "t.parquet"
-    ).to_pylist()
+    assert counts == others
+    files = sorted(path.name for path in one.glob("*.parquet"))
+    assert files
+    assert all((one / name).read_bytes() == (two / name).read_bytes() for name in files)
 
 
 def test_words_of_many_documents_are_common(tmp_path):
@@ -155,26 +158,16 @@ def test_words_of_many_documents_are_common(tmp_path):
         "a.jsonl",
         *({"text": f"we saw {hero} walk. So we saw {hero} walk."} for hero in heroes),
     )
-    pruned, whole = (
-        measure_corpus([source], Measuring(max_df=share), executor=ALONE) for share in (0.5, 1)
+    pruned, whole = (measured(source, tmp_path / str(share), max_df=share)[0] for share in (0.5, 1))
+    words = pq.read_table(pruned / "common_words.parquet").to_pylist()
+    assert {line["word"] for line in words} == {"saw", "walk"} - read_special_words().stop
+    assert {(line["n_pieces"], line["n_documents"]) for line in words} == {(10, 10)}
+    of_pruned, of_whole = (
+        pq.read_table(folder / "densities.parquet")["figure"][1].as_py()
+        for folder in (pruned, whole)
     )
-    assert pruned.common == {"saw", "walk"} - read_special_words().stop
-    assert (pruned.background.n_documents, pruned.background.n_pieces) == (10, 10)
-    assert pruned.groups["0-4K"].means()["pairs"][1] < whole.groups["0-4K"].means()["pairs"][1]
-    assert pruned.groups["0-4K"].means()["pairs"][1] > 0
-    assert whole.common == frozenset()
-
-
-def test_a_share_of_a_large_corpus_is_looked_at(tmp_path, monkeypatch):
-    """Whoever is chosen is so by his id alone; a larger share holds the smaller."""
-    ids = [f"d{number}" for number in range(400)]
-    half, quarter = ({name for name in ids if is_chosen(name, share)} for share in (0.5, 0.25))
-    assert quarter < half
-    assert 160 < len(half) < 240
-    source = written(tmp_path, "a.jsonl", *({"id": name, "text": "we walk"} for name in ids))
-    monkeypatch.setattr(measuring, "BACKGROUND_BYTES", source.stat().st_size // 2)
-    found = measure_corpus([source], Measuring(max_df=0.5), executor=ALONE)
-    assert abs(found.background.n_documents - len(half)) <= 2
+    assert 0 < of_pruned < of_whole
+    assert pq.read_table(whole / "common_words.parquet").num_rows == 0
 
 
 def test_scope_document_counts_each_span_s_document_alone(tmp_path):
@@ -188,22 +181,13 @@ def test_scope_document_counts_each_span_s_document_alone(tmp_path):
         for start, text, url in zip(starts, texts, "aba", strict=True)
     ]
     record = {"id": "x", "text": "".join(texts), "spans": spans}
-    plain = {name: value for name, value in record.items() if name != "spans"}
+    plain = {name: value for name, value in record.items() if name != "spans"} | {"id": "y"}
     source = written(tmp_path, "a.jsonl", record, plain)
     for scope, pairs in (("document", [1, 3]), ("text", [3, 3])):
-        found = measure_corpus(
-            [source], Measuring(max_df=1, scope=scope), executor=ALONE, table=tmp_path / "t.parquet"
-        )
-        lines = pq.read_table(tmp_path / "t.parquet").to_pylist()
+        folder, _ = measured(source, tmp_path / scope, max_df=1, scope=scope)
+        lines = lines_of(folder)
         assert [sum(line["pairs"]) for line in lines] == pairs
         assert [line["n_parts"] for line in lines] == [3 * (scope == "document"), 0]
-    assert found.counts.extra.get(WITHOUT_SPANS) is None
-    assert (
-        measure_corpus(
-            [source], Measuring(max_df=1, scope="document"), executor=ALONE
-        ).counts.extra[WITHOUT_SPANS]
-        == 1
-    )
 
 
 def test_which_document_a_span_is_of():
@@ -213,9 +197,9 @@ def test_which_document_a_span_is_of():
         {"start": 1, "stop": 2, "url": "b", "child_id": "a"},
         {"start": 3, "stop": 4},
     ]
-    rest = msgspec.Raw(msgspec.json.encode({"spans": spans}))
-    document = CorpusDocument(id="x", text="abcd", rest=rest)
-    assert parts_of(document) == (Part(0, 0), Part(1, 0), Part(3, 1))
+    text = msgspec.json.encode(spans).decode()
+    assert parts_of("x", "abcd", text) == (Part(0, 0), Part(1, 0), Part(3, 1))
+    assert parts_of("x", "abcd", "null") == ()
 
 
 @pytest.mark.parametrize(
@@ -231,29 +215,14 @@ def test_which_document_a_span_is_of():
         [{"start": "0", "stop": "1"}],
     ],
 )
-def test_spans_that_are_none_of_the_text_drop_the_document(spans, tmp_path):
-    document = CorpusDocument(
-        id="x", text="abc", rest=msgspec.Raw(msgspec.json.encode({"spans": spans}))
-    )
-    with pytest.raises(BadInput, match="span"):
-        parts_of(document)
+def test_spans_that_are_none_of_the_text_are_an_error(spans, tmp_path):
+    with pytest.raises(BadInput, match="^x: span"):
+        parts_of("x", "abc", msgspec.json.encode(spans).decode())
+
+
+def test_an_error_about_spans_names_the_document(tmp_path):
     source = written(
-        tmp_path, "a.jsonl", {"text": "abc", "spans": spans}, {"text": "abc", "spans": None}
+        tmp_path, "a.jsonl", {"id": "x", "text": "abc", "spans": [{"start": 0, "stop": 9}]}
     )
-    found = measure_corpus([source], Measuring(max_df=1, scope="document"), executor=ALONE)
-    assert found.counts.dropped == {"spans are not acceptable": 1}
-    assert found.counts.kept == 1
-
-
-def test_what_cannot_be_meant_is_said_before_anything_is_read(tmp_path, monkeypatch):
-    source = written(tmp_path, "a.jsonl", {"text": "abc"})
-    monkeypatch.setattr(document_sets, "read_corpus", None)
-    with pytest.raises(BadInput, match="ascending numbers"):
-        Measuring(buckets=(5, 5))
-    for settings, table in (
-        (Measuring(tokenizer="nobody's"), None),
-        (Measuring(words=tmp_path / "nowhere"), None),
-        (PLAIN, tmp_path / "t.csv"),
-    ):
-        with pytest.raises(BadInput):
-            measure_corpus([source], settings, executor=ALONE, table=table)
+    with pytest.raises(BadInput, match="/x: span 0 from 0 to 9 is not a range of 3 characters"):
+        measured(source, tmp_path / "out", max_df=1, scope="document")

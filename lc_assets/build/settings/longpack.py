@@ -273,6 +273,8 @@ class ReferralReportSettings(Settings, frozen=True, kw_only=True):
         max_df: words in more than this share of the pieces of natural documents are common and no
             concepts; with 1, no word is common.
         words: file of words that are never part of concepts; by default the package's English list.
+        spacy: name or folder of a spaCy pipeline that finds concepts; by default they are found by
+            spelling.
     """
 
     wanted: bool = False
@@ -281,6 +283,7 @@ class ReferralReportSettings(Settings, frozen=True, kw_only=True):
     sample: Annotated[int, msgspec.Meta(ge=1)] = 200
     max_df: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
     words: str = ""
+    spacy: str = ""
 
     def __post_init__(self) -> None:
         require_edges(self.buckets)

@@ -1,5 +1,5 @@
-"""What ``lc show`` prints about files: arrays, Megatron data sets, tables, orders, indices, and
-those of a RedPajama-V2 upstream, recognized by metadata or name.
+"""What ``lc show`` prints about files: arrays, Megatron data sets, tables, and those of a
+RedPajama-V2 upstream, recognized by metadata or name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.tables import DROPPED, FILTERED, MANIFEST, PACKED_SPANS, ROWS, TOKENIZED
 from lc_assets.cli.printing import shortened, sized, visible
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
@@ -20,14 +18,13 @@ from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.arrays.npy import read_npy
-from lc_assets.formats.arrays.order import SOURCES, GlobalOrder
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
-from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
+from lc_assets.stages.shown.columns import known_columns
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 _ROWS_AT_ONCE: Final = 1 << 14
@@ -149,53 +146,23 @@ def _show_table(path: Path, verify: bool) -> Artefact:
         n_lines = metadata.num_rows
         n_read = sum(len(batch) for batch in file.batches(_ROWS_AT_ONCE)) if verify else n_lines
     return Artefact(
-        kind=_table_kind(columns),
+        kind="Parquet table",
         facts=[
             ("lines", n_lines),
             ("row groups", metadata.num_row_groups),
             ("size", sized(path.stat().st_size)),
         ],
-        tables=[("columns", ("column", "type"), [(name.name, str(name.type)) for name in columns])],
+        tables=[
+            (
+                "columns",
+                ("column", "type", "meaning"),
+                [(of.name, str(of.type), known_columns().meanings.get(of.name)) for of in columns],
+            )
+        ],
         damage=[f"{path}: {n_read:,} lines read, the footer says {n_lines:,}"]
         if n_read != n_lines
         else [],
         checked="every column read" if verify else "footer read",
-    )
-
-
-_TABLES = {
-    "manifest of a snapshot (raw)": MANIFEST,
-    "row table of a grid": ROWS,
-    "documents that were tokenized (tokens)": TOKENIZED,
-    "documents that did not go on": DROPPED,
-    "spans of packed rows (packed)": PACKED_SPANS,
-    "pages whose text precedes a root's (link_claims)": LINK_CLAIMS,
-    "parts of packed documents (longpack)": SPANS,
-}
-
-
-def _table_kind(columns: pa.Schema) -> str:
-    for kind, schema in _TABLES.items():
-        if columns.equals(schema):
-            return kind
-    if columns.names[: len(FILTERED)] == FILTERED.names:
-        return "documents worth keeping (filtered)"
-    if columns.names == ["shard_id", "doc_id", "digest"]:
-        return "RedPajama-V2 duplicates of one shard"
-    if "signature_sim0.8" in columns.names:
-        return "RedPajama-V2 MinHash of one shard"
-    return "Parquet table, none of ours"
-
-
-def _show_sources(path: Path, _: bool) -> Artefact:
-    """Which grids a global order is over."""
-    order = GlobalOrder.open(path.parent, "train")
-    columns = ("snapshot", "version", "train_rows", "heldout_rows")
-    lines = [tuple(getattr(source, name) for name in columns) for source in order.sources]
-    return Artefact(
-        kind="sources of a global order",
-        facts=[("row tokens", order.row_tokens), ("vocabulary", order.vocab_size)],
-        tables=[("sources", [name.replace("_", " ") for name in columns], lines)],
     )
 
 
@@ -253,28 +220,17 @@ def _show_listing(path: Path, _: bool) -> Artefact:
 def _show_lines(path: Path, verify: bool) -> Artefact:
     """One shard's documents or signals: the first line; with ``verify`` all of them."""
     is_signals = path.name.endswith(_SIGNALS)
-    number, line = next(_lines(path), (0, None))
-    facts: list[tuple[str, Any]] = [("size", sized(path.stat().st_size))]
-    damage: list[str] = []
-    if is_signals:
-        facts.append(("first line", visible(shortened((line or b"").decode(), 240))))
-    else:
-        first = decode_document(line or b"", where=f"{path} line {number}")
-        damage = _undecodable(path) if verify else []
-        facts += [
-            ("first document", first.url),
-            ("crawled", f"{first.date_download}, {first.cc_segment}"),
-            (
-                "language, bucket",
-                f"{first.language}, {first.bucket}, perplexity {first.perplexity:g}",
-            ),
-            ("characters", len(first.raw_content)),
-            ("begins", visible(shortened(first.raw_content, 120))),
-        ]
-    n_lines = [("documents", sum(1 for _ in _lines(path)))] if verify and not damage else []
+    first = next(_lines(path), None) or b""
+    facts: list[tuple[str, Any]] = [
+        ("size", sized(path.stat().st_size)),
+        ("first line", visible(shortened(first.decode("utf-8", "replace"), 240))),
+    ]
+    damage = _undecodable(path) if verify and not is_signals else []
+    if verify and not damage:
+        facts.append(("documents", sum(1 for _ in _lines(path))))
     return Artefact(
         kind=f"RedPajama-V2 {'quality signals' if is_signals else 'documents'} of one shard",
-        facts=n_lines + facts,
+        facts=facts,
         damage=damage,
         checked="every line read" if verify else "the first line read",
     )
@@ -286,27 +242,24 @@ def _listed(path: Path) -> list[Shard]:
     return parse_listing(path.read_bytes(), snapshot=snapshot, where=str(path))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+def _lines(path: Path) -> Iterator[bytes | None]:
     longest = FilteringSettings().max_line_bytes
     with path.open("rb") as stream:
-        yield from read_lines(stream, where=str(path), max_line_bytes=longest)
+        for _, line in read_lines(stream, where=str(path), max_line_bytes=longest):
+            yield line
 
 
 def _undecodable(path: Path) -> list[str]:
-    found = []
+    """What is wrong with the first line that cannot be decoded."""
     try:
-        for number, line in _lines(path):
+        for number, line in enumerate(_lines(path)):
             where = f"{path} line {number}"
-            try:
-                if line is None:
-                    found.append(f"{where}: longer than any document should be")
-                else:
-                    decode_document(line, where=where)
-            except LcError as error:
-                found.append(str(error))
-    except CorruptFile as error:
-        found.append(str(error))
-    return found
+            if line is None:
+                return [f"{where}: longer than any document should be"]
+            decode_document(line, where=where)
+    except LcError as error:
+        return [str(error)]
+    return []
 
 
 _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
@@ -315,7 +268,6 @@ _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], .
         _show_array,
     ),
     (lambda path: path.is_file() and path.suffix == ".parquet", _show_table),
-    (lambda path: path.is_file() and path.name == SOURCES, _show_sources),
     (lambda path: path.is_file() and path.suffix == ".npy", _show_npy),
     (lambda path: (path / "listings").is_dir(), _show_upstream),
     (lambda path: path.is_file() and LISTING.fullmatch(path.name) is not None, _show_listing),

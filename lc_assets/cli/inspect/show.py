@@ -13,7 +13,7 @@ from lc_assets.cli.printing import facts, print_error, say, table
 from lc_assets.errors import BadInput
 
 DAMAGED = 1
-MOST_COMPLAINTS = 50
+MOST_DAMAGE = 50
 
 
 def show(
@@ -89,11 +89,11 @@ def verify(
     facts(found.facts)
     for warning in found.warnings:
         print_error(f"warning: {warning}")
-    _end(found.damage, f"damaged: {len(found.damage):,} complaints" if found.damage else "whole")
+    _end(found.damage, f"damaged in {len(found.damage):,} places" if found.damage else "whole")
 
 
 def _end(damage: Sequence[str], conclusion: str) -> None:
-    for sentence in damage[:MOST_COMPLAINTS]:
+    for sentence in damage[:MOST_DAMAGE]:
         print_error(sentence)
     if conclusion:
         say(conclusion)

@@ -16,7 +16,7 @@ from typer import Argument, Option
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
-from lc_assets.cli.printing import lasted, say, sized, table
+from lc_assets.cli.printing import lasted, say
 from lc_assets.vocabulary import ROW_TOKENS
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ telemetry:
 nux:
   enabled: false
 """
-
-COLUMNS = ("snapshot", "bucket", "shards", "documents", "bytes", "duplicates listed", "too short")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,27 +258,11 @@ def sample(
 
 
 def show_sample(folder: Path, report: "SampleReport") -> None:
-    """Print what a sample contains: a line per snapshot and bucket, and what it is made of."""
-    from lc_assets.sample.writing import CRAWL
-    from lc_assets.vocabulary import Shard
-
-    lines: dict[tuple[str, str], list[int]] = {}
-    for tag, facts in report.shards.items():
-        shard = Shard.parse(tag)
-        counts = (1, facts.documents, facts.n_bytes, facts.listed_duplicates, facts.short)
-        line = lines.setdefault((shard.snapshot, shard.bucket), [0] * len(counts))
-        line[:] = map(sum, zip(line, counts, strict=True))
-    table(
-        COLUMNS,
-        [
-            (*who, n_shards, n_documents, sized(n_bytes), *others)
-            for who, (n_shards, n_documents, n_bytes, *others) in sorted(lines.items())
-        ],
-    )
+    """Print what a sample contains, and what it is made of."""
     say(
         f"{report.n_documents:,} documents in {folder}: "
         + ", ".join(f"{n:,} {kind}s" for kind, n in report.documents.items())
+        + f"; {report.listed_duplicates:,} are listed as duplicates"
     )
     skipped = ", ".join(f"{len(names):,} {reason}" for reason, names in report.skipped.items())
-    say(f"{sum(report.crawled.values()):,} HTML pages with links in {folder / CRAWL}")
     say(f"Read {len(report.sources):,} sources; not used: {skipped or 'nothing'}")

@@ -53,7 +53,12 @@ from lc_assets.stages.documents.measuring import (
 )
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.documents.shard_filtering import NO_TEXT, UNIQUE, filter_shard
+from lc_assets.stages.documents.shard_filtering import (
+    NO_TEXT,
+    SPANS_FIELD,
+    UNIQUE,
+    filter_shard,
+)
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     VALUES_SUFFIX,
@@ -91,7 +96,7 @@ def _write(context: BuildContext, staging: StagingFolder) -> Counts:
         context,
         staging,
         perplexity=source is not None and _keeps_perplexity(context.recipe),
-        fields=fields_for_packing(context.recipe),
+        fields=_fields_read(context.recipe, of_files=source is not None),
         order_by=context.recipe.packed_rows.order_by,
     )
     stored = staging.inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
@@ -117,6 +122,15 @@ def fields_for_packing(recipe: Recipe) -> tuple[str, ...]:
     column of the tables of documents or tokens holds.
     """
     return tuple(sorted(recipe.packed_rows.fields - {*FILTERED.names, *TOKENIZED.names}))
+
+
+def _fields_read(recipe: Recipe, *, of_files: bool) -> tuple[str, ...]:
+    """Fields of the records that later stages read: those of packing, and of files the spans within
+    which referrals are counted.
+    """
+    report = recipe.referral_report
+    spans = of_files and report.wanted and report.scope == "document"
+    return (*fields_for_packing(recipe), *((SPANS_FIELD,) if spans else ()))
 
 
 def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Counts) -> None:
@@ -202,7 +216,7 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
         } | ({"perplexity": True} if _keeps_perplexity(recipe) else {})
         if source.quality != "fast":
             read["source"]["quality"] = source.quality
-    if fields := fields_for_packing(recipe):
+    if fields := _fields_read(recipe, of_files=source.kind == "files"):
         read["fields"] = list(fields)
     lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths
     models = dict(models_of(settings.models, columns).digests)

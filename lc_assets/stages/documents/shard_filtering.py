@@ -10,15 +10,26 @@ never by line position: upstream's writer skips lines that it cannot decode.
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
 from math import isfinite, nan
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
-from lc_assets.build.tables import DROPPED, FILTERED, TableWriter, write_table, writing_table
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
+from lc_assets.build.tables import (
+    DROPPED,
+    FILTERED,
+    TableWriter,
+    read_table,
+    write_table,
+    writing_table,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
@@ -69,6 +80,8 @@ DROPPED_AT_ONCE = 1 << 17
 
 PERPLEXITY: Final = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
+SPANS_FIELD: Final = "spans"
+"""Of a record: which parts of its text are of which document."""
 
 
 class _Writers(NamedTuple):
@@ -277,6 +290,8 @@ def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
     known: dict[str, Any] = (
         msgspec.json.decode(record.rest) if isinstance(record, CorpusDocument) else {}
     )
+    if SPANS_FIELD in task.fields and isinstance(record, CorpusDocument):
+        known.setdefault(SPANS_FIELD, _spans_beside(task).get(record.own_id))
     order = as_float(known.get(task.order_by))
     if task.order_by in task.fields and (order is None or not isfinite(order)):
         name = record.id if isinstance(record, CorpusDocument) else record.url
@@ -290,3 +305,21 @@ def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in found.items()
     }
+
+
+def _spans_beside(task: ShardTask) -> dict[str, list[dict[str, Any]]]:
+    """Spans by document id, where the file is a table of LongPack documents; see `SPANS_FIELD`."""
+    file = task.files.parts["documents"]
+    if task.source is None or file is None:
+        return {}
+    path = task.source.upstream.local_path(file.path)
+    return {} if path is None else _spans_of(path)
+
+
+@lru_cache(maxsize=1)
+def _spans_of(documents: Path) -> dict[str, list[dict[str, Any]]]:
+    spans = documents.with_name(documents.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
+    if spans == documents or not spans.is_file():
+        return {}
+    lines = read_table(spans, ["id", "child_id", "start", "stop"]).to_pylist()
+    return {name: list(own) for name, own in groupby(lines, key=itemgetter("id"))}

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from lc_assets import arrow_compute as pc
+from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.tables import SPANS_FILE, mapped_table, read_table
 from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy
@@ -36,7 +37,6 @@ from lc_assets.stages.lineage.spans import (
     span_of_row,
 )
 from lc_assets.stages.lineage.tracing import cuts_of_sample, rows_behind, sources_of
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.mixes import blended_mix
 from lc_assets.stages.packing import packed_rows

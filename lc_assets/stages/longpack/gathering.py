@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, REST_SUFFIX
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, REST_SUFFIX, SPANS_SUFFIX
 from lc_assets.build.tables import FILTERED, opened_table, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
@@ -34,8 +34,6 @@ from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.pages import FileTask, stem_of
 from lc_assets.stages.longpack.placing import SENT, Packing, plan_parts
-
-SPANS_SUFFIX: Final = ".spans.parquet"
 
 TEXTS: Final = pa.schema(
     {

@@ -16,7 +16,13 @@ from lc_assets.build.building import (
     build,
     run_shards,
 )
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
+from lc_assets.build.checks import (
+    DOCUMENTS_SUFFIX,
+    SPANS_SUFFIX,
+    documents_files,
+    evenly_spaced,
+    tables_fit,
+)
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -40,7 +46,6 @@ from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DO
 from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.gathering import (
-    SPANS_SUFFIX,
     pack_documents,
     packed_documents_of,
 )

@@ -178,17 +178,12 @@ MADE_FROM = {
 
 def _chain(lake: Lake, grid: Published) -> dict[str, Receipt]:
     """Receipts of the versions that a grid was made from, as far as they exist; upstream first."""
-    found = {"token_grid": grid.receipt}
+    found = {"token_grid": grid}
     for stage, inputs in MADE_FROM.items():
-        if stage not in found:
-            continue
-        made = found[stage].fingerprint
-        for name in inputs:
-            digest = made.inputs.get(f"{name}/{made.key}")
-            version = digest and lake.partition(name, made.key).with_digest(digest)
-            if version:
-                found[name] = version.receipt
-    return dict(reversed(found.items()))
+        for name in inputs if stage in found else ():
+            for version in lake.inputs_of(found[stage], name):
+                found[name] = version
+    return {stage: version.receipt for stage, version in reversed(found.items())}
 
 
 def _snapshot(grid: Published, chain: Mapping[str, Receipt]) -> SnapshotSheet:

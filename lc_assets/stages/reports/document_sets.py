@@ -3,15 +3,13 @@
 ===========  ===========================================  ====================================
 set          a document is                                its parts
 ===========  ===========================================  ====================================
-natural      a filtered document that is not excluded     itself
+natural      a filtered document that is not excluded     its ``spans``, where they are read
 longpack     a packed document                            its pages
 packed       a span of a packed row (lengths); a whole    the spans of the row, those of one
              row (referrals)                              document together
-files        a document of any file                       its ``spans``, where wanted
 ===========  ===========================================  ====================================
 """
 
-import dataclasses
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,24 +21,21 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX, documents_files
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.tables import SPANS_FILE, read_lines
+from lc_assets.build.tables import SPANS_FILE, read_lines, read_schema
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread
-from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import EDGES, bucket_names
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
+from lc_assets.stages.documents.shard_filtering import SPANS_FIELD
 from lc_assets.text.referrals.concepts import Part
 
 NATURAL: Final = "natural"
 LONGPACK: Final = "longpack"
 PACKED: Final = "packed"
 SETS: Final = (NATURAL, LONGPACK, PACKED)
-FILES: Final = "files"
 
 STAGE_OF_SET: Final = {
     NATURAL: "filtered_documents",
@@ -156,20 +151,16 @@ class SetShard:
     """Documents of one set in one file, or the rows of one split.
 
     Attributes:
-        document_set: one of `SETS`, or `FILES`.
+        document_set: one of `SETS`.
         path: of the documents, or of the folder of packed rows.
         shard: name of the shard, or of the split.
         tokenizer: of packed rows' ids.
-        text_field: of records of a file; None for the usual fields.
-        by_parts: whether to read the spans of records of a file.
     """
 
     document_set: str
     path: Path
     shard: str
     tokenizer: str = "gpt2"
-    text_field: str | None = None
-    by_parts: bool = False
 
     @property
     def name(self) -> str:
@@ -222,6 +213,7 @@ def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator
 
     Raises:
         CorruptFile: if a table or the rows are damaged.
+        BadInput: if spans are not ranges of their text.
     """
     if shard.document_set == PACKED:
         yield from _rows(shard, wanted)
@@ -232,10 +224,12 @@ def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator
         lines = read_lines(spans, ["id", "child_id", "start"])
         for name, own in groupby(lines, key=lambda line: line["id"]):
             parts[name] = numbered((line["start"], line["child_id"]) for line in own)
-    for line in read_lines(shard.path, ["id", "raw_content"], batch_lines=16):
-        if wanted is None or line["id"] in wanted:
-            own_parts = parts.get(line["id"], ())
-            yield SetDocument(id=line["id"], text=line["raw_content"], parts=own_parts)
+    spans_column = {SPANS_FIELD} & set(read_schema(shard.path).names)
+    for line in read_lines(shard.path, ["id", "raw_content", *spans_column], batch_lines=16):
+        name, text = line["id"], line["raw_content"]
+        if wanted is None or name in wanted:
+            own_parts = parts.get(name) or parts_of(name, text, line.get(SPANS_FIELD) or "null")
+            yield SetDocument(id=name, text=text, parts=own_parts)
 
 
 def numbered(starts: Iterable[tuple[int, object]]) -> tuple[Part, ...]:
@@ -244,51 +238,26 @@ def numbered(starts: Iterable[tuple[int, object]]) -> tuple[Part, ...]:
     return tuple(Part(start, numbers.setdefault(name, len(numbers))) for start, name in starts)
 
 
-def texts_of_file(shard: SetShard) -> Iterator[SetDocument | Unread]:
-    """The documents of a file; one that cannot be read is replaced by the reason.
-
-    Raises:
-        BadInput: when the file's kind is not known.
-        CorruptFile: when its container is damaged.
-    """
-    spans = shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX)
-    if shard.by_parts and spans != shard.path.name and shard.path.with_name(spans).is_file():
-        yield from texts_of(dataclasses.replace(shard, document_set=LONGPACK))
-        return
-    for found in read_corpus(shard.path, text_field=shard.text_field):
-        if isinstance(found, Unread):
-            yield found
-            continue
-        try:
-            parts = parts_of(found) if shard.by_parts else ()
-        except BadInput:
-            yield Unread(id=found.id, where=str(shard.path), why="spans are not acceptable")
-            continue
-        yield SetDocument(id=found.id, text=found.text, parts=parts)
-
-
-def parts_of(document: CorpusDocument) -> tuple[Part, ...]:
-    """The parts of a record's text by its ``spans``; none where it has none.
+def parts_of(name: str, text: str, spans: str) -> tuple[Part, ...]:
+    """The parts of a document's text by its spans, which are JSON; none where it has none.
 
     Raises:
         BadInput: when they overlap, or are not ranges of the text.
     """
     end, starts = 0, list[tuple[int, object]]()
     try:
-        for place, span in enumerate(msgspec.json.decode(document.rest).get("spans") or []):
-            if not end <= span["start"] <= span["stop"] <= len(document.text):
+        for place, span in enumerate(msgspec.json.decode(spans) or ()):
+            if not end <= span["start"] <= span["stop"] <= len(text):
                 raise BadInput(
-                    f"{document.id}: span {place} from {span['start']:,} to {span['stop']:,} is "
-                    f"not a range of {len(document.text):,} characters after {end:,}"
+                    f"{name}: span {place} from {span['start']:,} to {span['stop']:,} is "
+                    f"not a range of {len(text):,} characters after {end:,}"
                 )
             end = span["stop"]
-            names = (span.get(name) for name in NAMES_OF_DOCUMENTS)
-            name = next((str(name) for name in names if name not in (None, "")), ("span", place))
-            starts.append((span["start"], name))
+            known = (span.get(field) for field in NAMES_OF_DOCUMENTS)
+            of_document = (str(value) for value in known if value not in (None, ""))
+            starts.append((span["start"], next(of_document, ("span", place))))
     except (TypeError, KeyError, AttributeError) as error:
-        raise BadInput(
-            f"{document.id}: spans are not a list of objects with start and stop"
-        ) from error
+        raise BadInput(f"{name}: spans are not a list of objects with start and stop") from error
     return numbered(starts)
 
 

@@ -181,45 +181,6 @@ def curves(
     return _png(figure)
 
 
-def columns(
-    title: str,
-    groups: Sequence[str],
-    heights: Mapping[str, Sequence[float | None]],
-    *,
-    unit: str,
-    logarithmic: bool = False,
-) -> bytes:
-    """Columns in groups, one per name in each group.
-
-    Args:
-        title: of the plot.
-        groups: their names.
-        heights: a height per group, by name; None, or 0 on a logarithmic axis, draws nothing.
-        unit: of the heights.
-        logarithmic: whether the axis of heights is.
-    """
-    figure, axes = _figure(title, right=0.78)
-    thick = 0.8 / max(len(heights), 1)
-    for number, (name, values) in enumerate(heights.items()):
-        shift = (number - (len(heights) - 1) / 2) * thick
-        shown = {
-            place + shift: value
-            for place, value in enumerate(values)
-            if value is not None and (value > 0 or not logarithmic)
-        }
-        if shown:  # otherwise the legend would list series that are not drawn
-            color = SHADES[number % len(SHADES)]
-            axes.bar(list(shown), list(shown.values()), thick, color=color, label=name)
-    axes.set_xticks(range(len(groups)), groups, fontsize=7)
-    axes.set_xlim(-0.6, max(len(groups), 1) - 0.4)
-    axes.set_ylabel(unit, fontsize=7)
-    if logarithmic and any(value for values in heights.values() for value in values):
-        axes.set_yscale("log")
-    if axes.patches:
-        axes.legend(fontsize=6, frameon=False, borderaxespad=0, **OUTSIDE)
-    return _png(figure)
-
-
 def _figure(
     title: str, height: float = INCHES[1], *, left: float = 0.09, right: float = 0.97
 ) -> tuple[Any, Any]:

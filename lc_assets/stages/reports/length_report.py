@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.build.building import build, run_shards
-from lc_assets.build.checks import evenly_spaced
+from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -31,14 +31,13 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import SPANS_FILE, TableWriter, read_all, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, tokenizer_of
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.longpack.page_index import roots_tried
@@ -65,8 +64,6 @@ from lc_assets.vocabulary import SnapshotId
 SUFFIX: Final = ".lengths.parquet"
 SHARES_FILE: Final = "lengths.parquet"
 GROWTH_FILE: Final = "growth.parquet"
-COUNTED_AGAIN: Final = 6
-"""Documents of each set that a check tokenizes again with the reference tokenizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +166,8 @@ def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
         return []
     before, after = list[int](), list[int]()
     for path in lengths_files(staging.folder, LONGPACK):
-        spans = packed.folder / f"{_shard_of(path, LONGPACK)}{SPANS_SUFFIX}"
+        shard = path.name.removeprefix(f"{LONGPACK}-").removesuffix(SUFFIX)
+        spans = packed.folder / f"{shard}{SPANS_SUFFIX}"
         lines = read_lines(spans, ["id", "role", "n_tokens"])
         roots = {span["id"]: span["n_tokens"] for span in lines if span["role"] == "root"}
         for line in read_lines(path, ["id", "n_tokens"]):
@@ -187,10 +185,6 @@ def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
 def lengths_files(folder: Path, document_set: str) -> list[Path]:
     """The tables of lengths of a set, sorted by shard."""
     return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
-
-
-def _shard_of(path: Path, document_set: str) -> str:
-    return path.name.removeprefix(f"{document_set}-").removesuffix(SUFFIX)
 
 
 def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:
@@ -257,46 +251,6 @@ def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
     )
 
 
-def lengths_are_counted_again(check_input: CheckInput) -> CheckResult:
-    """A sample has the stated characters and, by the reference tokenizer, the stated tokens."""
-    params, n_counted, wrong = check_input.fingerprint.params, 0, list[str]()
-    tokenizer = None
-    if params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN):  # no receipt has the path of another's file
-        tokenizer = tokenizer_of(params["tokenizer"], fast=False)
-    for document_set in (NATURAL, LONGPACK):
-        for line, text in _sampled(check_input, document_set):
-            n_counted += 1
-            n_tokens = line["n_tokens"]
-            if text is not None and tokenizer is not None:
-                n_tokens = len(tokenizer.encode(escape(text, params["text_encoding"])))
-            if text is None or (len(text), n_tokens) != (line["n_chars"], line["n_tokens"]):
-                wrong.append(line["id"])
-    return CheckResult(
-        passed=not wrong,
-        message=f"{n_counted:,} documents counted again, {len(wrong):,} differ"
-        + (f", such as {wrong[0]}" if wrong else ""),
-        values={"counted anew": n_counted, "differ": len(wrong)},
-    )
-
-
-def _sampled(
-    check_input: CheckInput, document_set: str
-) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Some lines of a set with the texts of their documents; None where there is none."""
-    lines = [
-        (path, line)
-        for path in lengths_files(check_input.folder, document_set)
-        for line in read_lines(path)
-    ]
-    for place in evenly_spaced(len(lines), COUNTED_AGAIN):
-        path, line = lines[place]
-        folder = check_input.only_input(STAGE_OF_SET[document_set]).folder
-        table = folder / f"{_shard_of(path, document_set)}.documents.parquet"
-        documents = read_lines(table, ["id", "raw_content"], batch_lines=16)
-        texts = (found["raw_content"] for found in documents if found["id"] == line["id"])
-        yield line, next(texts, None)
-
-
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     found = params_of(recipe.token_documents)
     names = ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")
@@ -318,10 +272,7 @@ STAGE = Stage(
         PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
-    checks=(
-        every_document_has_a_length,
-        lengths_are_counted_again,
-    ),
+    checks=(every_document_has_a_length,),
     wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",

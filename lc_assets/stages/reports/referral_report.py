@@ -8,12 +8,15 @@ referral is defined in `lc_assets.text.referrals.referrals`.
 """
 
 import heapq
-import math
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from lc_assets.build.building import build, run_shards
@@ -29,18 +32,21 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import read_lines, read_table, write_table
+from lc_assets.build.tables import read_all, read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import digest_of_words
+from lc_assets.packing.lengths import bucket_of
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.reports.document_sets import (
     DENSITIES,
+    GROUPS,
     LONGPACK,
     NATURAL,
     PACKED,
+    REFERRALS,
     SETS,
     SetShard,
     group_of,
@@ -52,14 +58,13 @@ from lc_assets.stages.reports.length_report import SUFFIX as LENGTHS_SUFFIX
 from lc_assets.stages.reports.length_report import lengths_files
 from lc_assets.stages.reports.measuring import (
     BACKGROUND,
-    Measuring,
     ReferralTask,
     find_common_words,
     measure_shard,
+    referral_files,
     referral_lines,
-    sums_of,
 )
-from lc_assets.text.referrals.referrals import KINDS, bucket_names, paper_figures
+from lc_assets.text.referrals.referrals import DISTANCES, KINDS, bucket_names
 from lc_assets.vocabulary import SnapshotId
 
 DENSITIES_FILE: Final = "densities.parquet"
@@ -78,38 +83,31 @@ def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when a set that the recipe enables, or its lengths, are missing.
         BadInput: when the words that the recipe names cannot be read.
     """
-    reports = context.recipe.referral_report
-    settings = Measuring(
-        buckets=reports.buckets,
-        scope=reports.scope,
-        max_df=reports.max_df,
-        words=Path(reports.words) if reports.words else None,
-    )
+    settings = context.recipe.referral_report
 
     def fill(staging: StagingFolder) -> Counts:
         folder, lengths = staging.folder, staging.inputs[f"length_report/{snapshot}"].folder
         shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
 
-        def run(function: Any, tasks: Sequence[Any], what: str) -> Counts:
-            return run_shards(context, staging, function, tasks, what=what)
+        def tasks_of(chosen: Mapping[str, Mapping[str, int]]) -> list[ReferralTask]:
+            return [
+                ReferralTask(
+                    shard=shard, folder=folder, settings=settings, chosen=chosen[shard.name]
+                )
+                for shard in shards
+                if shard.name in chosen
+            ]
 
-        natural = [shard for shard in shards if shard.document_set == NATURAL]
-        ranked = (
-            (-rank, name)
-            for shard in natural
-            for rank, _, name, _ in _ranked(shard, lengths, BACKGROUND)
-        )
-        first = dict.fromkeys((name for _, name in heapq.nlargest(BACKGROUND_DOCUMENTS, ranked)), 0)
-        sample = sampled(shards, lengths, reports.sample)
-
-        def task(shard: SetShard, chosen: Mapping[str, int]) -> ReferralTask:
-            return ReferralTask(shard=shard, folder=folder, settings=settings, chosen=chosen)
-
-        background = [task(shard, first) for shard in natural if reports.max_df < 1]
-        find_common_words(run, folder, background, reports.max_df)
-        tasks = [task(shard, sample[shard.name]) for shard in shards]
-        counts = run(measure_shard, tasks, f"referrals of {snapshot}")
-        densities = pa.Table.from_pylist(densities_of(folder, reports.buckets), schema=DENSITIES)
+        background = list[ReferralTask]()
+        if settings.max_df < 1 and not settings.spacy:
+            natural = [shard for shard in shards if shard.document_set == NATURAL]
+            background = tasks_of(
+                sampled(natural, lengths, BACKGROUND_DOCUMENTS, BACKGROUND, by_group=False)
+            )
+        find_common_words(context, staging, background, settings.max_df)
+        tasks = tasks_of(sampled(shards, lengths, settings.sample))
+        counts = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
+        densities = pa.Table.from_pylist(densities_of(folder, settings.buckets), schema=DENSITIES)
         write_table(folder / DENSITIES_FILE, densities)
         return counts
 
@@ -117,17 +115,23 @@ def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
 
 
 def sampled(
-    shards: Iterable[SetShard], lengths: Path, n_documents: int
+    shards: Iterable[SetShard],
+    lengths: Path,
+    n_documents: int,
+    purpose: str = SAMPLED,
+    *,
+    by_group: bool = True,
 ) -> dict[str, dict[str, int]]:
-    """Tokens by id of the documents that are measured, by the names of their shards: of each set
-    and group the first by a keyed hash.
+    """Tokens by id of the documents that are measured, by the names of their shards: the first by a
+    keyed hash, of each set and group or of all.
     """
     first: dict[tuple[str, str], list[tuple[int, str, str, int]]] = {}
     found: dict[str, dict[str, int]] = {}
     for shard in shards:
         found[shard.name] = {}
-        for rank, group, name, n_tokens in _ranked(shard, lengths, SAMPLED):
-            ranked = first.setdefault((shard.document_set, group), [])
+        for rank, group, name, n_tokens in _ranked(shard, lengths, purpose):
+            key = (shard.document_set, group) if by_group else ("", "")
+            ranked = first.setdefault(key, [])
             entry = (-rank, name, shard.name, n_tokens)
             (heapq.heappush if len(ranked) < n_documents else heapq.heappushpop)(ranked, entry)
     for _, name, shard_name, n_tokens in (entry for ranked in first.values() for entry in ranked):
@@ -150,30 +154,61 @@ def _ranked(shard: SetShard, lengths: Path, purpose: str) -> Iterator[tuple[int,
         yield rank, *document
 
 
+@cache
+def paper_tables() -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Tables 4, 5 and 6 of the LongPack paper by kind, set and group of lengths, for the distances
+    ``[0, 32)``, ``[32, 128)``, ``[128, 512)``, ``[512, ∞)``. The sets are natural documents, and
+    LongPack's.
+    """
+    file = resources.files("lc_assets").joinpath("presets/longpack-referrals.json")
+    found: dict[str, dict[str, dict[str, list[float]]]] = json.loads(file.read_bytes())
+    return found
+
+
+def paper_figures(
+    kind: str, paper_set: str | None, group: str, edges: Sequence[int]
+) -> list[float | None]:
+    """The paper's figures of a group, after None for the pairs within one sentence; only None where
+    it has none, or uses other buckets.
+
+    >>> paper_figures("pairs", "Packed", "32K-64K", (32, 128, 512))
+    [None, 1.31, 3.37, 11.52, 27.65]
+    >>> paper_figures("pairs", "Packed", "64K-128K", (32, 128, 512))
+    [None, None, None, None, None]
+    """
+    known = paper_tables()[kind].get(paper_set or "", {}) if tuple(edges) == DISTANCES else {}
+    return [None, *known.get(group, [None] * (len(edges) + 1))]
+
+
 def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
     """Lines of the table of means: set, group, kind, bucket."""
     lines: list[dict[str, Any]] = []
     for document_set in SETS:
-        for group, sums in sums_of(folder, document_set).items():
-            for kind, means in sums.means().items():
-                paper: Sequence[float | None] | None = None
-                if document_set in PAPER_SET:
-                    paper = paper_figures(kind, PAPER_SET[document_set], group, edges=edges)
+        table = read_all(referral_files(folder, document_set), REFERRALS, ["n_tokens", *KINDS])
+        n_tokens = np.asarray(table["n_tokens"])
+        groups = bucket_of(n_tokens)
+        for number in np.unique(groups).tolist():
+            own = np.flatnonzero(groups == number)
+            for kind in KINDS:
+                counts = np.array(table[kind].take(own).to_pylist())
+                values = counts if kind == "concepts" else counts / n_tokens[own, None]
+                # Added up one after the other: the sum of an array is of another order.
+                means = np.cumsum(values, axis=0)[-1] / len(own)
                 lines += [
                     {
                         "document_set": document_set,
-                        "length_group": group,
-                        "documents": sums.n_documents,
-                        "tokens": sums.n_tokens,
+                        "length_group": GROUPS[number],
+                        "documents": len(own),
+                        "tokens": int(n_tokens[own].sum()),
                         "counted": kind,
                         "distance": bucket,
                         "figure": figure,
-                        "paper": None if printed is None else float(printed),
+                        "paper": printed,
                     }
                     for bucket, figure, printed in zip(
                         bucket_names(edges),
-                        means,
-                        (None, *(paper or [None] * (len(edges) + 1))),
+                        means.tolist(),
+                        paper_figures(kind, PAPER_SET.get(document_set), GROUPS[number], edges),
                         strict=True,
                     )
                 ]
@@ -221,44 +256,6 @@ def every_sample_has_the_requested_size(check_input: CheckInput) -> CheckResult:
     )
 
 
-def the_identities_of_referrals_hold(check_input: CheckInput) -> CheckResult:
-    """In every row, neighbours equal mentions minus concepts, no bucket has more neighbours than
-    pairs, and none is beyond the last sentence.
-    """
-    lower = [0, 1, *check_input.fingerprint.params["buckets"]]
-    n_lines, wrong = 0, list[str]()
-    for line in (line for one in SETS for line in referral_lines(check_input.folder, one)):
-        n_lines += 1
-        if not _identities_hold(line, lower):
-            wrong.append(line["id"])
-    return CheckResult(
-        passed=not wrong,
-        message=f"{n_lines:,} documents, {len(wrong):,} are impossible"
-        + (f", such as {wrong[0]}" if wrong else ""),
-        values={"documents": n_lines, "impossible": len(wrong)},
-    )
-
-
-def _identities_hold(line: dict[str, Any], lower: Sequence[int]) -> bool:
-    counts = [line[kind] for kind in KINDS]
-    n_neighbours, n_concepts = line["n_mentions"] - line["n_concepts"], line["n_concepts"]
-    if any(len(own) != len(lower) for own in counts):
-        return False
-    # As many pairs as if all mentions were of one concept.
-    most_pairs = math.comb(max(n_neighbours + 1, 0), 2)
-    return (
-        sum(line["neighbours"]) == n_neighbours
-        and sum(line["pairs"]) <= most_pairs
-        and all(
-            0 <= neighbours <= pairs
-            and (concepts > 0) == (pairs > 0)
-            and concepts <= min(pairs, n_concepts)
-            and (pairs == 0 or edge < max(line["n_sentences"], 1))
-            for edge, pairs, neighbours, concepts in zip(lower, *counts, strict=True)
-        )
-    )
-
-
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     reports = recipe.referral_report
     return {
@@ -267,7 +264,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "sample": reports.sample,
         "max_df": reports.max_df,
         "words_sha256": digest_of_words(Path(reports.words) if reports.words else None),
-    }
+    } | ({"spacy": reports.spacy} if reports.spacy else {})
 
 
 STAGE = Stage(
@@ -284,10 +281,7 @@ STAGE = Stage(
         PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
-    checks=(
-        every_sample_has_the_requested_size,
-        the_identities_of_referrals_hold,
-    ),
+    checks=(every_sample_has_the_requested_size,),
     wanted=lambda recipe: recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",

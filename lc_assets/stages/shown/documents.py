@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from lc_assets import arrow_compute as pc
-from lc_assets.build.checks import documents_files, dropped_files
+from lc_assets.build.checks import documents_files
 from lc_assets.build.showing import Passages, Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
@@ -95,11 +93,9 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
                 {"read": read, "stored": published.receipt.n_bytes},
                 unit="bytes",
             ),
-            "median_words": float(np.median(words)) if len(words) else 0.0,
             "sample_documents": Passages(
                 [passage(line, "id", "url", "title") for line in heads if line is not None]
             ),
-            "dropped_tables": len(dropped_files(published.folder)),
         },
     )
 
@@ -233,9 +229,6 @@ def removed_documents(_context: BuildContext, built: Built) -> Shown:
     return Shown(columns=removing.REMOVALS, values={"examples": examples})
 
 
-def clean_documents(_context: BuildContext, built: Built) -> Shown:
-    """Why documents were removed."""
-    plot = plot_of(
-        "bars", "Why documents were removed", dict(built.counts.dropped), unit="documents"
-    )
-    return Shown(columns=CLEAN, values={"why_dropped": plot})
+def clean_documents(_context: BuildContext, _built: Built) -> Shown:
+    """The columns; why documents were removed is shown for every stage."""
+    return Shown(columns=CLEAN)

@@ -1,9 +1,10 @@
 """What stages of links, LongPack documents and reports show, and the data-set card."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from math import nan
 from typing import Any
 
-from lc_assets.build.showing import Markdown, Passages, Plot, Shown, Table, inline, plot_of
+from lc_assets.build.showing import Markdown, Passages, Shown, Table, inline, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import FILTERED, read_table
 from lc_assets.stages.links import html_index as indexing
@@ -107,18 +108,17 @@ def length_report(_context: BuildContext, built: Built) -> Shown:
     """Shares of documents and tokens by length, and growth."""
     folder = built.published.folder
     lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
-    tokens = _by(lines, "document_set", "token_share")
-    documents = _by(lines, "document_set", "document_share_from")
+    shares = {_set_and_group(line): 100 * line["token_share"] for line in lines}
     return Shown(
         columns=LENGTH_SHARES,
         values={
             "shares": Table(lines),
             "growth": Table(read_table(folder / GROWTH_FILE, GROWTH.names).to_pylist()),
-            "where_tokens_are": _columns(
-                "Where the tokens are, by length of documents", tokens, "share of the set's tokens"
-            ),
-            "at_least_as_long": _columns(
-                "Documents at least as long", documents, "share of documents", logarithmic=True
+            "where_tokens_are": plot_of(
+                "bars",
+                "Where the tokens are, by length of documents",
+                shares,
+                unit="per cent of the set's tokens",
             ),
         },
     )
@@ -130,52 +130,21 @@ def referral_report(_context: BuildContext, built: Built) -> Shown:
     pairs = [line for line in lines if line["counted"] == "pairs"]
     farthest = pairs[-1]["distance"] if pairs else ""
     far = [line for line in pairs if line["distance"] == farthest]
-    papers = _by([line for line in far if line["paper"] is not None], "document_set", "paper")
-    figures = _by(far, "document_set", "figure")
-    beside: Values = {}
-    for name, values in figures.items():
-        beside[name] = values
-        if name in papers:
-            beside[f"{name}, paper"] = papers[name]
-    drawn = {
-        f"pairs_{name}": _columns(
-            f"Pairs of mentions, {name}",
-            _by([line for line in pairs if line["document_set"] == name], "distance", "figure"),
-            "per token",
-            logarithmic=True,
-        )
-        for name in figures
-    }
-    return Shown(
-        columns=DENSITIES,
-        values={
-            "densities": Table(pairs),
-            "farthest": _columns(
-                f"Pairs of mentions, {farthest} sentences apart",
-                beside,
-                "per token",
-                logarithmic=True,
-            ),
-            **drawn,
+    plot = plot_of(
+        "bars",
+        f"Pairs of mentions, {farthest} sentences apart",
+        {_set_and_group(line): line["figure"] for line in far},
+        unit="per token",
+        beside={
+            _set_and_group(line): nan if line["paper"] is None else line["paper"] for line in far
         },
+        names=("here", "paper"),
     )
+    return Shown(columns=DENSITIES, values={"densities": Table(pairs), "farthest": plot})
 
 
-Values = dict[str, dict[str, float]]
-"""Values by group of lengths, by name."""
-
-
-def _by(lines: Iterable[Mapping[str, Any]], name: str, value: str) -> Values:
-    found: Values = {}
-    for line in lines:
-        found.setdefault(line[name], {})[line["length_group"]] = line[value]
-    return found
-
-
-def _columns(title: str, values: Values, unit: str, *, logarithmic: bool = False) -> Plot:
-    groups = list(dict.fromkeys(group for own in values.values() for group in own))
-    heights = {name: [own.get(group) for group in groups] for name, own in values.items()}
-    return plot_of("columns", title, groups, heights, unit=unit, logarithmic=logarithmic)
+def _set_and_group(line: Mapping[str, Any]) -> str:
+    return f"{line['document_set']}, {line['length_group']}"
 
 
 def data_set_card(_context: BuildContext, built: Built) -> Shown:

@@ -23,9 +23,9 @@ are in docs/referrals.md. `lc_assets.formats.spacy_concepts` is a plug-in that u
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, Self
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,56 +47,37 @@ PIECES: Final = 8
 LEAST_DOCUMENTS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Background:
     """How many pieces, and how many documents, contain a word.
 
     Attributes:
-        n_documents: number of documents counted.
-        n_pieces: their pieces.
+        n_pieces: all that were counted.
         pieces: by word.
         documents: by word.
     """
 
-    n_documents: int = 0
     n_pieces: int = 0
-    pieces: Mapping[str, int] = field(default_factory=dict)
-    documents: Mapping[str, int] = field(default_factory=dict)
+    pieces: Counter[str] = field(default_factory=Counter)
+    documents: Counter[str] = field(default_factory=Counter)
 
-    @classmethod
-    def of(cls, texts: Iterable[str], words_of: Callable[[str], Collection[str]]) -> Self:
-        """Count the pieces of some documents.
-
-        Args:
-            texts: one per document.
-            words_of: the different words of a text.
-        """
-        n_documents = n_pieces = 0
-        pieces, documents = Counter[str](), Counter[str]()
-        for text in texts:
-            found = [frozenset(words_of(piece)) for piece in pieces_of(text)]
-            n_documents += 1
-            n_pieces += len(found)
-            for words in found:
-                pieces.update(words)
-            documents.update(frozenset().union(*found))
-        return cls(n_documents, n_pieces, pieces, documents)
+    def add(self, pieces: Iterable[Iterable[str]]) -> None:
+        """Count a document's pieces, given the words of each."""
+        found = [frozenset(words) for words in pieces]
+        self.n_pieces += len(found)
+        for words in found:
+            self.pieces.update(words)
+        self.documents.update(frozenset().union(*found))
 
     def common(self, max_df: float) -> frozenset[str]:
         """The words in more than this share of the pieces, and in enough documents.
 
-        >>> each = Background.of(["the cat", "the dog"] * 4, str.split)
+        >>> each = Background()
+        >>> for word in ["cat", "dog"] * 4:
+        ...     each.add([["the", word]])
         >>> sorted(each.common(0.5)), sorted(each.common(1))
         (['the'], [])
-
-        Raises:
-            BadInput: when the share is not between 0 and 1.
         """
-        if not 0 < max_df <= 1:
-            raise BadInput(
-                "the share of pieces that makes a word common is above 0 and at most 1, got "
-                f"{max_df}"
-            )
         least = max_df * self.n_pieces
         return frozenset(
             word

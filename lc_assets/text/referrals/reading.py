@@ -97,39 +97,6 @@ def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
     return end
 
 
-@inlined
-def _is_at(
-    codes: NDArray[np.uint32], start: int, length: int, others: NDArray[np.uint32], other: int
-) -> bool:
-    """Whether a word is in ``others``."""
-    for offset in range(length):  # noqa: SIM110 - compiled
-        if codes[start + offset] != others[other + offset]:
-            return False
-    return True
-
-
-@compiled
-def _classify(
-    codes: NDArray[np.uint32],
-    classes: NDArray[np.uint8],
-    folds: NDArray[np.uint32],
-    kinds: NDArray[np.uint8],
-    spelt: NDArray[np.uint32],
-) -> int:
-    """Look up each character's class and its form for comparison; returns at least as many as there
-    are words.
-    """
-    n_starts = 0
-    before = np.uint8(_O)
-    for place in range(len(codes)):
-        code = min(codes[place], np.uint32(LIMIT))
-        kind = classes[code]
-        kinds[place], spelt[place] = kind, folds[code]
-        n_starts += (kind <= _D) & ((before >= _M) | (before == _H) | (kind == _H))
-        before = kind
-    return n_starts
-
-
 @compiled
 def _read(
     kinds: NDArray[np.uint8],
@@ -231,8 +198,9 @@ def _read(
         while slots[slot]:
             if slots[slot] & _TAG == tag:
                 word = whole(slots[slot] & _NUMBER) - 1
-                if spellings[word, 1] == length and _is_at(
-                    spelt, start, length, spelt, spellings[word, 0]
+                first = spellings[word, 0]
+                if spellings[word, 1] == length and np.array_equal(
+                    spelt[start : start + length], spelt[first : first + length]
                 ):
                     number = word
                     break
@@ -288,9 +256,11 @@ class WordReader:
             text: the text.
             part_starts: where parts of the text after the first begin, in characters, ascending.
         """
-        codes = code_points(text)
-        kinds, spelt = np.empty(len(codes), np.uint8), np.empty(len(codes), np.uint32)
-        most = _classify(codes, class_table(), fold_table(), kinds, spelt)
+        codes = np.minimum(code_points(text), LIMIT)
+        kinds, spelt = class_table()[codes], fold_table()[codes]
+        before = np.append(np.uint8(_O), kinds[:-1]) if text else kinds
+        starts = (kinds <= _D) & ((before >= _M) | (before == _H) | (kinds == _H))
+        most = int(starts.sum())  # at least as many as there are words
         words, sentences, pronouns, pronoun_sentences, parts = np.empty((5, most), np.int32)
         out = Words(
             n_sentences=0,

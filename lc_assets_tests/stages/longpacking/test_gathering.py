@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
@@ -14,7 +15,7 @@ from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import Part, Placed, written
-from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, pack_documents
+from lc_assets.stages.longpack.gathering import pack_documents
 from lc_assets.stages.longpack.placing import Packing
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
 

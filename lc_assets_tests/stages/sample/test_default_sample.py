@@ -14,7 +14,7 @@ from lc_assets.sample.pages import Texts
 from lc_assets.sample.prose import PAGE_CHARS, installed_prose
 from lc_assets.sample.writing import write_sample
 from lc_assets.sources.redpajama_v2 import signals_path
-from lc_assets.vocabulary import Shard
+from lc_assets_tests.stages.sample.conftest import listed_shards
 
 MB = 1_000_000
 
@@ -39,12 +39,11 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
     report = write_sample(tmp_path / "s", texts=prose, executor=LocalExecutor(workers=2))
     rules = read_rules("redpajama-lucie")
     n_long_and_good, broken = 0, np.zeros(len(rules.rules), np.int64)
-    for tag in report.shards:
-        shard = Shard.parse(tag)
+    for shard in listed_shards(tmp_path / "s"):
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
             wanted = [*rules.columns, "ccnet_length"]
             table = read_signals(
-                stream, shard=shard, where=tag, wanted=wanted, max_line_bytes=64 * MB
+                stream, shard=shard, where=shard.tag, wanted=wanted, max_line_bytes=64 * MB
             )
         failed = np.stack([rule.fails(table.columns[rule.column]) for rule in rules.rules])
         n_long_and_good += int(

@@ -28,8 +28,7 @@ SNAPSHOTS = ("2022-49", "2023-06")
 
 @pytest.fixture
 def sample(tmp_path: Path, books: Path) -> Path:
-    report = write_sample(tmp_path / "s", texts=texts_of_folder(books), executor=LocalExecutor())
-    assert report.crawled.keys() == set(SNAPSHOTS)
+    write_sample(tmp_path / "s", texts=texts_of_folder(books), executor=LocalExecutor())
     return tmp_path / "s"
 
 
