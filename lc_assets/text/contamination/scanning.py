@@ -2,8 +2,8 @@
 
 One pass over the code points rolls a hash over loose words. A filter of bits rejects nearly all
 positions; the others are looked up among the sorted keys, and what is found there is compared with
-the text, so no hash collision is ever reported. Time is linear in the text, memory some 20 bytes
-per character of a text that holds an n-gram, otherwise four.
+the text, so no hash collision is ever reported. Time is linear in the text, memory four bytes per
+character, and some 20 per character that n-grams cover.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ from lc_assets.text.contamination.loose_words import (
 from lc_assets.text.hashing import GOLDEN, mix64_kernel
 
 VERIFIED_AT_ONCE: Final = 1 << 16
+FINDS_AT_FIRST: Final = 1 << 12
+"""Room for occurrences; a text with more is scanned twice."""
 
 _BASE, _SALT = np.uint64(GOLDEN), np.uint64(FILTER_SALT)
 _6, _LOW_6, _1 = np.uint64(6), np.uint64(63), np.uint64(1)
@@ -108,7 +110,12 @@ def _scan_text(text: str, index: GramIndex) -> tuple[NDArray[np.int64], int]:
         1 << lengths[-1].bit_length(),
     )
     codes, (table, several) = known_codes(text + "\n")
-    return _scan(codes, table, several, lookup)
+    finds = np.empty((FINDS_AT_FIRST, 4), np.int64)
+    n_finds, n_words = _scan(codes, table, several, lookup, finds)
+    if n_finds > len(finds):
+        finds = np.empty((n_finds, 4), np.int64)
+        _scan(codes, table, several, lookup, finds)
+    return finds[:n_finds], n_words
 
 
 def _verified(text: str, index: GramIndex, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -116,20 +123,43 @@ def _verified(text: str, index: GramIndex, rows: NDArray[np.int64]) -> NDArray[n
     is_right = np.ones(len(rows), np.bool_)
     if not len(rows):
         return is_right
-    letters, ends, _ = word_letters(text, 0)
+    all_lengths = index.gram_lengths[rows[:, 0]].astype(np.int64)
+    covered, first_words = _covered(text, rows, rows[:, 3] - all_lengths)
+    letters, ends, _ = word_letters(covered, 0)
     n_known = len(index.vocabulary_ends)
     for begin in range(0, len(rows), VERIFIED_AT_ONCE):
-        part = rows[begin : begin + VERIFIED_AT_ONCE]
-        lengths = index.gram_lengths[part[:, 0]].astype(np.int64)
-        owners = np.repeat(np.arange(len(part)), lengths)
+        part = slice(begin, begin + VERIFIED_AT_ONCE)
+        grams, lengths = rows[part, 0], all_lengths[part]
+        owners = np.repeat(np.arange(len(grams)), lengths)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        ours = (part[:, 3] - lengths)[owners] + within
-        theirs = index.words[index.gram_words[part[:, 0]][owners] + within]
+        ours = first_words[part][owners] + within
+        theirs = index.words[index.gram_words[grams][owners] + within]
         pairs, which = np.unique(ours * n_known + theirs, return_inverse=True)
         known = (index.vocabulary, index.vocabulary_ends, pairs % n_known)
         same = same_words(letters, ends, pairs // n_known, *known)
         is_right[begin + owners[~same[which]]] = False
     return is_right
+
+
+def _covered(
+    text: str, rows: NDArray[np.int64], first_words: NDArray[np.int64]
+) -> tuple[str, NDArray[np.int64]]:
+    """What occurrences cover of a text, line by line, and the number of each one's first word in
+    it.
+    """
+    begins = np.minimum.accumulate(rows[::-1, 1])[::-1]
+    ends = np.maximum.accumulate(rows[:, 2])
+    is_first = np.concatenate([[True], begins[1:] >= ends[:-1]])
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], len(rows)) - 1
+    lines = zip(begins[first].tolist(), ends[last].tolist(), strict=True)
+    words_before = np.minimum.reduceat(first_words, first)
+    n_words = rows[last, 3] - words_before
+    shifts = words_before - (np.cumsum(n_words) - n_words)
+    return (
+        "\n".join(text[begin:end] for begin, end in lines),
+        first_words - shifts[np.cumsum(is_first) - 1],
+    )
 
 
 @compiled
@@ -138,7 +168,8 @@ def _scan(
     table: NDArray[np.uint32],
     several: NDArray[np.uint32],
     lookup: _Lookup,
-) -> tuple[NDArray[np.int64], int]:
+    finds: NDArray[np.int64],
+) -> tuple[int, int]:
     """Scan the code points of a text, of which the last must end a word.
 
     Args:
@@ -146,15 +177,17 @@ def _scan(
         table: of `lc_assets.text.contamination.loose_words.FoldingTable`, as is ``several``.
         several: see ``table``.
         lookup: of the index.
+        finds: ``(m, 4)``, filled with the first m occurrences of keys, as in `Finds`.
 
     Returns:
-        Occurrences of keys, ``(n, 4)`` as in `Finds`, and the number of words.
+        The numbers of occurrences, however many fit, and of words.
     """
-    finds, n_finds = np.empty((64 + len(lookup.lengths), 4), np.int64), 0
     # By number of words, modulo the ring: hash of all words so far, and where the next begins.
     ring, begins = np.zeros(lookup.ring, np.uint64), np.zeros(lookup.ring, np.int64)
     size = np.uint64(lookup.ring - 1)
-    n_words = begin = end = in_word = 0  # in_word: 2 when the word ends at the next character
+    n_finds = n_words = begin = end = in_word = (
+        0  # in_word: 2 when the word ends at the next character
+    )
     value, total = lookup.basis, np.uint64(0)
     for i in range(len(codes)):
         entry = table[codes[i]]
@@ -173,12 +206,6 @@ def _scan(
                 window = total - ring[before] * lookup.powers[0]
                 mark = mix64_kernel(window ^ _SALT) >> lookup.bits_shift
                 if (lookup.bits[mark >> _6] >> (mark & _LOW_6)) & _1:
-                    if n_finds + len(lookup.lengths) > len(finds):
-                        more = np.empty((2 * len(finds), 4), np.int64)
-                        for row in range(n_finds):
-                            for column in range(4):
-                                more[row, column] = finds[row, column]
-                        finds = more
                     for k in range(len(lookup.lengths)):
                         # Look up the n-gram of this length that ends with the word.
                         length = lookup.lengths[k]
@@ -190,8 +217,9 @@ def _scan(
                         bucket = key >> lookup.bucket_shift
                         for gram in range(lookup.buckets[bucket], lookup.buckets[bucket + _1]):
                             if lookup.keys[gram] == key:
-                                finds[n_finds, 0], finds[n_finds, 1] = gram, begins[before]
-                                finds[n_finds, 2], finds[n_finds, 3] = end, n_words
+                                if n_finds < len(finds):
+                                    finds[n_finds, 0], finds[n_finds, 1] = gram, begins[before]
+                                    finds[n_finds, 2], finds[n_finds, 3] = end, n_words
                                 n_finds += 1
                                 break
         if entry == 0:
@@ -207,4 +235,4 @@ def _scan(
                 value = (value ^ np.uint64(several[first + 1 + j])) * PRIME
         else:
             value = (value ^ np.uint64(entry & REST)) * PRIME
-    return finds[:n_finds], n_words
+    return n_finds, n_words
