@@ -123,12 +123,14 @@ def inlined(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
 def interpreted(when: bool) -> Iterator[None]:
     """Run kernels that are not compiled yet in the interpreter, if ``when`` is true.
 
-    For small inputs, which take less time than importing numba does.
+    For small inputs, which take less time than importing numba does. Integers wrap without a
+    warning, as in machine code.
     """
     before = getattr(_THREAD, "interprets", False)
     _THREAD.interprets = when
     try:
-        yield
+        with np.errstate(over="ignore"):
+            yield
     finally:
         _THREAD.interprets = before
 
