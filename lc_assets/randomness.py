@@ -53,3 +53,16 @@ def shuffled(priority: NDArray[np.uint64], ids: Sequence[str]) -> NDArray[np.int
     return np.array(
         sorted(range(len(ids)), key=lambda document: (keys[document], ids[document])), np.int64
     )
+
+
+def within(numbers: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Which of some drawn numbers are below ``share``, as fractions of 2⁶⁴.
+
+    A larger share includes a smaller one; 0 is none of them, 1 all.
+
+    >>> within(np.array([0, 2**62, 2**63], np.uint64), 0.5)
+    array([ True,  True, False])
+    """
+    if share == 1:
+        return np.ones(len(numbers), np.bool_)
+    return numbers < np.uint64(int(share * 2**64))

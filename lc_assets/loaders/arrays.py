@@ -60,8 +60,6 @@ class ZarrRows:
         tokenizer: name of the tokenizer; empty if the array does not state it.
         eot: id of end of text; None if the array does not state it.
         cache: the cache.
-        band_rows: rows of a band, which are those of a chunk.
-        band_tokens: tokens of a chunk.
     """
 
     def __init__(self, reader: ChunkedArray, cache: ChunkCache) -> None:
@@ -78,7 +76,7 @@ class ZarrRows:
         self.vocab_size, self.dtype = reader.vocab_size, reader.dtype
         self.tokenizer = reader.tokenizer if isinstance(reader, GridReader) else ""
         self.eot = reader.eot if isinstance(reader, GridReader) else None
-        self.band_rows, self.band_tokens = self._down, self._across = reader.chunk_shape
+        self._down, self._across = reader.chunk_shape
         self._chunk_bytes = self._down * self._across * reader.dtype.itemsize
         cache.require_room(self._chunk_bytes)
 

@@ -19,7 +19,6 @@ Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -32,86 +31,6 @@ from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import RowDocument
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridWalk:
-    """The rectangles of a grid, column by column.
-
-    Attributes:
-        n_rows: rows of the grid.
-        row_tokens: tokens of a row.
-        batch_rows: rows of a step's batch.
-        context_tokens: tokens of its rows; divides ``row_tokens``.
-        lanes: parts of the rows that are walked in parallel; divides ``batch_rows``.
-
-    >>> walk = GridWalk(n_rows=5, row_tokens=4, batch_rows=2, context_tokens=2)
-    >>> walk.n_steps, walk.dropped_rows, walk.part_of(3)
-    (4, 1, ([range(2, 4)], range(2, 4)))
-    >>> lanes = GridWalk(n_rows=8, row_tokens=4, batch_rows=4, context_tokens=4, lanes=2)
-    >>> lanes.part_of(0), lanes.part_of(1, rank=1, n_ranks=2)
-    (([range(0, 2), range(4, 6)], range(0, 4)), ([range(6, 8)], range(0, 4)))
-    """
-
-    n_rows: int
-    row_tokens: int
-    batch_rows: int
-    context_tokens: int
-    lanes: int = 1
-
-    def __post_init__(self) -> None:
-        if self.n_rows < 1:
-            raise BadInput("the data set has no rows")
-        if not 1 <= self.batch_rows <= self.n_rows:
-            raise BadInput(
-                f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got "
-                f"{self.batch_rows:,}"
-            )
-        if self.context_tokens < 1 or self.row_tokens % self.context_tokens:
-            raise BadInput(
-                f"context_tokens must divide row_tokens = {self.row_tokens:,}; these do: "
-                f"{divisors(self.row_tokens)}; got {self.context_tokens:,}"
-            )
-        if self.lanes < 1 or self.batch_rows % self.lanes:
-            raise BadInput(
-                f"lanes must divide batch_rows = {self.batch_rows:,}; these do: "
-                f"{divisors(self.batch_rows)}; got {self.lanes:,}"
-            )
-
-    @property
-    def row_blocks(self) -> int:
-        """Steps from top to bottom."""
-        return self.n_rows // self.batch_rows
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of the whole walk."""
-        return self.row_blocks * (self.row_tokens // self.context_tokens)
-
-    @property
-    def dropped_rows(self) -> int:
-        """Rows at the end that fill no batch and are never visited."""
-        return self.n_rows % self.batch_rows
-
-    def part_of(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[list[range], range]:
-        """A rank's part of a step: the rows of each of its lanes, or its rows of the only lane; and
-        their tokens.
-
-        Raises:
-            IndexError: if the step is negative or beyond the last.
-        """
-        if not 0 <= step < self.n_steps:
-            raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
-        column, block = divmod(step, self.row_blocks)
-        if self.lanes == 1:
-            height = self.batch_rows // n_ranks
-            tops = [block * self.batch_rows + rank * height]
-        else:
-            height = self.batch_rows // self.lanes
-            mine = range(rank * self.lanes // n_ranks, (rank + 1) * self.lanes // n_ranks)
-            tops = [(lane * self.row_blocks + block) * height for lane in mine]
-        left = column * self.context_tokens
-        return [range(top, top + height) for top in tops], range(left, left + self.context_tokens)
 
 
 class WalkOptions(ShareOptions, total=False):
@@ -129,11 +48,15 @@ class WalkOptions(ShareOptions, total=False):
 
 
 class WalkingLoader(SteppedLoader[Step]):
-    """Base class of loaders that walk over rows.
+    """Base class of loaders that walk over rows, column by column.
 
     Attributes:
-        walk: the order of the rectangles.
         rows: the data set.
+        batch_rows: rows of a step's batch, of all ranks together.
+        context_tokens: tokens of its rows; divides those of the data set's.
+        lanes: parts of the rows that are walked in parallel; divides ``batch_rows``.
+        row_blocks: steps from top to bottom.
+        dropped_rows: rows at the end that fill no batch and are never visited.
         first_token: first token of each row of inputs.
     """
 
@@ -168,33 +91,56 @@ class WalkingLoader(SteppedLoader[Step]):
                 f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got "
                 f"{first_token:,}"
             )
-        self.walk = GridWalk(
-            n_rows=rows.n_rows,
-            row_tokens=rows.row_tokens,
-            batch_rows=batch_rows,
-            context_tokens=context_tokens,
-            lanes=lanes,
-        )
+        if rows.n_rows < 1:
+            raise BadInput("the data set has no rows")
+        if not 1 <= batch_rows <= rows.n_rows:
+            raise BadInput(
+                f"batch_rows must be 1 to {rows.n_rows:,}, the rows of the data set, got "
+                f"{batch_rows:,}"
+            )
+        if context_tokens < 1 or rows.row_tokens % context_tokens:
+            raise BadInput(
+                f"context_tokens must divide row_tokens = {rows.row_tokens:,}; these do: "
+                f"{divisors(rows.row_tokens)}; got {context_tokens:,}"
+            )
+        if lanes < 1 or batch_rows % lanes:
+            raise BadInput(
+                f"lanes must divide batch_rows = {batch_rows:,}; these do: "
+                f"{divisors(batch_rows)}; got {lanes:,}"
+            )
+        self.rows, self.first_token = rows, first_token
+        self.batch_rows, self.context_tokens, self.lanes = batch_rows, context_tokens, lanes
+        self.row_blocks, self.dropped_rows = divmod(rows.n_rows, batch_rows)
         shared = ("the rows of a batch", batch_rows) if lanes == 1 else ("the lanes", lanes)
         self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
-        self.rows, self.first_token = rows, first_token
         if isinstance(rows, ZarrRows | InterleavedRows):
-            blocks, _ = self.walk.part_of(0, rank=self.rank, n_ranks=self.n_ranks)
+            blocks, _ = self.part_of(0)
             rows.make_room(
                 len(blocks[0]), context_tokens, n_ahead=self.prefetch, n_places=len(blocks)
             )
 
     def __len__(self) -> int:
-        return self.walk.n_steps
-
-    @property
-    def dropped_rows(self) -> int:
-        """Rows at the end that fill no batch."""
-        return self.walk.dropped_rows
+        return self.row_blocks * (self.rows.row_tokens // self.context_tokens)
 
     def part_of(self, step: int) -> tuple[list[range], range]:
-        """This rank's part of a step, as `GridWalk.part_of`."""
-        return self.walk.part_of(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        """This rank's part of a step: the rows of each of its lanes, or its rows of the only lane;
+        and their tokens.
+
+        Raises:
+            IndexError: if the step is negative or beyond the last.
+        """
+        if not 0 <= operator.index(step) < len(self):
+            raise IndexError(f"no step {step:,}: there are {len(self):,}, numbered from 0")
+        column, block = divmod(step, self.row_blocks)
+        if self.lanes == 1:
+            height = self.batch_rows // self.n_ranks
+            tops = [block * self.batch_rows + self.rank * height]
+        else:
+            height, n_mine = self.batch_rows // self.lanes, self.lanes // self.n_ranks
+            mine = range(self.rank * n_mine, (self.rank + 1) * n_mine)
+            tops = [(lane * self.row_blocks + block) * height for lane in mine]
+        left = column * self.context_tokens
+        return [range(top, top + height) for top in tops], range(left, left + self.context_tokens)
 
     def rows_of(self, step: int) -> list[int]:
         """Positions of a step's rows in the data set, for `loaders.provenance`.
@@ -208,10 +154,10 @@ class WalkingLoader(SteppedLoader[Step]):
         """Data set, shape and order; without the lanes if there is one, the article's order."""
         return {
             "data": self.rows.identity,
-            "batch_rows": self.walk.batch_rows,
-            "context_tokens": self.walk.context_tokens,
+            "batch_rows": self.batch_rows,
+            "context_tokens": self.context_tokens,
             "first_token": self.first_token,
-            **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
+            **({"lanes": self.lanes} if self.lanes > 1 else {}),
         }
 
     def _read(self, step: int) -> Batch:

@@ -55,7 +55,6 @@ class InterleavedRows:
         self.n_rows, self.row_tokens = len(order), order.row_tokens
         self.vocab_size, self.dtype = order.vocab_size, grid_dtype(order.vocab_size)
         self.eot = sources[0].eot if sources else None
-        self._across = sources[0].band_tokens if sources else self.row_tokens
         self._caches = {id(rows.cache): rows.cache for rows in sources}
         self._source_rows = np.array([rows.n_rows for rows in sources], np.int64)
         # Plain views: slicing a memmap object itself costs several times as much.
@@ -87,19 +86,9 @@ class InterleavedRows:
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
         """See `ZarrRows.read_into`. Row by row, because nearly always each has another source."""
-        n_rows, n_tokens = out.shape
-        source, row = self._looked_up(range(top, top + n_rows))
-        sources, across = self.sources, self._across
-        first, inside = divmod(left, across)
-        stop = inside + n_tokens
-        within_chunk = stop <= across
+        source, row = self._looked_up(range(top, top + len(out)))
         for at, (number, below) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
-            rows = sources[number]
-            if within_chunk:
-                band, begin = divmod(below, rows.band_rows)
-                out[at] = rows.band(band, first, first + 1)[0, begin, inside:stop]
-            else:
-                rows.read_into(out[at : at + 1], below, left)
+            self.sources[number].read_into(out[at : at + 1], below, left)
 
     def place(self, position: int) -> tuple[ZarrRows, int]:
         """The array and the row in it at a position.

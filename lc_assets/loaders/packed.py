@@ -190,7 +190,7 @@ class PackedLoader(WalkingLoader[PackedBatch]):
 
     Attributes:
         packed: rows and spans.
-        walk, first_token, rank, n_ranks: see `WalkingLoader`.
+        rank, n_ranks, and others: see `WalkingLoader`.
     """
 
     def __init__(

@@ -157,14 +157,8 @@ class SlidingWindows:
         positions, documents = np.arange(context), np.zeros(context, np.int64)
         if self.boundaries == "reset":
             starts = self._document_starts
-            near = (
-                starts[
-                    np.searchsorted(starts, start, "right") : np.searchsorted(
-                        starts, start + n_found, "left"
-                    )
-                ]
-                - start
-            )
+            first, last = np.searchsorted(starts, [start + 1, start + n_found])
+            near = starts[first:last] - start
             begins = np.unique(near)  # an empty document begins where the next does
             documents = np.searchsorted(begins, positions, "right")
             positions = positions - np.concatenate([[0], begins])[documents]

@@ -218,7 +218,7 @@ def steps_of(
     A rank reads every ``n_ranks``-th step. Its workers take turns, so a reader that takes from its
     workers in turn gets the rank's steps in order, for any number of workers. Ranks differ by at
     most one step. Here a step is one rank's batch, so the global batch grows with the ranks;
-    `loaders.grid.GridWalk.part_of` is the alternative.
+    a loader with ``rank=`` and ``n_ranks=`` is the alternative.
 
     >>> [list(steps_of(5, rank=0, n_ranks=2, worker=worker, n_workers=2)) for worker in (0, 1)]
     [[0, 4], [2]]

@@ -50,10 +50,6 @@ class Permutation:
     n: int
     key: str
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.n < 2**62:
-            raise BadInput(f"a permutation must be of 1 to {2**62 - 1:,} numbers, got {self.n:,}")
-
     @cached_property
     def _half_bits(self) -> int:
         return max((self.n - 1).bit_length() + 1, 2) // 2

@@ -129,12 +129,10 @@ def blend(weights: NDArray[np.float64], size: int) -> Blend:
     (array([0, 1, 0, 0, 1, 0], dtype=int16), array([0, 0, 1, 2, 1, 3]))
 
     Raises:
-        BadInput: if a weight is not a positive finite number, or the size is negative.
+        BadInput: if there are none or too many, or the size is negative.
     """
     _check_size(size)
     _check_count(len(weights))
-    if not (np.isfinite(weights) & (weights > 0)).all():
-        raise BadInput(f"weights must be positive numbers, got {weights.min()} to {weights.max()}")
     return _drawn(weights, np.full(len(weights), _ENDLESS, np.int64), size)
 
 
@@ -302,12 +300,7 @@ def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
 
     >>> [round(weight, 3) for weight in tempered([900, 100], 2.0)]
     [0.75, 0.25]
-
-    Raises:
-        BadInput: if the temperature is not a positive number.
     """
-    if not temperature > 0:
-        raise BadInput(f"the temperature must be a positive number, got {temperature}")
     if temperature == 1:
         return [float(weight) for weight in normalise(sizes).tolist()]
     powers = np.exp(np.log(np.array(sizes, np.float64) / max(sizes)) / temperature)

@@ -63,20 +63,6 @@ class GptIndex:
         return len(self.shuffle_index)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epochs:
-    """Number of epochs.
-
-    Attributes:
-        n_epochs: at least 1.
-        n_before_last: whole samples before the last epoch if that is shuffled separately, else
-            None.
-    """
-
-    n_epochs: int
-    n_before_last: int | None
-
-
 def n_whole(n_tokens: int, sequence_length: int) -> int:
     """Number of samples in so many tokens.
 
@@ -118,15 +104,14 @@ def build_gpt_index(
     if not 0 <= own.start <= own.stop <= len(lengths):
         raise BadInput(f"{own} of {len(lengths):,} documents, counted from 0")
     epoch_tokens = int(lengths[own.start : own.stop].sum(dtype=np.int64))
-    epochs = plan_epochs(epoch_tokens, sequence_length, n_samples)
+    n_epochs, n_before_last = plan_epochs(epoch_tokens, sequence_length, n_samples)
     # Megatron uses the legacy stream, which NumPy guarantees never to change.
     state = np.random.RandomState(seed)
-    order = np.tile(np.arange(own.start, own.stop, dtype=np.int32), epochs.n_epochs)
-    separate = epochs.n_before_last is not None
-    _shuffle_apart(order, len(order) - len(own) if separate else None, state)
-    samples = sample_index(lengths, order, sequence_length, epochs.n_epochs * epoch_tokens)
+    order = np.tile(np.arange(own.start, own.stop, dtype=np.int32), n_epochs)
+    _shuffle_apart(order, None if n_before_last is None else len(order) - len(own), state)
+    samples = sample_index(lengths, order, sequence_length, n_epochs * epoch_tokens)
     served = _served_in_order(len(samples) - 1)
-    _shuffle_apart(served, epochs.n_before_last, state)
+    _shuffle_apart(served, n_before_last, state)
     return GptIndex(order, samples, served)
 
 
@@ -145,11 +130,14 @@ def _served_in_order(n_samples: int) -> ShuffleIndex:
     return np.arange(n_samples, dtype=dtype)
 
 
-def plan_epochs(epoch_tokens: int, sequence_length: int, n_samples: int | None) -> Epochs:
-    """Number of epochs that are needed, and whether the last is shuffled separately.
+def plan_epochs(
+    epoch_tokens: int, sequence_length: int, n_samples: int | None
+) -> tuple[int, int | None]:
+    """Number of epochs that are needed; and of the samples before the last one, if that is shuffled
+    separately, else None.
 
     >>> plan_epochs(101, 10, 25)
-    Epochs(n_epochs=3, n_before_last=20)
+    (3, 20)
 
     Raises:
         BadInput: if an epoch has no tokens, or a number is out of range.
@@ -165,11 +153,11 @@ def plan_epochs(epoch_tokens: int, sequence_length: int, n_samples: int | None) 
         raise BadInput(f"n_samples must be at least 0, got {n_samples:,}")
     n_epochs = max(1, -(-((n_samples or 0) * sequence_length + 1) // epoch_tokens))
     if n_samples is None or n_epochs == 1:
-        return Epochs(n_epochs=1, n_before_last=None)
+        return 1, None
     before_last = n_whole((n_epochs - 1) * epoch_tokens, sequence_length)
     one_epoch = n_whole(epoch_tokens, sequence_length)
     separate = n_samples - before_last < int(SEPARATE_BELOW * one_epoch)
-    return Epochs(n_epochs=n_epochs, n_before_last=before_last if separate else None)
+    return n_epochs, before_last if separate else None
 
 
 def sample_index(

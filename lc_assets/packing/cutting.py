@@ -26,9 +26,9 @@ Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with
     2^k - 1 targets.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,14 +65,6 @@ class Ends:
 
     first: NDArray[np.int64]
     token: EndColumn
-
-    @classmethod
-    def joined(cls, found: Iterable[NDArray[np.integer]]) -> "Ends":
-        """Put the ends of each document together."""
-        parts: list[Any] = list(found)
-        first = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) for part in parts], out=first[1:])
-        return cls(first=first, token=np.concatenate([np.empty(0, np.int64), *parts]))
 
     def of_documents(self, order: NDArray[np.integer]) -> "Ends":
         """Ends of the documents that ``order`` names, in that order."""

@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
 from lc_assets.vocabulary import KIBI
 
 EDGES: Final = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
@@ -40,30 +39,12 @@ class BucketCount:
     share: float
 
 
-def bucket_of(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> NDArray[np.int64]:
-    """Number of each document's bucket.
-
-    >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
-    [0, 0, 1, 6]
-
-    Raises:
-        BadInput: if the edges do not ascend.
-    """
-    _require_edges(edges)
-    found: NDArray[np.int64] = np.searchsorted(np.array(edges, np.int64), lengths, side="right")
-    return found
-
-
 def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     """Names of the buckets, in order.
 
     >>> bucket_names((4096, 10_000))
     ['0-4K', '4K-10000', '10000-']
-
-    Raises:
-        BadInput: if the edges do not ascend.
     """
-    _require_edges(edges)
     shown = ["0", *map(_shown, edges), ""]
     return [f"{low}-{high}" for low, high in pairwise(shown)]
 
@@ -74,11 +55,8 @@ def bucket_counts(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> l
     >>> counts = bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))
     >>> [(count.name, count.n_docs, count.share) for count in counts]
     [('0-4K', 2, 0.25), ('4K-8K', 0, 0.0), ('8K-', 1, 0.75)]
-
-    Raises:
-        BadInput: if the edges do not ascend.
     """
-    buckets, total = bucket_of(lengths, edges), int(lengths.sum())
+    buckets, total = np.searchsorted(edges, lengths, side="right"), int(lengths.sum())
     return [
         BucketCount(
             name=name,
@@ -89,14 +67,6 @@ def bucket_counts(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> l
         for number, name in enumerate(bucket_names(edges))
         for own in [lengths[buckets == number]]
     ]
-
-
-def _require_edges(edges: Sequence[int]) -> None:
-    if not edges or edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
-        raise BadInput(
-            "edges of buckets must be ascending numbers of tokens, at least 1; got "
-            f"{', '.join(map(str, edges)) or 'none'}"
-        )
 
 
 def _shown(edge: int) -> str:
@@ -146,32 +116,15 @@ def growth(before: NDArray[np.int64], after: NDArray[np.int64], *, n_roots: int)
     >>> found = growth(np.array([10, 100]), np.array([510, 300]), n_roots=8)
     >>> found.hit_rate, found.mean_of_ratios, round(found.ratio_of_sums, 2), found.median_ratio
     (0.25, 27.0, 7.36, 27.0)
-
-    Raises:
-        BadInput: if there are more packed documents than roots, or ``before`` and ``after`` differ
-            in length.
     """
-    if len(before) != len(after) or len(before) > n_roots:
-        raise BadInput(
-            f"{len(before):,} documents before, {len(after):,} after, of {n_roots:,} roots: "
-            "expected the same number before and after, at most that of roots"
-        )
-    if not len(before):
-        return Growth(
-            n_roots=n_roots,
-            n_packed=0,
-            hit_rate=0.0,
-            mean_of_ratios=0.0,
-            ratio_of_sums=0.0,
-            median_ratio=0.0,
-        )
     whole = np.maximum(before, 1)
-    ratios = after / whole
+    # Zeros where nothing is packed.
+    ratios = after / whole if len(before) else np.zeros(1)
     return Growth(
         n_roots=n_roots,
         n_packed=len(before),
-        hit_rate=len(before) / n_roots,
+        hit_rate=len(before) / max(n_roots, 1),
         mean_of_ratios=float(ratios.mean()),
-        ratio_of_sums=float(after.sum() / whole.sum()),
+        ratio_of_sums=float(after.sum() / max(int(whole.sum()), 1)),
         median_ratio=float(np.median(ratios)),
     )

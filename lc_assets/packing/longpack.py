@@ -200,24 +200,6 @@ def root_ranks(page_keys: Iterable[str], seed: int) -> NDArray[np.uint64]:
     return keyed_u64(_PURPOSE, seed=seed, keys=page_keys)
 
 
-def are_roots(ranks: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """Whether each page is a root: its rank, as a fraction of 2⁶⁴, is below ``share``.
-
-    A larger share includes all the roots of a smaller one.
-
-    >>> are_roots(np.array([0, 2**62, 2**63], np.uint64), 0.5)
-    array([ True,  True, False])
-
-    Raises:
-        BadInput: if the share is not between 0 and 1.
-    """
-    if not 0 <= share <= 1:
-        raise BadInput(f"the share of roots must be 0 to 1, got {share}")
-    if share == 1:
-        return np.ones(len(ranks), np.bool_)
-    return ranks < np.uint64(int(share * 2**64))
-
-
 class Offer(NamedTuple):
     """A page that a root links to, directly or through a page of the round before.
 

@@ -86,12 +86,6 @@ class Packing:
         begins = np.cumsum(self.pieces.lengths) - self.pieces.lengths
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
 
-    @cached_property
-    def used(self) -> NDArray[np.int64]:
-        """Tokens of each row that are not padding."""
-        ends = np.concatenate([[0], np.cumsum(self.pieces.lengths)])
-        return np.diff(ends[self.first])
-
     @property
     def padding(self) -> int:
         """Tokens of padding in all rows together."""

@@ -108,15 +108,12 @@ def _documents_with_long_segments_first(
     Returns:
         The order, and where in it each document begins.
     """
-    if not len(document):
-        return np.empty(0, np.int64), np.zeros(1, np.int64)
-    begins = np.flatnonzero(np.concatenate([[True], document[1:] != document[:-1]]))
-    counts = np.diff(np.concatenate([begins, [len(document)]]))
-    longest = np.repeat(np.maximum.reduceat(lengths, begins), counts)
-    order = np.lexsort((np.arange(len(document)), -lengths, document, -longest))
+    _, begins, counts = np.unique(document, return_index=True, return_counts=True)
+    longest = np.repeat(np.maximum.reduceat(lengths, begins), counts) if len(begins) else lengths
     # The document's number breaks ties, so that a document's segments stay together.
-    changes = np.flatnonzero(document[order][1:] != document[order][:-1]) + 1
-    return order, np.concatenate([[0], changes, [len(document)]])
+    order = np.lexsort((-lengths, document, -longest))
+    first = np.flatnonzero(np.diff(document[order], prepend=-1))
+    return order, np.append(first, len(document))
 
 
 def _fewest_rows(

@@ -26,7 +26,6 @@ Source: Staniszewski et al. 2023 (SPLiCe, "Structured packing"); Shi et al. 2023
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -72,21 +71,14 @@ class SimilarPacks:
 
     Attributes:
         order: int64, every page once, pack after pack.
-        parents: int64, parallel to ``order``: the page whose neighbour it was; -1 for the first of
-            a pack.
         first: int64, ``(packs + 1,)``: where in ``order`` each pack begins.
     """
 
     order: PageColumn
-    parents: PageColumn
     first: Boundaries
 
     def __len__(self) -> int:
         return len(self.first) - 1
-
-    def packs(self) -> list[list[int]]:
-        """The pages of each pack."""
-        return [self.order[begin:end].tolist() for begin, end in pairwise(self.first.tolist())]
 
 
 def similar_packs(
@@ -112,13 +104,12 @@ def similar_packs(
     >>> vectors = PageTerms(begins=np.arange(5), terms=terms, weights=np.full(4, UNIT, np.int16))
     >>> settings = {"max_tokens": 20, "similarity": Similarity(max_similarity=1.0)}
     >>> packs = similar_packs(vectors, np.full(4, 10), list("abcd"), **settings)
-    >>> sorted(sorted(pack) for pack in packs.packs())
+    >>> sorted(sorted(pack.tolist()) for pack in np.split(packs.order, packs.first[1:-1]))
     [[0, 2], [1, 3]]
     """
     by_rank = shuffled(keyed_u64("similar packs", seed=seed, keys=keys), keys)
     placed = _placed(vectors.pages(by_rank), lengths[by_rank], max_tokens, similarity)
-    parents = np.where(placed.parents < 0, -1, by_rank[placed.parents])
-    return SimilarPacks(order=by_rank[placed.order], parents=parents, first=placed.first)
+    return SimilarPacks(order=by_rank[placed.order], first=placed.first)
 
 
 class _Index(NamedTuple):
@@ -182,10 +173,9 @@ def _placed(
         found=np.empty(1 if similarity.path else similarity.neighbours, np.int32),
     )
     limits = _Limits(max_tokens, *similarity.bounds, similarity.path)
-    order, parents = np.empty(n_pages, np.int64), np.empty(n_pages, np.int64)
-    first = np.empty(n_pages + 1, np.int64)
-    n_packs = _place(index, limits, scratch, order, parents, first)
-    return SimilarPacks(order=order, parents=parents, first=first[: n_packs + 1].copy())
+    order, first = np.empty(n_pages, np.int64), np.empty(n_pages + 1, np.int64)
+    n_packs = _place(index, limits, scratch, order, first)
+    return SimilarPacks(order=order, first=first[: n_packs + 1].copy())
 
 
 def _too_common(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:
@@ -248,11 +238,10 @@ def _place(
     limits: _Limits,
     scratch: _Scratch,
     order: PageColumn,
-    parents: PageColumn,
     first: Boundaries,
 ) -> int:
-    """Place every page in a pack: fill ``order``, ``parents`` and ``first``, as `SimilarPacks` has
-    them, and return the number of packs.
+    """Place every page in a pack: fill ``order`` and ``first``, as `SimilarPacks` has them, and
+    return the number of packs.
     """
     used, lengths, found = scratch.used, index.lengths, scratch.found
     n_pages = len(lengths)
@@ -268,7 +257,7 @@ def _place(
         root = np.int64(found[0]) if n_found else np.int64(next_root)
         first[n_packs] = at = n_placed
         n_packs += 1
-        order[n_placed], parents[n_placed], used[root] = root, -1, True
+        order[n_placed], used[root] = root, True
         n_placed += 1
         room = limits.max_tokens - lengths[root]
         # Fill it with neighbours of its pages, breadth first.
@@ -277,7 +266,7 @@ def _place(
             for number in range(n_found):
                 page = found[number]
                 if lengths[page] <= room:
-                    order[n_placed], parents[n_placed], used[page] = page, order[at], True
+                    order[n_placed], used[page] = page, True
                     n_placed += 1
                     room -= lengths[page]
             at += 1

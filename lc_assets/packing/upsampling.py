@@ -1,6 +1,6 @@
 """Upsample long documents while each source keeps its share of the tokens.
 
-Every source has a budget: its share of the tokens that are wanted. Its documents form a queue:
+Every source has a budget: its share of the tokens to take. Its documents form a queue:
 first those that are kept, in the order of a keyed hash; then its long documents over and over, in
 the same order. The budget is filled with whole documents from the front of the queue, up to the
 first that does not fit.
@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.randomness import keyed_u64, shuffled
+from lc_assets.randomness import keyed_u64, shuffled, within
 
 DocColumn: TypeAlias = NDArray[np.int64]
 DocMask: TypeAlias = NDArray[np.bool_]
@@ -62,8 +62,9 @@ def upsampled(
     >>> upsampled(np.array([100, 10, 10, 50]), None, ["a", "b", "c", "d"], **settings)
     array([2, 0, 0, 2])
     """
-    number = {name: at for at, name in enumerate(sorted(set(sources or ())))}
-    codes = np.array([number[name] for name in sources or ()] or np.zeros(len(keys)), np.int64)
+    codes = np.zeros(len(keys), np.int64)
+    if sources is not None:
+        codes = np.unique(np.array(sources, np.object_), return_inverse=True)[1]
     order = shuffled(keyed_u64("upsampling order", seed=seed, keys=keys), keys)
     total = int(lengths.sum()) or 1
     by_source = order[np.argsort(codes[order], kind="stable")]
@@ -75,7 +76,7 @@ def upsampled(
             repeated = own > 0
         kept, short = repeated.copy(), np.flatnonzero(~repeated & (own > 0))
         drawn = keyed_u64("keep short", seed=seed, keys=(keys[doc] for doc in members[short]))
-        kept[short] = drawn < np.uint64(int(keep_short * 2**64)) if keep_short < 1 else True
+        kept[short] = within(drawn, keep_short)
         budget = budget_tokens * int(own.sum()) // total
         taken[members] = _filled(own, kept, repeated, budget)
     return taken

@@ -18,7 +18,7 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``DType.optim
     ``gpt_dataset.py`` (``token_dtype_code``); NeMo Curator ``megatron_tokenizer.py``.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +38,8 @@ def megatron_dtype(vocab_size: int) -> np.dtype[Any]:
 
     >>> megatron_dtype(65_499), megatron_dtype(65_500)
     (dtype('uint16'), dtype('int32'))
-
-    Raises:
-        BadInput: if the vocabulary is empty.
     """
-    return UINT16 if _sound(vocab_size) < MEGATRON_INT32_FROM else INT32
+    return UINT16 if vocab_size < MEGATRON_INT32_FROM else INT32
 
 
 def curator_dtype(vocab_size: int) -> np.dtype[Any]:
@@ -51,40 +48,31 @@ def curator_dtype(vocab_size: int) -> np.dtype[Any]:
 
     >>> curator_dtype(65_536), curator_dtype(65_537)
     (dtype('uint16'), dtype('int32'))
-
-    Raises:
-        BadInput: if the vocabulary is empty.
     """
-    return INT32 if _sound(vocab_size) > CURATOR_INT32_ABOVE else UINT16
+    return INT32 if vocab_size > CURATOR_INT32_ABOVE else UINT16
 
 
-CHOICES: Final = ("auto", "uint16", "int32")
-"""Values of the setting."""
-
-
-def stored_dtype(vocab_size: int, wanted: str = "auto") -> np.dtype[Any]:
+def stored_dtype(vocab_size: int, setting: str = "auto") -> np.dtype[Any]:
     """Dtype in which a data set's ids are stored.
 
     Args:
         vocab_size: every id is smaller.
-        wanted: ``auto`` for `megatron_dtype`, as ``preprocess_data.py`` does; ``uint16``;
+        setting: ``auto`` for `megatron_dtype`, as ``preprocess_data.py`` does; ``uint16``;
             ``int32``.
 
     >>> stored_dtype(65_500), stored_dtype(65_536, "uint16")
     (dtype('int32'), dtype('uint16'))
 
     Raises:
-        BadInput: if it is none of the three, or the vocabulary is too large for two bytes.
+        BadInput: if the vocabulary is too large for two bytes.
     """
-    if wanted not in CHOICES:
-        raise BadInput(f"dtype {wanted!r}: expected one of {', '.join(CHOICES)}")
-    if wanted == "uint16" and vocab_size > CURATOR_INT32_ABOVE:
+    if setting == "uint16" and vocab_size > CURATOR_INT32_ABOVE:
         raise BadInput(
             f"uint16 holds 65,536 ids, the vocabulary has {vocab_size:,}: use int32 or auto"
         )
-    if wanted == "auto":
+    if setting == "auto":
         return megatron_dtype(vocab_size)
-    return UINT16 if wanted == "uint16" else INT32
+    return UINT16 if setting == "uint16" else INT32
 
 
 def header_warning(vocab_size: int, dtype: np.dtype[Any]) -> str | None:
@@ -108,11 +96,8 @@ def memory_dtype(vocab_size: int) -> np.dtype[Any]:
 
     >>> memory_dtype(65_536), memory_dtype(65_537)
     (dtype('uint16'), dtype('uint32'))
-
-    Raises:
-        BadInput: if the vocabulary is empty.
     """
-    return UINT16 if _sound(vocab_size) <= CURATOR_INT32_ABOVE else UINT32
+    return UINT16 if vocab_size <= CURATOR_INT32_ABOVE else UINT32
 
 
 def as_dtype(ids: NDArray[np.integer], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -140,9 +125,3 @@ def _check_range(lowest: int, highest: int, dtype: np.dtype[Any]) -> None:
             f"token id {found:,} does not fit {dtype.name} ({bounds.min:,} to {bounds.max:,}): "
             "store the ids in a wider dtype"
         )
-
-
-def _sound(vocab_size: int) -> int:
-    if vocab_size < 1:
-        raise BadInput(f"a vocabulary must have at least one token, got {vocab_size:,}")
-    return vocab_size

@@ -30,12 +30,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
-from lc_assets.randomness import keyed_u64
+from lc_assets.randomness import keyed_u64, within
 
-MOST_SOURCES = 2**16
-MOST_ROWS = 2**32
-"""Rows of one source that a uint32 can number."""
 _STRETCH: Final = 4096
 """Rows per read: 24 µs for two mapped arrays; they contain about 48 rows of each of 84
 sources.
@@ -59,31 +55,17 @@ def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> NDArray[np.int6
 
     >>> shifts(["a", "b"], seed=7, row_tokens=65_536)
     array([31651, 14823])
-
-    Raises:
-        BadInput: if ``row_tokens`` is below 1.
     """
-    if row_tokens < 1:
-        raise BadInput(f"a row must have at least one token, got {row_tokens:,}")
     return (keyed_u64("shift", seed=seed, keys=ids) % np.uint64(row_tokens)).astype(np.int64)
 
 
 def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> NDArray[np.bool_]:
     """Whether each key is held out: its keyed hash, as a fraction of 2⁶⁴, is below ``fraction``.
 
-    A larger fraction holds out a superset; 0 holds out nothing and 1 everything.
-
     >>> heldout(["a", "b", "c", "d"], seed=7, fraction=0.5)
     array([ True,  True, False,  True])
-
-    Raises:
-        BadInput: if the fraction is not between 0 and 1.
     """
-    if not 0 <= fraction <= 1:
-        raise BadInput(f"the held-out fraction must be between 0 and 1, got {fraction}")
-    if fraction == 1:
-        return np.ones(len(keys), np.bool_)
-    return keyed_u64("heldout", seed=seed, keys=keys) < np.uint64(int(fraction * 2**64))
+    return within(keyed_u64("heldout", seed=seed, keys=keys), fraction)
 
 
 def interleave(
@@ -100,12 +82,7 @@ def interleave(
 
     >>> interleave([np.array([2, 9], np.uint64), np.array([1, 2], np.uint64)])
     (array([1, 0, 1, 0], dtype=uint16), array([0, 0, 1, 1], dtype=uint32))
-
-    Raises:
-        BadInput: if a source is not in its own order, or there are more sources or rows than can be
-            numbered.
     """
-    _check_sources(priorities_by_source)
     lengths = np.array([len(source) for source in priorities_by_source], np.int64)
     # NumPy's stable sort is timsort, which merges runs that are sorted already.
     order = np.argsort(
@@ -114,21 +91,6 @@ def interleave(
     source = np.repeat(np.arange(len(lengths), dtype=np.uint16), lengths)[order]
     first_row = np.cumsum(lengths) - lengths
     return source, (order - first_row[source]).astype(np.uint32)
-
-
-def _check_sources(priorities_by_source: Sequence[NDArray[np.uint64]]) -> None:
-    if len(priorities_by_source) > MOST_SOURCES:
-        raise BadInput(f"{len(priorities_by_source):,} sources; a uint16 numbers {MOST_SOURCES:,}")
-    for number, source in enumerate(priorities_by_source):
-        if len(source) > MOST_ROWS:
-            raise BadInput(f"source {number}: {len(source):,} rows; a uint32 numbers {MOST_ROWS:,}")
-        falls = np.flatnonzero(source[1:] < source[:-1])
-        if len(falls):
-            raise BadInput(
-                f"source {number}: its priority falls after row {falls[0]:,}; expected the "
-                "source's "
-                "own order"
-            )
 
 
 def place_of(

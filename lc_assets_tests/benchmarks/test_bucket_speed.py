@@ -75,7 +75,7 @@ def rows_a_second(rows, batch_rows, context_tokens):
     batches, and the sum of what came.
     """
     loader = GridLoader(rows, batch_rows=batch_rows, context_tokens=context_tokens)
-    n_steps = min(len(loader), loader.walk.row_blocks)
+    n_steps = min(len(loader), loader.row_blocks)
     begun, total = time.monotonic(), 0
     for step in range(n_steps):
         total += int(loader[step].targets.astype(np.int64).sum())

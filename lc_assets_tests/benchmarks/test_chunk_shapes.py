@@ -103,7 +103,7 @@ def loading(path, batch):
     longer context.
     """
     loader = GridLoader(open_rows(path), batch_rows=batch[0], context_tokens=batch[1])
-    return speed(loader, min(len(loader), max(2 * 2048 // batch[1], 1) * loader.walk.row_blocks))
+    return speed(loader, min(len(loader), max(2 * 2048 // batch[1], 1) * loader.row_blocks))
 
 
 def test_what_each_shape_of_inner_chunks_costs(rows, published_bytes, tmp_path):
@@ -181,7 +181,7 @@ def test_what_each_shape_asks_of_a_server(rows, tmp_path):
                 )
                 handler.served.clear()
                 waits = []
-                for step in range(n_steps := loader.walk.row_blocks):
+                for step in range(n_steps := loader.row_blocks):
                     begun = time.perf_counter()
                     targets = loader[step].targets
                     waits.append(time.perf_counter() - begun)

@@ -73,7 +73,7 @@ def main(lake: str) -> None:
     np.zeros(1)
     start = peak_mb()
     loader = GridLoader(open_rows(lake), batch_rows=8, context_tokens=ROW_TOKENS)
-    for step in range(loader.walk.row_blocks):
+    for step in range(loader.row_blocks):
         loader[step]
     cache = loader.rows.sources[0].cache
     print(peak_mb(), start, cache.max_bytes / 1e6, cache.misses)

@@ -50,7 +50,7 @@ def flat(rows, tmp_path_factory):
 def speed(loader, n_steps):
     """Million tokens per CPU-second over the first steps."""
     seconds = median_seconds(lambda: [loader[step] is None for step in range(n_steps)])
-    return n_steps * loader.walk.batch_rows * loader.walk.context_tokens / 1e6 / seconds
+    return n_steps * loader.batch_rows * loader.context_tokens / 1e6 / seconds
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_the_loader_is_far_faster_than_the_articles(article, grid, shape):
     ):
         np.testing.assert_array_equal(ours[step].text, text)
         np.testing.assert_array_equal(ours[step].targets, targets)
-    fast = speed(ours, min(len(ours), max(2 * 2048 // context_tokens, 1) * ours.walk.row_blocks))
+    fast = speed(ours, min(len(ours), max(2 * 2048 // context_tokens, 1) * ours.row_blocks))
     print(
         f"\nloader {batch_rows} × {context_tokens:,}: {fast:.0f} M tokens per CPU-second, "
         f"article's {slow:.2f}: {fast / slow:.1f} ×"
@@ -98,9 +98,7 @@ def test_most_of_the_time_is_decompression(rows, grid, batch_rows, context_token
     seconds = median_seconds(lambda: [codec.decode(frame, room) for frame in frames])
     bound = len(frames) * room.size / 1e6 / seconds / decodings
     loader = GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=context_tokens)
-    fast = speed(
-        loader, min(len(loader), max(2 * 2048 // context_tokens, 1) * loader.walk.row_blocks)
-    )
+    fast = speed(loader, min(len(loader), max(2 * 2048 // context_tokens, 1) * loader.row_blocks))
     print(
         f"\nloader {batch_rows} × {context_tokens:,}: {fast / bound:.0%} of bare decompression, "
         f"{bound:.0f} M tokens per CPU-second"
@@ -153,7 +151,7 @@ def test_the_riffle_costs_little(tmp_path):
             GridLoader(open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens)
             for path in (single, lake)
         )
-        n_steps = min(len(one), 2 * one.walk.row_blocks)
+        n_steps = min(len(one), 2 * one.row_blocks)
         sums = [
             int(sum(loader[step].targets.sum(dtype=np.int64) for step in range(len(loader))))
             for loader in (one, many)

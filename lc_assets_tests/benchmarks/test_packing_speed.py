@@ -12,14 +12,15 @@ from lc_assets.build.tables import TableWriter
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedBatch, PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.packing.methods import METHODS, Shape, _fit, best_fit, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
 from lc_assets.stages.packing.packing_plans import DOCUMENTS, plan_packing, read_documents
-from lc_assets.stages.packing.packing_writing import PackedTask, Vocabulary, write_plan, write_task
-from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
+from lc_assets.stages.packing.packing_writing import PackedTask, write_plan, write_task
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.reference import packing as reference
@@ -42,8 +43,9 @@ def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
     lengths = crawl_lengths(N_DOCS)
     items = cut_evenly(whole(lengths), row_tokens).lengths
     row = np.empty(len(items), np.int64)
-    _fit(items[:100], row_tokens, row)
-    fast, n_rows = cpu_seconds(lambda _: _fit(items, row_tokens, row))
+    order = np.argsort(-items, kind="stable")
+    _fit(items[:100], np.arange(100), row_tokens, row)
+    fast, n_rows = cpu_seconds(lambda _: _fit(items, order, row_tokens, row))
     slow, expected = cpu_seconds(lambda _: reference.fit(items, row_tokens), rounds=1)
     np.testing.assert_array_equal(row, expected[0])
     assert n_rows == expected[1]
@@ -117,21 +119,15 @@ def written(store, out, method="bestfit"):
     """Rows as `packed` writes them."""
     settings = PackingSettings(method=method, heldout_fraction=0, cut_at="anywhere")
     documents = read_documents(store, settings)
-    plans = {"train": plan_packing(documents, settings)["train"]}
-    vocabulary = Vocabulary(tokenizer="gpt2", n_ids=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    plans = {"train": plan_packing(documents)["train"]}
     common = PackedTask(
-        kind="rows",
         tokens=store,
         folder=out,
-        split="",
-        groups=range(0),
-        row_tokens=settings.row_tokens,
-        vocabulary=vocabulary,
-        setting="gpt2",
-        whole_rows=False,
-        block=range(0),
+        settings=settings,
+        tokenizer="gpt2",
+        vocabulary=vocabulary_of("gpt2"),
     )
-    for task in write_plan(plans, documents, {}, common):
+    for task in write_plan(plans, documents, common):
         write_task(task)
     return plans["train"]
 
@@ -152,7 +148,7 @@ def test_writing_packed_rows_costs_little_more_than_writing_rows(store, tmp_path
 
     bare, _ = cpu_seconds(encoded, rounds=2)
     data = MegatronReader(tmp_path / "packed0" / "train")
-    assert np.array_equal(data.ids, rows[np.arange(rows.shape[1]) < plan.used[:, None]])
+    assert np.array_equal(data.ids, rows[np.arange(rows.shape[1]) < reference.used(plan)[:, None]])
     say(
         f"packed rows, {len(plan.pieces):,} pieces",
         rows.nbytes / 1e6,

@@ -17,7 +17,7 @@ from lc_assets.loaders.contracts import (
     assert_resume_gives_the_rest,
     assert_step_is_enough,
 )
-from lc_assets.loaders.grid import GridLoader, GridWalk
+from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.stepping import Batch, steps_of
 from lc_assets.vocabulary import GPT2_EOT
 
@@ -45,7 +45,7 @@ def test_the_loader_keeps_its_contracts(shape, data):
     assert_step_is_enough(loader, steps=steps)
     assert_inputs_are_shifted_targets(loader, steps=steps, first_token=GPT2_EOT)
     assert_resume_gives_the_rest(
-        lambda: loader_over(rows, shape), stop_after=data.draw(st.integers(0, len(loader)))
+        lambda *_: loader_over(rows, shape), stop_after=data.draw(st.integers(0, len(loader)))
     )
     assert_every_token_is_visited_once(
         lambda rows: loader_over(rows, shape),
@@ -65,14 +65,12 @@ def test_the_order_is_down_the_rows_then_on_to_the_next_column(shape):
         for top in range(0, n_rows, batch_rows)
         if top + batch_rows <= n_rows
     ]  # fmt: skip
-    walk = GridWalk(
-        n_rows=n_rows, row_tokens=row_tokens, batch_rows=batch_rows, context_tokens=context
-    )
-    parts = [walk.part_of(step) for step in range(walk.n_steps)]
+    loader = loader_over(NumberedRows(n_rows, row_tokens), shape)
+    parts = [loader.part_of(step) for step in range(len(loader))]
     assert [(rows.start, tokens.start) for (rows,), tokens in parts] == loops
     assert {(len(rows), len(tokens)) for (rows,), tokens in parts} == {(batch_rows, context)}
-    dropped = walk.dropped_rows * row_tokens
-    assert walk.n_steps * batch_rows * context + dropped == n_rows * row_tokens
+    dropped = loader.dropped_rows * row_tokens
+    assert len(loader) * batch_rows * context + dropped == n_rows * row_tokens
 
 
 class Forgetful(GridLoader):
@@ -112,7 +110,7 @@ class Forgetful(GridLoader):
         (
             "repeats",
             lambda make: assert_resume_gives_the_rest(
-                lambda: make(NumberedRows(4, 6)), stop_after=2
+                lambda *_: make(NumberedRows(4, 6)), stop_after=2
             ),
         ),
         (

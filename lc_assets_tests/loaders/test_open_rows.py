@@ -84,7 +84,7 @@ def test_lake_and_flat_copy_hold_the_same_rows(lake, tmp_path):
         GridLoader(rows, batch_rows=4, context_tokens=24) for rows in (open_rows(lake), flat)
     )
     np.testing.assert_equal(list(ours), list(theirs))
-    visited = np.concatenate([batch.targets for batch in ours][: ours.walk.row_blocks])
+    visited = np.concatenate([batch.targets for batch in ours][: ours.row_blocks])
     lost = in_order(TRAIN)[-ours.dropped_rows :, :24]
     every = np.concatenate([array[:, :24] for array in TRAIN.values()])
     assert sorted(map(bytes, [*visited, *lost.astype(np.uint16)])) == sorted(
@@ -93,7 +93,7 @@ def test_lake_and_flat_copy_hold_the_same_rows(lake, tmp_path):
 
 
 def test_a_loader_over_a_lake_keeps_the_contracts(lake):
-    def make():
+    def make(*_):
         return GridLoader(open_rows(lake, cache_bytes=64 * 48 * 2), batch_rows=7, context_tokens=16)
 
     assert_step_is_enough(make(), steps=range(len(make())))

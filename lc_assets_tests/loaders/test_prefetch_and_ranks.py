@@ -16,12 +16,12 @@ from lc_assets.loaders.arrays import ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import (
     NumberedRows,
-    assert_a_resume_may_change_the_ranks,
     assert_every_token_is_visited_once,
     assert_ranks_share_every_batch,
     assert_reading_ahead_changes_nothing,
+    assert_resume_gives_the_rest,
 )
-from lc_assets.loaders.grid import GridLoader, GridWalk
+from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.loaders.stepping import THREAD_NAME, ahead
 from lc_assets_tests.grid_builders import ids, write_grid, write_lake
@@ -171,7 +171,7 @@ def test_ranks_keep_the_contracts(shape, data):
 
     steps = range(len(make()))
     assert_ranks_share_every_batch(make, world_sizes=sizes, steps=steps)
-    assert_a_resume_may_change_the_ranks(
+    assert_resume_gives_the_rest(
         make, world_sizes=[sizes[-1], 1, sizes[len(sizes) // 2]], stop_after=len(steps) // 3
     )
     kept = make().dropped_rows
@@ -189,17 +189,13 @@ def test_ranks_keep_the_contracts(shape, data):
 def test_lanes_visit_every_row_once(shape):
     """Over a column: as many rows as the article's order, none twice."""
     n_rows, row_tokens, batch_rows, context, lanes, _ = shape
-    walk = GridWalk(
-        n_rows=n_rows,
-        row_tokens=row_tokens,
-        batch_rows=batch_rows,
-        context_tokens=context,
-        lanes=lanes,
+    loader = GridLoader(
+        NumberedRows(n_rows, row_tokens), batch_rows=batch_rows, context_tokens=context, lanes=lanes
     )
     visited = [
-        row for step in range(walk.row_blocks) for rows in walk.part_of(step)[0] for row in rows
+        row for step in range(loader.row_blocks) for rows in loader.part_of(step)[0] for row in rows
     ]
-    assert len(visited) == len(set(visited)) == n_rows - walk.dropped_rows
+    assert len(visited) == len(set(visited)) == n_rows - loader.dropped_rows
     assert max(visited) < n_rows
 
 
@@ -262,9 +258,7 @@ class Unfair(GridLoader):
         ),
         (
             "forgets",
-            lambda make: assert_a_resume_may_change_the_ranks(
-                make, world_sizes=[2, 1], stop_after=1
-            ),
+            lambda make: assert_resume_gives_the_rest(make, world_sizes=[2, 1], stop_after=1),
         ),
         (
             "out of order",

@@ -66,7 +66,7 @@ def test_a_url_is_read_as_the_folder_behind_it(folder, server, path):
 
 
 def test_a_remote_loader_keeps_the_contracts(server):
-    def make():
+    def make(*_):
         return GridLoader(
             open_rows(f"{server[0]}/lake"), batch_rows=7, context_tokens=16, prefetch=2
         )

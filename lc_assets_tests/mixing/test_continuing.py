@@ -92,11 +92,6 @@ def test_a_temperature_brings_weights_nearer_to_each_other(sizes, temperature):
     )
 
 
-def test_a_temperature_is_positive():
-    with pytest.raises(BadInput, match="positive"):
-        tempered([1, 2], 0.0)
-
-
 @given(WEIGHTS, st.data())
 def test_the_longest_blend_without_repeats_is_that(weights, data):
     """One more would repeat."""

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.packing.lengths import PAPER, growth
 
 
@@ -34,10 +33,3 @@ def test_nothing_packed_is_no_growth():
 
 def test_the_papers_figures_agree_with_themselves():
     assert round(PAPER.n_packed / PAPER.n_roots, 3) == PAPER.hit_rate
-
-
-def test_invalid_arguments_are_refused():
-    with pytest.raises(BadInput, match="the same number before and after"):
-        growth(np.array([1, 2]), np.array([1]), n_roots=5)
-    with pytest.raises(BadInput, match="the same number before and after"):
-        growth(np.array([1, 2]), np.array([1, 3]), n_roots=1)

@@ -121,7 +121,7 @@ def test_ends_are_the_best_of_each_stretch(ids, every):
 
 
 def test_ends_of_documents_can_be_taken_in_any_order():
-    ends = Ends.joined([np.array([3, 9]), np.array([], np.int64), np.array([5])])
+    ends = Ends(first=np.array([0, 2, 2, 3]), token=np.array([3, 9, 5]))
     again = ends.of_documents(np.array([2, 0, 0, 1]))
     assert (again.first.tolist(), again.token.tolist()) == ([0, 1, 3, 5, 5], [5, 3, 9, 3, 9])
 

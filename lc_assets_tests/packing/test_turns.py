@@ -17,10 +17,10 @@ from lc_assets.packing.longpack import (
     Offer,
     Rules,
     TurnState,
-    are_roots,
     root_ranks,
     take_turns,
 )
+from lc_assets.randomness import within
 
 N_ROOTS, N_PAGES = 6, 12
 """Pages 0 to 5 are roots; a page's content is its number modulo 8, so some pages have the same."""
@@ -160,16 +160,14 @@ def test_ranks_belong_to_pages_and_a_larger_share_has_all_roots_of_a_smaller():
     keys = [f"example.org/{number}" for number in range(500)]
     ranks = root_ranks(keys, 64)
     np.testing.assert_array_equal(root_ranks(keys[::-1], 64)[::-1], ranks)
-    few, many, every = (are_roots(ranks, share) for share in (0.1, 0.5, 1))
+    few, many, every = (within(ranks, share) for share in (0.1, 0.5, 1))
     assert not (few & ~many).any()
     assert every.all()
     assert 20 < few.sum() < 90
-    assert not are_roots(ranks, 0).any()
+    assert not within(ranks, 0).any()
     assert (root_ranks(keys, 65) != ranks).all()
 
 
 def test_invalid_arguments_are_refused():
     with pytest.raises(BadInput, match="repetitions must be at least 1"):
         Rules(repetitions=0)
-    with pytest.raises(BadInput, match="must be 0 to 1"):
-        are_roots(np.zeros(1, np.uint64), 1.5)

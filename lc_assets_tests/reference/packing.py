@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.packing.cutting import Ends
-from lc_assets.packing.pieces import Pieces
+from lc_assets.packing.pieces import Packing, Pieces
 from lc_assets.packing.similarity import Similarity, SimilarPacks
 from lc_assets.packing.term_vectors import PageTerms
 
@@ -126,27 +126,31 @@ def place_similar(
         )
         return sorted(fit, key=lambda other: (-scores[other], other))[:n_neighbours]
 
-    order, parents, first = list[int](), list[int](), list[int]()
+    order, first = list[int](), list[int]()
 
-    def place(page: int, parent: int) -> None:
+    def place(page: int) -> None:
         order.append(page)
-        parents.append(parent)
         del left[page]
 
     while left:
         on_path = nearest(order[-1], max_tokens) if similarity.path and order else []
         at = len(order)
         first.append(at)
-        place(on_path[0] if on_path else next(iter(left)), -1)
+        place(on_path[0] if on_path else next(iter(left)))
         room = max_tokens - tokens[order[at]]
         while at < len(order):
             for page in nearest(order[at], room):
                 if tokens[page] <= room:
-                    place(page, order[at])
+                    place(page)
                     room -= tokens[page]
             at += 1
     return SimilarPacks(
         order=np.array(order, np.int64),
-        parents=np.array(parents, np.int64),
         first=np.array([*first, len(order)], np.int64),
     )
+
+
+def used(packing: Packing) -> NDArray[np.int64]:
+    """Tokens of each row that are not padding."""
+    tokens = np.bincount(packing.row, packing.pieces.lengths, packing.n_rows)
+    return tokens.astype(np.int64)

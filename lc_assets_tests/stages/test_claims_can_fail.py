@@ -524,28 +524,28 @@ SPOILS = [
     ("megatron_rows", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
     (
         "packed_rows",
-        "every_token_is_packed_as_often_as_asked",
+        "every_token_is_packed_as_planned",
         lambda check_input: lose_a_line(check_input, "spans.parquet"),
     ),
-    ("packed_rows", "every_token_is_packed_as_often_as_asked", lose_a_token),
+    ("packed_rows", "every_token_is_packed_as_planned", lose_a_token),
     (
         "packed_rows",
-        "every_token_is_packed_as_often_as_asked",
+        "every_token_is_packed_as_planned",
         lambda check_input: say_also(check_input, tokens_in_rows=1),
     ),
     (
         "packed_rows",
-        "every_token_is_packed_as_often_as_asked",
+        "every_token_is_packed_as_planned",
         lambda check_input: edit_span(check_input, "token_shard", lambda _: "9999-en_head"),
     ),
     (
         "packed_rows",
-        "every_token_is_packed_as_often_as_asked",
+        "every_token_is_packed_as_planned",
         lambda check_input: edit_span(check_input, "id", lambda name: name + "0"),
     ),
     (
         "packed_rows",
-        "every_token_is_packed_as_often_as_asked",
+        "every_token_is_packed_as_planned",
         lambda check_input: edit_span(check_input, "n_tokens", lambda n: n + 1),
     ),
     (
@@ -579,7 +579,7 @@ SPOILS = [
     ("packed_rows", "rows_hold_their_pieces", change_a_megatron_token),
     ("packed_rows", "rows_hold_their_pieces", swap_two_packed_rows),
     ("packed_rows", "rows_hold_their_pieces", fill_up_with_another_token),
-    ("packed_rows", "the_method_kept_its_word", lose_a_token),
+    ("packed_rows", "rows_are_as_the_method_makes_them", lose_a_token),
     ("packed_rows", "packed_train_and_heldout_share_nothing", hold_out_a_packed_text),
     ("blended_mix", "every_sample_can_be_found", take_a_sample_twice),
     ("blended_mix", "every_sample_can_be_found", lose_an_index),

@@ -26,7 +26,7 @@ def planned(content, mix="m", available=AVAILABLE):
 def test_weights_and_samples():
     plan = planned("[blended_mix.m]\nweights = {a = 3, c = 1}\nsamples = 40")
     assert (plan.names, plan.used, plan.kept, plan.after) == (("a", "c"), (30, 10), (0, 0), 0)
-    assert plan.asked == ((30,), (10,))
+    assert plan.requested == ((30,), (10,))
 
 
 def test_tokens_give_that_many_samples():
@@ -74,7 +74,7 @@ def test_a_mix_that_continues_another_keeps_what_was_consumed():
     rest, _ = blend(normalise([1, 3]), 139)
     np.testing.assert_array_equal(new.drawn[0][61:], rest + 1)
     assert new.drawn[1][61:][new.drawn[0][61:] == 1].tolist() == list(range(30, 65))
-    assert new.asked == ((50, 31), (50, 65), (104,))
+    assert new.requested == ((50, 31), (50, 65), (104,))
     assert new.weights == (0.0, 0.25, 0.75)
 
 
@@ -99,7 +99,7 @@ def test_a_mix_depends_on_the_mixes_it_continues():
             '[blended_mix.all]\n[blended_mix.m]\ncontinues = {mix = "all", after = 3}',
             "takes whatever is published: name its sources",
         ),
-        (CONTINUED.replace("after = 61", "after = 101"), "keeps 101 samples of a mix that has 100"),
+        (CONTINUED.replace("after = 61", "after = 101"), "cannot keep 101 samples of a mix of 100"),
         (CONTINUED.replace("after = 61", "after = 201"), "samples counts both parts"),
         (CONTINUED.replace("samples = 200", "samples = 200\nseed = 7"), "another seed"),
         ("[blended_mix.m]\nweights = {a = 1}\ntemperature = 2", "a temperature belongs to"),

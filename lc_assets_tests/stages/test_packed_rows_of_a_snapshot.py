@@ -39,9 +39,9 @@ from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.packing import packed_rows as packed
 from lc_assets.stages.packing import packing_writing
 from lc_assets.stages.packing.packed_checks import (
-    every_token_is_packed_as_often_as_asked,
+    every_token_is_packed_as_planned,
+    rows_are_as_the_method_makes_them,
     spans_are_megatrons_documents,
-    the_method_kept_its_word,
 )
 from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, write_packing_tokens
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
@@ -246,7 +246,7 @@ def test_a_document_taken_once_too_often_is_found(lake):
     evidence = check_input_of(lake.lake, version.published)
     other = msgspec.to_builtins(msgspec.structs.replace(UPSAMPLING, budget=1.5))
     params = evidence.fingerprint.params | {"upsampling": other}
-    found = every_token_is_packed_as_often_as_asked(
+    found = every_token_is_packed_as_planned(
         replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params))
     )
     assert "more or fewer pieces" in found.message
@@ -437,10 +437,8 @@ def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
     )
     with pytest.raises(BadInput, match="set packed_rows.append_eod = false"):
         packed.vocabulary_of_store(endless, SETTINGS)
-    assert (
-        packed.vocabulary_of_store(endless, msgspec.structs.replace(SETTINGS, append_eod=False)).pad
-        == 0
-    )
+    open_ended = msgspec.structs.replace(SETTINGS, append_eod=False)
+    assert packed.vocabulary_of_store(endless, open_ended).eot is None
 
 
 WRONG_METHODS = [
@@ -456,9 +454,9 @@ def test_rows_of_one_method_are_not_those_of_another(lake, made, said):
     """The claim about the method fails for rows that another one made."""
     version = built(with_packing(lake, method=made))
     evidence = check_input_of(lake.lake, version.published)
-    assert the_method_kept_its_word(evidence).passed
+    assert rows_are_as_the_method_makes_them(evidence).passed
     params = evidence.fingerprint.params | {"method": said}
-    found = the_method_kept_its_word(
+    found = rows_are_as_the_method_makes_them(
         replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params))
     )
     assert not found.passed

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
-from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import gpt2_ranks, gpt2_tokenizer
 from lc_assets.tokens.tokenizers import CHARS_PER_TOKEN, SAFE_CUTS, TiktokenTokenizer, first_ids
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
@@ -109,8 +108,3 @@ def test_an_unknown_vocabulary_is_tokenized_whole():
     text = "word " * 10_000
     assert len(first_ids(tokenizer, text, 10)) == 10
     assert tokenizer.n_chars == len(text)
-
-
-def test_at_least_one_token_must_be_wanted():
-    with pytest.raises(BadInput, match="at least 1"):
-        first_ids(FAST, "text", 0)

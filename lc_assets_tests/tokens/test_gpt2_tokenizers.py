@@ -160,12 +160,6 @@ def test_a_rebuilt_tokenizer_goes_on_alike():
     )
 
 
-def test_a_limit_of_zero_is_refused():
-    """Zero is a bound, and this one would build for ever."""
-    with pytest.raises(BadInput, match="at least 1"):
-        GigatokenTokenizer(Encoder, name="x", vocab_size=256, eot=0, rebuild_after_bytes=0)
-
-
 def test_a_disagreement_is_the_first_text_that_differs():
     letters = GigatokenTokenizer(Encoder, name="x", vocab_size=256, eot=0)
     assert disagreement(letters, REFERENCE, ["", "b!", "c"]) == "b!"
@@ -192,12 +186,6 @@ class _Short:
 def test_escaping(mode, escaped):
     """As the three ways of writing a JSON string."""
     assert escape('naïve "x"\n', mode) == escaped
-
-
-def test_an_unknown_escaping_is_refused():
-    """Rather than taken for another."""
-    with pytest.raises(BadInput, match="expected plain, json_ascii or json_utf8"):
-        escape("x", "json")
 
 
 @BOTH

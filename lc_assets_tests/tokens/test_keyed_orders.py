@@ -6,11 +6,9 @@ import itertools
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.randomness import shuffled
 from lc_assets.tokens.orders import heldout, interleave, priorities, shifts
 from lc_assets_tests.reference.riffle import slow_riffle
@@ -172,28 +170,3 @@ def test_the_held_out_share_is_the_fraction():
         heldout([str(number) for number in range(100_000)], seed=1, fraction=1 / 128).sum()
     )
     assert abs(n_heldout - 781.25) < 6 * 27.8
-
-
-@pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
-def test_a_fraction_is_a_share(fraction):
-    """Anything else is a mistake."""
-    with pytest.raises(BadInput, match="between 0 and 1"):
-        heldout(["a"], seed=1, fraction=fraction)
-
-
-def test_a_source_out_of_order_is_refused():
-    """A merge of unsorted lists would be silently wrong."""
-    with pytest.raises(BadInput, match=r"source 1: its priority falls after row 1"):
-        interleave([np.array([1], np.uint64), np.array([1, 5, 4], np.uint64)])
-
-
-def test_more_sources_than_a_uint16_numbers_are_refused():
-    """Source 65,536 would become source 0."""
-    with pytest.raises(BadInput, match="65,537 sources"):
-        interleave([np.zeros(0, np.uint64)] * (2**16 + 1))
-
-
-def test_a_row_has_a_token():
-    """No shift lies below zero tokens."""
-    with pytest.raises(BadInput, match="at least one token"):
-        shifts(["a"], seed=1, row_tokens=0)

@@ -58,13 +58,6 @@ def test_the_rules_part_between_65500_and_65536(vocab_size, megatron, curator, m
     )
 
 
-@pytest.mark.parametrize("rule", [megatron_dtype, curator_dtype, memory_dtype])
-def test_an_empty_vocabulary_has_no_dtype(rule):
-    """Zero is a mistake, not a small vocabulary."""
-    with pytest.raises(BadInput, match="at least one token"):
-        rule(0)
-
-
 @given(
     hnp.arrays(
         st.sampled_from([np.uint16, np.int32, np.uint32, np.int64, np.uint64]), st.integers(0, 6)

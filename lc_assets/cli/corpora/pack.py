@@ -89,7 +89,6 @@ def show(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSettings) 
     from lc_assets.counts import Counts
     from lc_assets.stages.file_lakes import counts_of
     from lc_assets.stages.packing.packed_rows import balance_of
-    from lc_assets.stages.packing.packing_writing import TORN
 
     counts = counts_of(built)
     tokenized = Counts.total(version.counts for version in built["packing_tokens"].values())
@@ -129,7 +128,6 @@ def show(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSettings) 
                 "attention within pieces",
                 f"{found.attention_share:.2%} of attention over whole rows",
             ),
-            *((name, packed.extra[name]) for name in (TORN,) if name in packed.extra),
         ]
     )
     held = found.tokens + found.repeated - found.left_over

@@ -24,8 +24,9 @@ from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
-from lc_assets.packing.longpack import are_roots, root_ranks
+from lc_assets.packing.longpack import root_ranks
 from lc_assets.publishing import gzipped, publish
+from lc_assets.randomness import within
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
@@ -141,7 +142,7 @@ def _batches(task: LinksTask, dropped: Counter[str]) -> Iterator[list[dict[str, 
     lines = ({"number": n} | line for n, line in enumerate(read_lines(task.index, columns)))
     while batch := list(itertools.islice(lines, PAGES_AT_ONCE)):
         ranks = root_ranks([line["page_key"] for line in batch], task.seed)
-        chosen = are_roots(ranks, task.share).tolist()
+        chosen = within(ranks, task.share).tolist()
         dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
         if any(chosen):
             yield [line for line, is_chosen in zip(batch, chosen, strict=True) if is_chosen]

@@ -25,7 +25,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
-from lc_assets.packing.longpack import are_roots, one_line, root_ranks
+from lc_assets.packing.longpack import one_line, root_ranks
+from lc_assets.randomness import within
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
@@ -163,7 +164,7 @@ def list_pages(task: PagesTask) -> Counts:
         "host": [key and key_host(key) for key in keys],
         "is_home": [key is not None and is_portal(key) for key in keys],
         "rank": ranks,
-        "is_root": are_roots(ranks, task.settings.roots),
+        "is_root": within(ranks, task.settings.roots),
         "side": _sides(
             [digest or name for digest, name in zip(columns["digest"], ids, strict=True)],
             task.splits,

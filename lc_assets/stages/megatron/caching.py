@@ -79,13 +79,13 @@ class _DataSets:
         tokens = self.tokens[part.prefix, part.bounds]
         sequence_length = self.launch.sequence_length
         try:
-            epochs = plan_epochs(tokens, sequence_length, part.n_samples)
+            n_epochs, _ = plan_epochs(tokens, sequence_length, part.n_samples)
         except BadInput as error:
             begin, end = (f"{bound:.6g}" for bound in part.bounds)
             raise BadInput(
                 f"{part.prefix}: the {split} split ({begin} to {end} of its sequences): {error}"
             ) from error
-        return n_whole(epochs.n_epochs * tokens, sequence_length)
+        return n_whole(n_epochs * tokens, sequence_length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

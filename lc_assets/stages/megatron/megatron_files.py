@@ -181,7 +181,7 @@ def index_prefix(
     chosen = _part(len(lengths), split, part)
     epoch_tokens = int(lengths[chosen.start : chosen.stop].sum(dtype=np.int64))
     try:
-        epochs = plan_epochs(epoch_tokens, sequence_length, n_samples)
+        n_epochs, n_before_last = plan_epochs(epoch_tokens, sequence_length, n_samples)
     except BadInput as error:
         raise BadInput(
             f"{prefix}: {len(chosen):,} of {len(lengths):,} documents: {error}"
@@ -199,8 +199,8 @@ def index_prefix(
     return [
         ("documents", len(chosen)),
         ("tokens of one epoch", epoch_tokens),
-        ("epochs", epochs.n_epochs),
-        ("last epoch apart", epochs.n_before_last is not None),
+        ("epochs", n_epochs),
+        ("last epoch apart", n_before_last is not None),
         ("samples", index.n_samples),
         ("--train-samples for whole epochs", ", ".join(f"{n:,}" for n in whole)),
         ("written to", str(out)),

@@ -120,9 +120,13 @@ def write_blended_mix(context: BuildContext, mix: str) -> Built:
         chosen, samples = plan.drawn
         write_npy(staging.folder / "dataset_index.npy", chosen)
         write_npy(staging.folder / "dataset_sample_index.npy", samples)
-        for name, asked in zip(plan.names, plan.asked, strict=True):
+        for name, requested in zip(plan.names, plan.requested, strict=True):
             _index_source(
-                staging.folder / name, published[name], megatron.sequence_length, plan.seed, asked
+                staging.folder / name,
+                published[name],
+                megatron.sequence_length,
+                plan.seed,
+                requested,
             )
         described = Mix(
             sequence_length=megatron.sequence_length,
@@ -156,13 +160,15 @@ def _samples_of(source: Published, sequence_length: int) -> int:
 
 
 def _index_source(
-    prefix: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]
+    prefix: Path, source: Published, sequence_length: int, seed: int, requested: Sequence[int]
 ) -> None:
-    if not asked:
+    if not requested:
         return
     lengths = read_index(source.only("train.idx") / "train").lengths
-    index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=asked[0])
-    for n_samples in asked[1:]:
+    index = build_gpt_index(
+        lengths, sequence_length=sequence_length, seed=seed, n_samples=requested[0]
+    )
+    for n_samples in requested[1:]:
         index = lengthened(
             index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples
         )

@@ -48,7 +48,7 @@ class PlannedMix:
         after: number of samples kept from the previous mix.
         kept: how many of those belong to each source.
         used: samples of each source in total.
-        asked: for each source, the numbers of samples that its index was built for and then
+        requested: for each source, the numbers of samples that its index was built for and then
             extended to.
         seed: of the indices.
     """
@@ -59,7 +59,7 @@ class PlannedMix:
     after: int
     kept: tuple[int, ...]
     used: tuple[int, ...]
-    asked: tuple[tuple[int, ...], ...]
+    requested: tuple[tuple[int, ...], ...]
     seed: int
 
 
@@ -158,7 +158,7 @@ def _planned(
     after = settings.continues.after if settings.continues else 0
     by_part = {part: _chosen(settings, part, available) for part in settings.kinds}
     named = [source for sources in by_part.values() for source in sources]
-    earlier = before.names if before else ()
+    earlier = dict(zip(before.names, before.requested, strict=True)) if before else {}
     names = tuple(dict.fromkeys([*earlier, *named]))
     kept = counts(before.drawn[0][:after], len(names)) if before else [0] * len(names)
     left = [available[name] - kept[names.index(name)] for name in named]
@@ -168,11 +168,6 @@ def _planned(
     drawn = (numbers[rest[0]], rest[1])
     seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
     if before:
-        if after > len(before.drawn[0]):
-            raise BadInput(
-                f"the mix {mix!r} keeps {after:,} samples of a mix that has "
-                f"{len(before.drawn[0]):,}"
-            )
         if seed != before.seed:
             raise BadInput(
                 f"the mix {mix!r} has another seed than the mix it continues: what was consumed "
@@ -180,8 +175,6 @@ def _planned(
             )
         drawn = continued_blend(before.drawn, after, drawn)
     used = counts(drawn[0], len(names))
-    asked = [[*one] for one in before.asked] if before else []
-    asked += [[] for _ in names[len(earlier) :]]
     shares = dict(zip(named, weights, strict=True))
     return PlannedMix(
         names=names,
@@ -190,8 +183,9 @@ def _planned(
         after=after,
         kept=tuple(kept),
         used=tuple(used),
-        asked=tuple(
-            tuple(n for n in (*one, n_used) if n) for one, n_used in zip(asked, used, strict=True)
+        requested=tuple(
+            (*earlier.get(name, ()), n_used) if n_used else earlier.get(name, ())
+            for name, n_used in zip(names, used, strict=True)
         ),
         seed=seed,
     )
@@ -248,10 +242,10 @@ def _drawn(
         tokens = [n / sequence_length for _, n in sorted(settings.tokens.items())]
         epochs = [n for _, n in sorted(settings.epochs.items())]
         exact = tokens or [n * one for n, one in zip(epochs, available, strict=True)]
-        wanted = [max(1, round(n)) for n in exact]
-        for n_wanted, n_available in zip(wanted, available, strict=True):
-            require_sensible(n_wanted, n_available, whose="the mix")
-        return normalise(wanted).tolist(), blend_all(wanted)
+        sizes = [max(1, round(n)) for n in exact]
+        for size, n_available in zip(sizes, available, strict=True):
+            require_sensible(size, n_available, whose="the mix")
+        return normalise(sizes).tolist(), blend_all(sizes)
     # Twice, as Megatron does: its builder and its blend normalise one after the other.
     weights = normalise(normalise(_weights(settings, by_part)).tolist())
     if settings.samples is None:

@@ -5,14 +5,13 @@
     4K-8K/{shard}.jsonl.gz …    the documents of one bucket, with the fields that they came with
 """
 
+import bisect
 import contextlib
 import gzip
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
-
-import numpy as np
 
 from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
@@ -33,7 +32,7 @@ from lc_assets.formats.corpora.containers import Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.lake.staging import once
-from lc_assets.packing.lengths import bucket_names, bucket_of
+from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
@@ -107,7 +106,7 @@ def write_buckets(task: BucketTask) -> Counts:
             except BadInput:
                 dropped[GAVE_UP] += 1
                 continue
-            name = names[int(bucket_of(np.array([n_tokens]), task.edges)[0])]
+            name = names[bisect.bisect_right(task.edges, n_tokens)]
             if name not in opened:
                 path = task.folder / name / f"{task.name}{JSON_SUFFIX}"
                 opened[name] = stack.enter_context(gzipped(stack.enter_context(publish(path))))

@@ -22,15 +22,9 @@ from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
-from lc_assets.stages.packing.packing_plans import (
-    UPSAMPLE,
-    PackingDocuments,
-    ended_lengths,
-    held_out,
-    read_documents,
-    taken,
-)
+from lc_assets.stages.packing.packing_plans import UPSAMPLE, PackingDocuments, read_documents
 from lc_assets.stages.packing.packing_writing import gather_pieces
+from lc_assets.stages.rows.token_grid import shared_nothing
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS: Final = 64
@@ -82,11 +76,6 @@ class _Rows:
         return read_documents(self.found.only_input("packing_tokens").folder, self.settings)
 
     @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each document, ended."""
-        return ended_lengths(self.documents, self.settings)
-
-    @cached_property
     def pieces(self) -> Pieces:
         """The pieces, with the numbers of their documents."""
         names = ("number", "document_start", "document_stop")
@@ -97,18 +86,18 @@ class _Rows:
         lines = self.table.filter(pc.equal(self.table["split"], split))
         return [np.asarray(lines[name], np.int64) for name in names]
 
-    def require(self, holds: object, complaint: str) -> None:
-        """Note a complaint unless something holds."""
+    def require(self, holds: object, error: str) -> None:
+        """Note an error unless something holds."""
         if not holds:
-            self.wrong.append(complaint)
+            self.wrong.append(error)
 
     def require_counted(self, **counted: int) -> None:
         """Compare numbers with the receipt's, and report them."""
         for name, n in counted.items():
             words = name.replace("_", " ")
             self.values[words] = n
-            said = self.found.counts.extra.get(words)
-            self.require(said == n, f"{words}: {n:,} found, the receipt has {said}")
+            expected = self.found.counts.extra.get(words)
+            self.require(expected == n, f"{words}: {n:,} found, the receipt has {expected}")
 
 
 def _check(test: Callable[[_Rows], str]) -> Check:
@@ -129,12 +118,12 @@ def _check(test: Callable[[_Rows], str]) -> Check:
 
 
 @_check
-def every_token_is_packed_as_often_as_asked(rows: _Rows) -> str:
+def every_token_is_packed_as_planned(rows: _Rows) -> str:
     """Every token, including end of text, is in as many pieces as its document is repeated: one,
     unless long documents are upsampled. The receipt's counts are the table's, and pieces name the
     documents that they are of.
     """
-    pieces, lengths, number = rows.pieces, rows.lengths, rows.pieces.document
+    pieces, lengths, number = rows.pieces, rows.documents.lengths, rows.pieces.document
     misnamed = number < 0
     if len(lengths):
         known = rows.documents.table.take(pa.array(np.maximum(number, 0)))
@@ -142,7 +131,7 @@ def every_token_is_packed_as_often_as_asked(rows: _Rows) -> str:
             misnamed |= ~np.asarray(pc.equal(known[name], rows.table[name]), np.bool_)
     n_misnamed = int(misnamed.sum())
     rows.require(not n_misnamed, f"{n_misnamed:,} pieces are not of the documents that they name")
-    times = taken(rows.documents, rows.settings, held_out(rows.documents, rows.settings))
+    times = rows.documents.times
     rows.require(
         covered_as_often(pieces, lengths, times),
         "some tokens are in more or fewer pieces than their documents are taken",
@@ -181,7 +170,7 @@ def rows_are_filled_from_the_left(rows: _Rows) -> str:
         steps = np.diff(row, prepend=-1)
         due = np.where(steps > 0, 0, np.concatenate([[0], stop[:-1]]))
         arrays = PackedSpans.open(folder, split, row_tokens=row_tokens)
-        for holds, complaint in (
+        for holds, error in (
             (
                 set(np.unique(steps)) <= {0, 1} and row[-1:].sum() + len(row[:1]) == n_rows,
                 f"rows of the table are not the array's {n_rows:,}",
@@ -205,7 +194,7 @@ def rows_are_filled_from_the_left(rows: _Rows) -> str:
                 "the spans for training are not the table's",
             ),
         ):
-            rows.require(holds, f"{split}: {complaint}")
+            rows.require(holds, f"{split}: {error}")
         rows.require_counted(**{f"{split}_rows": n_rows})
         padding += n_rows * row_tokens - int((stop - begin).sum())
     rows.require_counted(pieces=rows.table.num_rows, padding=padding)
@@ -272,12 +261,12 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
 
 
 @_check
-def the_method_kept_its_word(rows: _Rows) -> str:
+def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
     """Best fit cuts no document or group that fits into a row; concatenated rows are full but for
     the last; segments have at most their maximum length; with ``segment``, those of one document
     are in different rows.
     """
-    settings, pieces, lengths = rows.settings, rows.pieces, rows.lengths
+    settings, pieces, lengths = rows.settings, rows.pieces, rows.documents.lengths
     method, row_tokens, longest = settings.method, settings.row_tokens, settings.segment_tokens
     grouped = settings.order_by or settings.similar is not None
     if (pieces.document < 0).any():
@@ -304,20 +293,7 @@ def the_method_kept_its_word(rows: _Rows) -> str:
     return f"{method}: {len(pieces):,} pieces are as it promises"
 
 
-@_check
-def packed_train_and_heldout_share_nothing(rows: _Rows) -> str:
+def packed_train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
     """No document and no content digest has pieces in rows of both splits."""
-    train, out = (
-        {
-            key
-            for name in ("id", "digest")
-            for key in pc.unique(rows.table.filter(is_own)[name]).to_pylist()
-            if key
-        }
-        for is_own in (pc.equal(rows.table["split"], split) for split in SPLITS)
-    )
-    shared = sorted(train & out)
-    rows.values["shared"] = len(shared)
-    such_as = f", such as {shared[0]}" if shared else ""
-    rows.require(not shared, f"{len(shared):,} ids and digests are on both sides{such_as}")
-    return "nothing is on both sides"
+    table = check_input.folder / SPANS_FILE
+    return shared_nothing("packed_train_and_heldout_share_nothing", [table])

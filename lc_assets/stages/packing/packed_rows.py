@@ -6,8 +6,7 @@ training and as a table, and optionally the rows' texts (docs/formats/packed.md)
 filled: `lc_assets.packing`, docs/packing.md.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -28,36 +27,20 @@ from lc_assets.build.stage import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.npy import read_npy, write_npy
-from lc_assets.formats.megatron.idx import idx_path
-from lc_assets.formats.megatron.indexed import MegatronReader
-from lc_assets.formats.tokenizers.named import sentence_flags
-from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
+from lc_assets.formats.tokenizers.files import Vocabulary
 from lc_assets.lake.versions import Published
-from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.methods import CUT_AT_ENDS
 from lc_assets.packing.pieces import Balance, Packing, balance
 from lc_assets.stages.packing.packed_checks import (
-    every_token_is_packed_as_often_as_asked,
+    every_token_is_packed_as_planned,
     packed_train_and_heldout_share_nothing,
+    rows_are_as_the_method_makes_them,
     rows_are_filled_from_the_left,
     rows_hold_their_pieces,
     spans_are_megatrons_documents,
-    the_method_kept_its_word,
 )
-from lc_assets.stages.packing.packing_plans import (
-    drawn_by,
-    ended_lengths,
-    plan_packing,
-    read_documents,
-)
-from lc_assets.stages.packing.packing_writing import (
-    PackedTask,
-    Vocabulary,
-    write_plan,
-    write_task,
-)
+from lc_assets.stages.packing.packing_plans import drawn_by, plan_packing, read_documents
+from lc_assets.stages.packing.packing_writing import PackedTask, read_ends, write_plan, write_task
 from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -76,27 +59,22 @@ def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     def fill(staging: StagingFolder) -> Counts:
         store = staging.inputs[f"packing_tokens/{snapshot}"]
         common = PackedTask(
-            kind="rows",
             tokens=store.folder,
             folder=staging.folder,
-            split="",
-            groups=range(0),
-            row_tokens=settings.row_tokens,
+            settings=settings,
+            tokenizer=context.recipe.token_documents.tokenizer,
             vocabulary=vocabulary_of_store(store, settings),
-            setting=context.recipe.token_documents.tokenizer,
-            whole_rows=settings.megatron == "rows",
-            block=range(0),
         )
-        documents = read_documents(store.folder, settings)
-        ends = None
+        documents, ends = read_documents(store.folder, settings), None
         if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
-            ends = _find_ends(context, staging, common, documents.shards)
-        plans = plan_packing(documents, settings, ends)
-        about = {"packing": settings.method, "documents_end": settings.append_eod}
-        tasks = write_plan(plans, documents, about, common, texts=settings.texts)
-        written = run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
-        counts = counted(plans, ended_lengths(documents, settings))
-        return counts + Counts(extra=written.extra) if settings.texts else counts
+            tasks = [replace(common, kind="ends", part=shard) for shard in documents.shards]
+            run_shards(context, staging, write_task, tasks, what="find ends")
+            n_documents = np.bincount(documents.shard, minlength=len(tasks)).tolist()
+            ends = read_ends(tasks, n_documents)
+        plans = plan_packing(documents, ends)
+        tasks = write_plan(plans, documents, common)
+        run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
+        return counted(plans, documents.lengths)
 
     return build(context, STAGE, snapshot, fill, randomness=drawn_by(settings))
 
@@ -109,72 +87,17 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     """
     made_by = store.receipt.fingerprint.params
     found = Vocabulary(
-        tokenizer=made_by["tokenizer"], n_ids=int(made_by["n_ids"]), eot=made_by["eot"]
+        name=made_by["tokenizer"],
+        n_ids=int(made_by["n_ids"]),
+        eot=made_by["eot"],
+        sha256=made_by["tokenizer_sha256"],
     )
     if settings.append_eod and found.eot is None:
         raise BadInput(
-            f"{found.tokenizer} has no end of text to end documents with: set "
+            f"{found.name} has no end of text to end documents with: set "
             "packed_rows.append_eod = false"
         )
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndsTask:
-    """One shard of a token store, to be searched for ends of sentences and lines."""
-
-    tokens: Path
-    shard: str
-    folder: Path
-    setting: str
-    segment_tokens: int
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-        return f"ends-{self.shard}"
-
-    @property
-    def files(self) -> tuple[Path, Path]:
-        """Paths of the two arrays of ends, in scratch."""
-        stem = self.folder / SCRATCH / self.name
-        return stem.with_name(f"{self.name}_first.npy"), stem.with_name(f"{self.name}_token.npy")
-
-    def __str__(self) -> str:
-        return str(self.tokens / self.shard)
-
-
-def _find_ends(
-    context: BuildContext, staging: StagingFolder, common: PackedTask, shards: tuple[str, ...]
-) -> Ends:
-    """Where sentences and lines end in all documents, in the order of their shards."""
-    most = context.recipe.packed_rows.segment_tokens
-    tasks = [
-        EndsTask(
-            tokens=common.tokens,
-            shard=shard,
-            folder=common.folder,
-            setting=common.setting,
-            segment_tokens=most,
-        )
-        for shard in shards
-    ]
-    run_shards(context, staging, find_ends, tasks, what="find ends")
-    found = [tuple(map(read_npy, task.files)) for task in tasks]
-    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(first) for first, _ in found)])
-    token = np.concatenate([np.empty(0, np.int64), *(token for _, token in found)])
-    return Ends(first=np.cumsum(counts), token=token)
-
-
-@once
-def find_ends(task: EndsTask) -> Counts:
-    """Find the ends of one shard's documents."""
-    flags, prefix = sentence_flags(task.setting), task.tokens / task.shard
-    documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
-    found = Ends.joined(ends_in(ids, flags, spacing(task.segment_tokens)) for ids in documents)
-    for path, array in zip(task.files, (found.first, found.token), strict=True):
-        write_npy(path, array)
-    return Counts()
 
 
 _SUMS: Final = {
@@ -246,11 +169,11 @@ STAGE = Stage(
     params=_params,
     checks=(
         reads_all_upstream_documents("packing_tokens"),
-        every_token_is_packed_as_often_as_asked,
+        every_token_is_packed_as_planned,
         rows_are_filled_from_the_left,
         spans_are_megatrons_documents,
         rows_hold_their_pieces,
-        the_method_kept_its_word,
+        rows_are_as_the_method_makes_them,
         packed_train_and_heldout_share_nothing,
     ),
     wanted=lambda recipe: recipe.packed_rows.wanted,

@@ -9,8 +9,8 @@ Memory holds the documents' ids, addresses and digests in Arrow, and four intege
 300 bytes per document; with ``similar`` also their words.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +44,7 @@ LINES_AT_ONCE: Final = 1 << 16
 """Documents whose ids and digests are held as Python strings at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PackingDocuments:
     """All documents of a token store, numbered in the order of its shards.
 
@@ -52,11 +52,13 @@ class PackingDocuments:
         table: `DOCUMENTS`, and the columns that the settings name.
         shards: names of the shards.
         shard: int32, number of each document's shard.
+        settings: how they are packed.
     """
 
     table: pa.Table
     shards: tuple[str, ...]
     shard: NDArray[np.int32]
+    settings: PackingSettings
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -70,12 +72,43 @@ class PackingDocuments:
         """A column of some documents; where there is no value, an empty string."""
         return [value or "" for value in self.table[name].take(pa.array(numbers)).to_pylist()]
 
-    def content_keys(self) -> Iterator[list[str]]:
-        """Each document's digest, or its id where there is none; in parts, in order."""
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each document, with the end of text where documents are ended."""
+        return np.asarray(self.n_tokens + int(self.settings.append_eod))
+
+    @cached_property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which documents are held out: by the hash of their digest, or of their id where there is
+        none, so that one text is never on both sides.
+        """
+        parts = [np.empty(0, np.bool_)]
         for start in range(0, len(self), LINES_AT_ONCE):
             lines = self.table.slice(start, LINES_AT_ONCE)
             digests, names = (lines[name].to_pylist() for name in ("digest", "id"))
-            yield [digest or name for digest, name in zip(digests, names, strict=True)]
+            keys = [digest or name for digest, name in zip(digests, names, strict=True)]
+            fraction = self.settings.heldout_fraction
+            parts.append(heldout(keys, seed=self.settings.seed, fraction=fraction))
+        return np.concatenate(parts)
+
+    @cached_property
+    def times(self) -> NDArray[np.int64]:
+        """How often each document is packed: once, except where long ones are upsampled; held-out
+        ones always once.
+        """
+        times, own = np.ones(len(self), np.int64), np.flatnonzero(~self.held_out)
+        if self.settings.method == UPSAMPLE and len(own):
+            upsampling, lengths = self.settings.upsampling, self.n_tokens[own]
+            times[own] = upsampled(
+                lengths,
+                self.column(upsampling.by, own) if self.settings.fields else None,
+                self.column("id", own),
+                threshold=upsampling.threshold,
+                keep_short=upsampling.keep_short,
+                budget_tokens=int(upsampling.budget * int(lengths.sum())),
+                seed=self.settings.seed,
+            )
+        return times
 
 
 def read_documents(tokens: Path, settings: PackingSettings) -> PackingDocuments:
@@ -92,6 +125,7 @@ def read_documents(tokens: Path, settings: PackingSettings) -> PackingDocuments:
         table=pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table(),
         shards=tuple(path.name.removesuffix(DOCUMENTS_SUFFIX) for path in paths),
         shard=np.repeat(np.arange(len(parts), dtype=np.int32), [part.num_rows for part in parts]),
+        settings=settings,
     )
 
 
@@ -115,90 +149,43 @@ def drawn_by(settings: PackingSettings) -> dict[str, str]:
     }
 
 
-def ended_lengths(documents: PackingDocuments, settings: PackingSettings) -> NDArray[np.int64]:
-    """Tokens of each document, with the end of text where documents are ended."""
-    return np.asarray(documents.n_tokens + int(settings.append_eod))
-
-
-def held_out(documents: PackingDocuments, settings: PackingSettings) -> NDArray[np.bool_]:
-    """Which documents are held out: by the hash of their content, so that one text is never on
-    both sides.
-    """
-    parts = [
-        heldout(keys, seed=settings.seed, fraction=settings.heldout_fraction)
-        for keys in documents.content_keys()
-    ]
-    return np.concatenate([np.empty(0, np.bool_), *parts])
-
-
-def taken(
-    documents: PackingDocuments, settings: PackingSettings, out: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """How often each document is packed: once, except where long ones are upsampled; held-out ones
-    always once.
-
-    Raises:
-        BadInput: when a setting is out of range.
-    """
-    times = np.ones(len(documents), np.int64)
-    own = np.flatnonzero(~out)
-    if settings.method == UPSAMPLE and len(own):
-        wanted, lengths = settings.upsampling, documents.n_tokens[own]
-        times[own] = upsampled(
-            lengths,
-            documents.column(wanted.by, own) if settings.fields else None,
-            documents.column("id", own),
-            threshold=wanted.threshold,
-            keep_short=wanted.keep_short,
-            budget_tokens=int(wanted.budget * int(lengths.sum())),
-            seed=settings.seed,
-        )
-    return times
-
-
-def plan_packing(
-    documents: PackingDocuments, settings: PackingSettings, ends: Ends | None = None
-) -> dict[str, Packing]:
+def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[str, Packing]:
     """Pack the documents of each split into rows, in the order of training.
 
     Args:
         documents: all of them, numbered.
-        settings: how.
         ends: where segments of each document should end, for the methods that cut them.
 
     Raises:
         BadInput: when a setting is out of range, or a document has no number to be ordered by.
     """
-    out, lengths = held_out(documents, settings), ended_lengths(documents, settings)
-    times = taken(documents, settings, out)
+    settings, lengths = documents.settings, documents.lengths
     shape = Shape(row_tokens=settings.row_tokens, segment_tokens=settings.segment_tokens)
     method = "concat" if settings.method == UPSAMPLE else settings.method
     plans = {}
     for split in SPLITS:
-        own = np.flatnonzero(out == (split == "heldout"))
+        own = np.flatnonzero(documents.held_out == (split == "heldout"))
         if settings.order_by or settings.similar is not None:
-            groups = _groups(documents, settings, own, lengths[own])
+            groups = _groups(documents, own)
             packing = pack_groups(lengths[own], *groups, method=method, shape=shape)
             packing = packing.of_documents(own)
         else:
-            order = _order(documents, own, times, settings.seed)
+            order = _order(documents, own)
             packing = pack(lengths, method=method, shape=shape, ends=ends, order=order)
         in_order = settings.order_by and not settings.group_by
-        plans[split] = packing if in_order else _shuffled(packing, documents, settings.seed)
+        plans[split] = packing if in_order else _shuffled(packing, documents)
     return plans
 
 
 def _groups(
-    documents: PackingDocuments,
-    settings: PackingSettings,
-    own: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    documents: PackingDocuments, own: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The group of each document, groups in the order in which they are packed, and what orders the
     documents of a group.
     """
+    settings = documents.settings
     if settings.similar is not None:
-        return _similar(documents, settings, own, lengths)
+        return _similar(documents, own)
     column = documents.table[settings.order_by].take(pa.array(own))
     try:
         order_by = np.asarray(column.cast(pa.float64()))
@@ -206,18 +193,14 @@ def _groups(
         raise BadInput(f"packed_rows.order_by = {settings.order_by!r}: {error}") from error
     if not settings.group_by:
         return np.zeros(len(own), np.int64), order_by
-    group_of = documents.column(settings.group_by, own)
-    names = sorted(set(group_of))
-    drawn = keyed_u64(GROUP_TURN, seed=settings.seed, keys=names)
-    place = dict(zip(names, np.argsort(np.argsort(drawn, kind="stable")).tolist(), strict=True))
-    return np.array([place[name] for name in group_of], np.int64), order_by
+    group_of = np.array(documents.column(settings.group_by, own), np.object_)
+    names, number = np.unique(group_of, return_inverse=True)
+    drawn = keyed_u64(GROUP_TURN, seed=settings.seed, keys=names.tolist())
+    return np.argsort(np.argsort(drawn, kind="stable"))[number], order_by
 
 
 def _similar(
-    documents: PackingDocuments,
-    settings: PackingSettings,
-    own: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    documents: PackingDocuments, own: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Groups of similar documents, each as long as a row at most."""
     from lc_assets.packing.similarity import (
@@ -235,11 +218,11 @@ def _similar(
     )
     packs = similar_packs(
         term_vectors(counted),
-        lengths,
+        documents.lengths[own],
         documents.column("id", own),
-        max_tokens=settings.row_tokens,
-        similarity=Similarity(**msgspec.to_builtins(settings.similar)),
-        seed=settings.seed,
+        max_tokens=documents.settings.row_tokens,
+        similarity=Similarity(**msgspec.to_builtins(documents.settings.similar)),
+        seed=documents.settings.seed,
     )
     group, order_by = np.empty(len(own), np.int64), np.empty(len(own))
     group[packs.order] = np.repeat(np.arange(len(packs)), np.diff(packs.first))
@@ -247,28 +230,27 @@ def _similar(
     return group, order_by
 
 
-def _order(
-    documents: PackingDocuments, own: NDArray[np.int64], times: NDArray[np.int64], seed: int
-) -> NDArray[np.int64]:
+def _order(documents: PackingDocuments, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """Some documents in the order of their hashes, each as often as it is taken; every copy has a
     hash of its own, from the second on with its number.
     """
-    whose, copy = numbered(times[own])
+    whose, copy = numbered(documents.times[own])
     order = own[whose]
     drawn = [np.empty(0, np.uint64)]
     for start in range(0, len(order), LINES_AT_ONCE):
         part = slice(start, start + LINES_AT_ONCE)
         names = zip(documents.column("id", order[part]), copy[part].tolist(), strict=True)
         keys = [f"{name}#{nth}" if nth else name for name, nth in names]
-        drawn.append(keyed_u64(TURN, seed=seed, keys=keys))
+        drawn.append(keyed_u64(TURN, seed=documents.settings.seed, keys=keys))
     return np.asarray(order[np.argsort(np.concatenate(drawn), kind="stable")])
 
 
-def _shuffled(packing: Packing, documents: PackingDocuments, seed: int) -> Packing:
+def _shuffled(packing: Packing, documents: PackingDocuments) -> Packing:
     """Order rows by the keyed hash of their first piece."""
     first = packing.pieces.take(packing.first[:-1])
     names = zip(documents.column("id", first.document), first.start.tolist(), strict=True)
-    drawn = keyed_u64(ROW_TURN, seed=seed, keys=(f"{name}#{start}" for name, start in names))
+    keys = (f"{name}#{start}" for name, start in names)
+    drawn = keyed_u64(ROW_TURN, seed=documents.settings.seed, keys=keys)
     return packing.in_row_order(np.argsort(drawn, kind="stable"))
 
 

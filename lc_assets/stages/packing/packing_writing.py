@@ -5,7 +5,8 @@ another; blocks of rows, Megatron's files and texts are then written from it by 
 a group at a time. So memory is a block of rows, or a group, whatever the size of the set.
 """
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
@@ -26,12 +28,17 @@ from lc_assets.formats.arrays.grid_layout import (
     GridLayout,
     grid_dtype,
 )
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import CorpusDocument, write_corpus
-from lc_assets.formats.megatron.indexed import MegatronWriter
+from lc_assets.formats.megatron.idx import idx_path
+from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.stretches import gather
 from lc_assets.formats.packed_spans import PackedSpans
-from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.formats.tokenizers.files import Vocabulary
+from lc_assets.formats.tokenizers.named import sentence_flags, text_of
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
+from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
@@ -43,54 +50,48 @@ MOST_TOKENS: Final = 1 << 24
 
 TEXTS: Final = "texts"
 SEPARATOR: Final = "\n\n"
-TORN: Final = "pieces torn within a character"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
-    """The vocabulary of ids: the tokenizer's name; every id is below ``n_ids``; ``eot`` is end of
-    text, or None where there is none.
-    """
-
-    tokenizer: str
-    n_ids: int
-    eot: int | None
-
-    @property
-    def pad(self) -> int:
-        """The padding id: an id of the vocabulary, because readers reject others."""
-        return 0 if self.eot is None else self.eot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedTask:
-    """A part of what is written from some groups of ``spans.parquet`` in ``folder``.
+    """A part of packed rows, written to ``folder``, from some groups of its ``spans.parquet``.
 
     Attributes:
-        kind: ``rows``, a block of one split's rows; ``megatron``, one split's pieces, or, with
-            ``whole_rows``, rows, each a document of Megatron's; or ``texts``, the texts of a group.
-        block: of rows.
+        kind: ``rows``, a block of one split's rows; ``megatron``, one split's pieces, or rows, each
+            a document of Megatron's; ``texts``, the texts of a group; or ``ends``, where sentences
+            and lines of one shard's documents end, which plans need.
+        part: the split, or the shard.
         tokens: folder of the token store.
-        setting: of the tokenizer, for texts.
+        settings: how documents are packed.
+        tokenizer: its setting.
+        vocabulary: its facts, as the token store has them.
+        block: of rows.
     """
 
-    kind: str
+    kind: str = "rows"
+    part: str = ""
     tokens: Path
     folder: Path
-    split: str
-    groups: range
-    row_tokens: int
+    settings: PackingSettings
+    tokenizer: str
     vocabulary: Vocabulary
-    setting: str
-    whole_rows: bool
-    block: range
+    groups: range = range(0)
+    block: range = range(0)
 
     @property
     def name(self) -> str:
-        """Split and first row; or split and kind; or number of the texts' file."""
-        if self.kind == "rows":
-            return f"{self.split}-{self.block.start:09d}"
-        return f"{self.split}-megatron" if self.kind == "megatron" else f"{self.groups[0]:05d}"
+        """Kind, part, first row and first group."""
+        return f"{self.kind}-{self.part}-{self.block.start}-{self.groups.start}"
+
+    @property
+    def ends_file(self) -> Path:
+        """Where the ends of a shard's documents are, until the plan is made."""
+        return self.folder / SCRATCH / f"{self.name}.npy"
+
+    @property
+    def pad(self) -> int:
+        """The padding id: an id of the vocabulary, because readers reject others."""
+        return self.vocabulary.eot or 0
 
     def __str__(self) -> str:
         return f"{self.folder.name} {self.name}"
@@ -107,31 +108,31 @@ def layout_of(n_rows: int, row_tokens: int, n_ids: int) -> GridLayout:
 def write_plan(
     plans: Mapping[str, Packing],
     documents: PackingDocuments,
-    about: Mapping[str, Any],
     task: PackedTask,
-    *,
-    texts: bool = False,
 ) -> list[PackedTask]:
     """Write the spans of all splits and the arrays' metadata; return the tasks that write the rest.
 
     Args:
         plans: by split, in the order of the splits.
         documents: the planned documents.
-        about: further attributes of the arrays.
         task: the common attributes of all tasks.
-        texts: whether to write the rows' texts too.
     """
     tasks: list[PackedTask] = []
-    n_groups, ids = 0, task.vocabulary
+    n_groups, ids, settings = 0, task.vocabulary, task.settings
+    attributes = {
+        "eot": ids.eot,
+        "pad": task.pad,
+        "packing": settings.method,
+        "documents_end": settings.append_eod,
+    }
     with (
         publish(task.folder / SPANS_FILE) as draft,
         pq.ParquetWriter(draft, PACKED_SPANS, compression=COMPRESSION) as writer,
     ):
         for split, plan in plans.items():
             layout = layout_of(plan.n_rows, plan.row_tokens, ids.n_ids)
-            attributes = {"eot": ids.eot, "pad": ids.pad, **about}
             path = task.folder / f"{split}.zarr"
-            create_grid(path, layout, tokenizer=ids.tokenizer, attributes=attributes)
+            create_grid(path, layout, tokenizer=ids.name, attributes=attributes)
             begin = n_groups
             for block in plan_bands(layout):
                 first_of_block = n_groups
@@ -140,13 +141,13 @@ def write_plan(
                     writer.write_table(lines, row_group_size=stop - start)
                     n_groups += 1
                 groups = range(first_of_block, n_groups)
-                tasks.append(replace(task, kind="rows", split=split, block=block, groups=groups))
+                tasks.append(replace(task, kind="rows", part=split, block=block, groups=groups))
             groups = range(begin, n_groups)
-            tasks.append(replace(task, kind="megatron", split=split, groups=groups))
+            tasks.append(replace(task, kind="megatron", part=split, groups=groups))
             stops = plan.places + plan.pieces.lengths
             spans = PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows)
             spans.write(task.folder, split)
-    if texts:
+    if settings.texts:
         of_group = (range(number, number + 1) for number in range(n_groups))
         tasks += [replace(task, kind="texts", groups=group) for group in of_group]
     return tasks
@@ -170,20 +171,43 @@ def groups_of(plan: Packing, block: range) -> Iterator[tuple[int, int]]:
 @once
 def write_task(task: PackedTask) -> Counts:
     """Write what a task names, unless it was written before."""
-    if task.kind == "megatron":
-        return _write_megatron(task)
-    return _write_rows(task) if task.kind == "rows" else _write_texts(task)
+    writers = {
+        "rows": _write_rows,
+        "megatron": _write_megatron,
+        "texts": _write_texts,
+        "ends": _write_ends,
+    }
+    return writers[task.kind](task)
+
+
+def _write_ends(task: PackedTask) -> Counts:
+    """Write the number of ends in each document of a shard; then all ends."""
+    flags, prefix = sentence_flags(task.tokenizer), task.tokens / task.part
+    every = spacing(task.settings.segment_tokens)
+    documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
+    found = [ends_in(ids, flags, every) for ids in documents]
+    write_npy(task.ends_file, np.concatenate([np.array([*map(len, found)], np.int64), *found]))
+    return Counts()
+
+
+def read_ends(tasks: Sequence[PackedTask], n_documents: Sequence[int]) -> Ends:
+    """The ends that some tasks found, in as many documents each."""
+    found = [np.asarray(read_npy(task.ends_file)) for task in tasks]
+    parts = [np.split(ends, [n]) for ends, n in zip(found, n_documents, strict=True)]
+    counts = [np.zeros(1, np.int64), *(counts for counts, _ in parts)]
+    token = [np.empty(0, np.int64), *(token for _, token in parts)]
+    return Ends(first=np.cumsum(np.concatenate(counts)), token=np.concatenate(token))
 
 
 def _write_rows(task: PackedTask) -> Counts:
     """Write one block of rows: their pieces one after the other, and padding."""
-    ids = task.vocabulary
-    rows = np.full((len(task.block), task.row_tokens), ids.pad, grid_dtype(ids.n_ids))
+    ids, row_tokens = task.vocabulary, task.settings.row_tokens
+    rows = np.full((len(task.block), row_tokens), task.pad, grid_dtype(ids.n_ids))
     for plan in _groups(task):
-        places = (np.asarray(plan["row"]) - task.block.start) * task.row_tokens
+        places = (np.asarray(plan["row"]) - task.block.start) * row_tokens
         places += np.asarray(plan["row_start"])
         gather_pieces(plan, task.tokens, rows.reshape(-1), places, eot=ids.eot)
-    write_band(task.folder / f"{task.split}.zarr", task.block, rows)
+    write_band(task.folder / f"{task.part}.zarr", task.block, rows)
     return Counts(seen=len(rows), kept=len(rows))
 
 
@@ -192,14 +216,14 @@ def _write_megatron(task: PackedTask) -> Counts:
     or every row is one, with it.
     """
     dtype = megatron_dtype(task.vocabulary.n_ids)
-    with MegatronWriter.publishing(task.folder / task.split, dtype) as writer:
+    with MegatronWriter.publishing(task.folder / task.part, dtype) as writer:
         for plan in _groups(task):
             lengths = _lengths(plan)
             places = np.cumsum(lengths) - lengths
-            if task.whole_rows:
-                row = np.asarray(plan["row"])
-                places = (row - row[0]) * task.row_tokens + np.asarray(plan["row_start"])
-                lengths = np.full(int(row[-1] - row[0]) + 1, task.row_tokens)
+            if task.settings.megatron == "rows":
+                row, row_tokens = np.asarray(plan["row"]), task.settings.row_tokens
+                places = (row - row[0]) * row_tokens + np.asarray(plan["row_start"])
+                lengths = np.full(int(row[-1] - row[0]) + 1, row_tokens)
             writer.add_documents([_gathered(task, plan, lengths, places)], lengths.tolist())
     return Counts()
 
@@ -207,40 +231,39 @@ def _write_megatron(task: PackedTask) -> Counts:
 def _write_texts(task: PackedTask) -> Counts:
     """Write the texts of a group of rows: a record per row, with the spans of its pieces in
     characters. Pieces are decoded separately; a piece that begins or ends within a character of
-    several bytes has U+FFFD there, and is counted.
+    several bytes has U+FFFD there.
     """
-    torn, pieces, records = 0, list[tuple[dict[str, Any], str]](), list[CorpusDocument]()
+    records = list[CorpusDocument]()
     for plan in _groups(task, PACKED_SPANS.names):
         lengths = _lengths(plan)
         begins = np.cumsum(lengths) - lengths
         ids = _gathered(task, plan, lengths, begins)
-        for line, begin in zip(plan.to_pylist(), begins.tolist(), strict=True):
-            if pieces and line["row"] != pieces[0][0]["row"]:
-                records.append(_record(pieces))
-                pieces = []
-            start, stop = line["document_start"], min(line["document_stop"], line["n_tokens"])
-            text = text_of(task.setting, ids[begin : begin + stop - start])
-            torn += int(text[:1] == "\ufffd" and start > 0)
-            torn += int(text[-1:] == "\ufffd" and line["document_stop"] < line["n_tokens"])
-            pieces.append((line, text))
-    records.append(_record(pieces))
-    with publish(task.folder / TEXTS / f"{task.name}.jsonl.gz") as draft:
+        pieces = zip(plan.to_pylist(), begins.tolist(), strict=True)
+        for _, row in itertools.groupby(pieces, key=lambda piece: piece[0]["row"]):
+            records.append(_record(task, ids, list(row)))
+    with publish(task.folder / TEXTS / f"{task.groups.start:05d}.jsonl.gz") as draft:
         write_corpus(draft, records)
-    return Counts(extra={TORN: torn})
+    return Counts()
 
 
-def _record(pieces: list[tuple[dict[str, Any], str]]) -> CorpusDocument:
-    """A row's text, and where in it which piece of which document is."""
-    spans, start = [], 0
-    for line, text in pieces:
+def _record(
+    task: PackedTask, ids: NDArray[Any], row: list[tuple[dict[str, Any], int]]
+) -> CorpusDocument:
+    """A row's text, and where in it which piece of which document is; ``row`` has the line of each
+    piece, and where its ids begin.
+    """
+    texts, spans, start = [], [], 0
+    for line, begin in row:
+        first, last = line["document_start"], line["document_stop"]
+        text = text_of(task.tokenizer, ids[begin : begin + min(last, line["n_tokens"]) - first])
         own = {"document": line["id"], "url": line["url"]}
-        tokens = {"first_token": line["document_start"], "last_token": line["document_stop"]}
+        tokens = {"first_token": first, "last_token": last}
         spans.append({"start": start, "stop": start + len(text), **own, **tokens})
+        texts.append(text)
         start += len(text) + len(SEPARATOR)
-    first = pieces[0][0]
-    identity, n_tokens = f"{first['split']}/{first['row']}", pieces[-1][0]["row_stop"]
+    identity, n_tokens = f"{line['split']}/{line['row']}", line["row_stop"]
     rest = msgspec.Raw(msgspec.json.encode({"id": identity, "n_tokens": n_tokens, "spans": spans}))
-    return CorpusDocument(id=identity, text=SEPARATOR.join(text for _, text in pieces), rest=rest)
+    return CorpusDocument(id=identity, text=SEPARATOR.join(texts), rest=rest)
 
 
 def _groups(task: PackedTask, columns: list[str] | None = None) -> Iterator[pa.Table]:
@@ -264,7 +287,7 @@ def _lengths(plan: pa.Table) -> NDArray[np.int64]:
 def _gathered(
     task: PackedTask, plan: pa.Table, lengths: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[Any]:
-    ids = np.full(int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids))
+    ids = np.full(int(lengths.sum()), task.pad, grid_dtype(task.vocabulary.n_ids))
     gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
     return ids
 

@@ -275,19 +275,19 @@ def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Pat
 
 def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
     """No document and no content digest is on both sides of the split."""
-    return shared_nothing("train_and_heldout_share_nothing", [check_input.folder])
+    return shared_nothing("train_and_heldout_share_nothing", [check_input.folder / ROWS_FILE])
 
 
-def shared_nothing(check: str, grids: Sequence[Path]) -> CheckResult:
-    """Whether no id and no content digest is both held out and trained on, in any grids; keeps the
-    smaller side and one grid in memory.
+def shared_nothing(check: str, tables: Sequence[Path]) -> CheckResult:
+    """Whether no id and no content digest is both held out and trained on, in any tables of rows or
+    pieces; keeps the smaller side and one table in memory.
     """
     shared = set[str]()
     heldout = pa.chunked_array(
-        [chunk for grid in grids for chunk in _keys(grid, "heldout").chunks], pa.string()
+        [chunk for table in tables for chunk in _keys(table, "heldout").chunks], pa.string()
     )
-    for grid in grids:
-        keys = _keys(grid, "train")
+    for table in tables:
+        keys = _keys(table, "train")
         shared |= set(keys.filter(pc.is_in(keys, value_set=heldout)).to_pylist())
     return CheckResult(
         check=check,
@@ -298,8 +298,9 @@ def shared_nothing(check: str, grids: Sequence[Path]) -> CheckResult:
     )
 
 
-def _keys(grid: Path, split: str) -> pa.ChunkedArray:
-    rows = rows_of(grid, split)
+def _keys(table: Path, split: str) -> pa.ChunkedArray:
+    rows = read_table(table, ["split", "id", "digest"])
+    rows = rows.filter(pc.equal(rows["split"], split))
     chunks = [chunk for column in ("id", "digest") for chunk in rows[column].chunks]
     keys = pa.chunked_array(chunks, pa.string())
     return keys.filter(pc.not_equal(keys, ""))

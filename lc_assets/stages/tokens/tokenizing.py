@@ -49,7 +49,7 @@ SUFFIXES: Final = (".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 
 TOO_SHORT: Final = "too few tokens"
 TOO_FEW_BYTES: Final = "too few bytes"
-"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be
+"""A token covers at least one byte, so a document of fewer bytes than the minimum need not be
 tokenized.
 """
 GAVE_UP: Final = "tokenizer gave up"
@@ -133,28 +133,26 @@ def tokenize_shard(task: TokenizeTask) -> Counts:
     Raises:
         BadInput: when neither tokenizer is available.
     """
-    fast, reference = (
-        _tokenizer_or_error(task.settings.tokenizer, fast=fast) for fast in (True, False)
-    )
-    known = None if isinstance(reference, BadInput) else reference
-    if not isinstance(fast, BadInput):
+    setting = task.settings.tokenizer
+    fast, reference = (_available(setting, fast=fast) for fast in (True, False))
+    if fast is not None:
         with contextlib.suppress(_TokenizersDiffer):
-            counts = _tokenize(task, fast, known)
-            return counts + Counts(extra={BY_REFERENCE: 0, UNCHECKED: int(known is None)})
-    if isinstance(reference, BadInput):
-        raise reference
+            counts = _tokenize(task, fast, reference)
+            return counts + Counts(extra={BY_REFERENCE: 0, UNCHECKED: int(reference is None)})
+    if reference is None:
+        reference = tokenizer_of(setting, fast=False)
     counts = _tokenize(task, reference, None)
     return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
 
 
-def _tokenizer_or_error(setting: str, *, fast: bool) -> Tokenizer | BadInput:
-    """A tokenizer, or why there is none: the fast one does not read every kind of file, and the
-    package of the reference may be missing.
+def _available(setting: str, *, fast: bool) -> Tokenizer | None:
+    """A tokenizer, or None: the fast one does not read every kind of file, and the package of the
+    reference may be missing.
     """
     try:
         return tokenizer_of(setting, fast=fast)
-    except BadInput as error:
-        return error
+    except BadInput:
+        return None
 
 
 class _TokenizersDiffer(Exception):
