@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.arrays import RowSource, ZarrRows
-from lc_assets.loaders.interleaved import InterleavedRows
+from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
 from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.loaders.arrays import RowSource, ZarrRows
-from lc_assets.loaders.interleaved import InterleavedRows
+from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
 
 ROWS_FILE: Final = "rows.parquet"
 SPANS_FILE: Final = "spans.parquet"

@@ -25,9 +25,8 @@ from lc_assets.formats.arrays.files import Files, LocalFiles, Piece, coalesced, 
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.order import SOURCES, GlobalOrder, order_files, require_split
-from lc_assets.loaders.arrays import ZarrRows
+from lc_assets.loaders.arrays import InterleavedRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
-from lc_assets.loaders.interleaved import InterleavedRows
 
 if TYPE_CHECKING:
     from lc_assets.lake.upstream import Upstream

@@ -39,6 +39,15 @@ class BucketCount:
     share: float
 
 
+def bucket_of(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> NDArray[np.int64]:
+    """Number of each document's bucket.
+
+    >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
+    [0, 0, 1, 6]
+    """
+    return np.searchsorted(edges, lengths, side="right")
+
+
 def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     """Names of the buckets, in order.
 
@@ -56,7 +65,7 @@ def bucket_counts(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> l
     >>> [(count.name, count.n_docs, count.share) for count in counts]
     [('0-4K', 2, 0.25), ('4K-8K', 0, 0.0), ('8K-', 1, 0.75)]
     """
-    buckets, total = np.searchsorted(edges, lengths, side="right"), int(lengths.sum())
+    buckets, total = bucket_of(lengths, edges), int(lengths.sum())
     return [
         BucketCount(
             name=name,

@@ -18,8 +18,8 @@ from lc_assets.mixing.cache_names import Launch, Sources
 from lc_assets.mixing.gpt_index import (
     build_gpt_index,
     sample_index,
+    shuffle,
 )
-from lc_assets.mixing.shuffling import shuffle
 from lc_assets.stages.megatron.caching import build_cache, look_at_cache
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 from lc_assets_tests.reference import mixing as reference

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
-from lc_assets.loaders.arrays import ZarrRows
+from lc_assets.loaders.arrays import InterleavedRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
-from lc_assets.loaders.interleaved import InterleavedRows
 from lc_assets_tests.grid_builders import ids, riffle, write_grid
 
 

@@ -13,11 +13,10 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.loaders.arrays import ZarrRows
+from lc_assets.loaders.arrays import InterleavedRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.interleaved import InterleavedRows
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, publish, riffle, write_flat, write_grid, write_lake
 

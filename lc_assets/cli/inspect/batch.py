@@ -8,8 +8,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import say, shortened, table, visible
 
 if TYPE_CHECKING:
-    from lc_assets.loaders.arrays import ZarrRows
-    from lc_assets.loaders.interleaved import InterleavedRows
+    from lc_assets.loaders.arrays import InterleavedRows, ZarrRows
     from lc_assets.stages.lineage.spans import Span
 
 SHOWN_TOKENS = 8
@@ -43,8 +42,8 @@ def batch(
     Example: lc batch lake --step 3 --rows 8 --context 4096
     """
     from lc_assets.errors import BadInput
+    from lc_assets.loaders.arrays import InterleavedRows
     from lc_assets.loaders.grid import GridLoader
-    from lc_assets.loaders.interleaved import InterleavedRows
     from lc_assets.loaders.rows import open_rows
 
     source = open_rows(path, split)
@@ -99,7 +98,7 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
 
 def origin_of(source: "ZarrRows | InterleavedRows", position: int) -> "Span | None":
     """The document of a row that a loader reads; None if the array's origin is unknown."""
-    from lc_assets.loaders.interleaved import InterleavedRows
+    from lc_assets.loaders.arrays import InterleavedRows
     from lc_assets.stages.lineage.tracing import row_of_array
 
     place = source.place(position) if isinstance(source, InterleavedRows) else (source, position)

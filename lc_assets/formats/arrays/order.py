@@ -1,7 +1,7 @@
 """The global order: the sequence in which the rows of several snapshots' grids are visited, as if
 they were one array.
 
-Drawing the order: `lc_assets.tokens`; reading rows in it: `loaders.interleaved`. Within one source
+Drawing the order: `lc_assets.tokens`; reading rows in it: `loaders.arrays`. Within one source
 the rows are in ascending order, so that a new snapshot leaves earlier orders exact.
 
 Source: NumPy's ``.npy`` format 1.0, without pickle.
