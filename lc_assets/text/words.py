@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
+from lc_assets.text.characters import code_point
 
 _PUNCTUATION = string.punctuation.encode()
 _LOWER_ASCII = bytes(range(256)).lower()
@@ -204,11 +205,12 @@ def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: Foldin
             after_space = is_space | (is_dropped & after_space)
             i += 1
             continue
-        point, length = _decoded(source, i)
-        entry = entries[point]
+        point, length = code_point(source, i)
+        beyond = point >= len(entries)
+        entry: Any = np.int64(0) if beyond else entries[point]
         kind, first_class = (entry >> 16) & 255, (entry >> 8) & 255
         out_of_order = 0 < first_class < last_class and marks_end == n_out
-        if kind == _IRREGULAR or point == 0 or out_of_order:
+        if kind == _IRREGULAR or out_of_order or (beyond and not _stays(point)):
             return -1
         if kind == _WHITE:
             out[n_out] = _SPACE
@@ -223,22 +225,9 @@ def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: Foldin
 
 
 @compiled
-def _decoded(source: NDArray[np.uint8], i: int) -> Any:
-    """The code point that begins here, and its length in bytes; beyond U+FFFF, U+0080 for those
-    that stay as they are, and 0 for all others.
-    """
-    first = np.int64(source[i])
-    second = np.int64(source[i + 1]) & 0x3F
-    if first < 0xE0:
-        return ((first & 0x1F) << 6) | second, 2
-    third = np.int64(source[i + 2]) & 0x3F
-    if first < 0xF0:
-        return ((first & 0x0F) << 12) | (second << 6) | third, 3
-    point = (
-        ((first & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(source[i + 3]) & 0x3F)
-    )
-    stays = _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
-    return (0x80 if stays else 0), 4
+def _stays(point: int) -> bool:
+    """Whether a character beyond the table stays as it is."""
+    return _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
 
 
 @compiled

@@ -6,8 +6,7 @@ is the last stage of commands that output documents (`lc dedup`, `lc decontamina
 of files can read its output.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lc_assets.build.building import (
@@ -79,10 +78,22 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
         found = staging.inputs.get(f"contaminated_documents/{snapshot}")
         removed = removed_in(staging.inputs, snapshot)
         shards = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+        least_chars = context.recipe.clean_documents.paragraphs
         paragraphs = None
-        if context.recipe.clean_documents.paragraphs is not None and shards:
+        if least_chars is not None and shards:
             paragraphs = staging.folder / PARAGRAPHS_FILE
-            _publish_repeated_paragraphs(context, staging, shards, removed)
+            searches = [
+                ParagraphsTask(
+                    documents=path,
+                    number=number,
+                    removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+                    least_chars=least_chars,
+                    work=staging.folder / SCRATCH / "paragraphs",
+                )
+                for number, path in enumerate(shards)
+            ]
+            prefer = context.recipe.removed_documents.prefer
+            publish_repeated(searches, paragraphs, prefer, executor=context.executor)
         tasks = [
             CleanTask(
                 documents=path,
@@ -102,28 +113,6 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
         return run_shards(context, staging, clean_shard, tasks, what=f"write {snapshot}")
 
     return build(context, STAGE, snapshot, fill)
-
-
-def _publish_repeated_paragraphs(
-    context: BuildContext,
-    staging: StagingFolder,
-    shards: Sequence[Path],
-    removed: Mapping[str, Mapping[str, str]],
-) -> None:
-    """Publish which paragraphs are removed."""
-    recipe = context.recipe
-    tasks = [
-        ParagraphsTask(
-            documents=path,
-            number=number,
-            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
-            least_chars=recipe.clean_documents.paragraphs or 1,
-            work=staging.folder / SCRATCH / "paragraphs",
-        )
-        for number, path in enumerate(shards)
-    ]
-    path = staging.folder / PARAGRAPHS_FILE
-    return publish_repeated(tasks, path, recipe.removed_documents.prefer, executor=context.executor)
 
 
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:

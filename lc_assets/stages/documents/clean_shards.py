@@ -91,13 +91,14 @@ def clean_shard(task: CleanTask) -> Counts:
                 reason = NOTHING_LEFT
             if reason is not None:
                 dropped[reason] += 1
-                dropped_table.add(_dropped_line(line, reason))
+                why = {"reason": reason, "value": None, "reasons": [reason], "values": [None]}
+                dropped_table.add({"id": line["id"], "url": line["url"], **why})
                 continue
             write(line)
             n_kept += 1
             extra["characters"] += len(line[TEXT])
-            who = {name: line[name] for name in CLEAN.names if name != "n_chars"}
-            kept_table.add(who | {"n_chars": len(line[TEXT])})
+            found = line | {"n_chars": len(line[TEXT])}
+            kept_table.add({name: found[name] for name in CLEAN.names})
     return Counts.of(n_kept, dropped, extra)
 
 
@@ -161,14 +162,3 @@ def _record_of(
         if name == line["id"] and isinstance(record, CorpusDocument):
             return msgspec.structs.replace(record, id=name, text=line[TEXT])
     raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
-
-
-def _dropped_line(line: dict[str, Any], reason: str) -> dict[str, Any]:
-    return {
-        "id": line["id"],
-        "url": line["url"],
-        "reason": reason,
-        "value": None,
-        "reasons": [reason],
-        "values": [None],
-    }

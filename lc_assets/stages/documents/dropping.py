@@ -28,7 +28,6 @@ class Part:
         table: the values of the documents that have any.
         id_of: maps a line to its document id.
         n_lines: lines read so far.
-        n_bytes: their bytes without newlines, except lines that are too long.
         row_of: row of the document on a line.
         names: of the reasons, in the order in which a document's first is chosen: being a duplicate
             comes before all rules.
@@ -48,7 +47,7 @@ class Part:
         tested = [table.columns[rule.column] for rule in rules.rules]
         duplicate = np.isin(table.lines, list(duplicates))
         failed = (rule.fails(values) for rule, values in zip(rules.rules, tested, strict=True))
-        self.table, self.id_of, self.n_lines, self.n_bytes = table, id_of, n_lines, 0
+        self.table, self.id_of, self.n_lines = table, id_of, n_lines
         self.row_of = {line: row for row, line in enumerate(table.lines.tolist())}
         self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
         self.fails: NDArray[np.bool_] = np.stack([duplicate, *failed], axis=1)

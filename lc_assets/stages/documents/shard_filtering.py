@@ -2,20 +2,21 @@
 
 In a shard with published signals, nearly all documents are dropped by these, and only the other
 lines are decoded. For files, values are computed from the text, a chunk of documents at a time. In
-both cases `_sort` measures the texts of documents that pass, if rules need it.
+both cases `_filter_part` measures the texts of documents that pass, if rules need it.
 
 Documents, signals and duplicates of RedPajama-V2 are joined by the id inside the records,
 never by line position: upstream's writer skips lines that it cannot decode.
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from math import isfinite, nan
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -58,7 +59,6 @@ from lc_assets.stages.documents.shard_inputs import (
     stored_values,
 )
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_part
-from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet, failures
 
 UNIQUE = "shards treated as unique"
@@ -84,55 +84,55 @@ SPANS_FIELD: Final = "spans"
 """Of a record: which parts of its text are of which document."""
 
 
-class _Writers(NamedTuple):
-    kept: TableWriter
-    dropped: TableWriter
+Found = Iterable[tuple[int, Document | Reasons]]
+"""Documents that do not fail by the values tested first, or the reasons for dropping them, by
+line.
+"""
 
 
 @once
 @with_retries
 def filter_shard(task: ShardTask) -> Counts:
     """Filter one shard; a shard skipped by a policy is counted with the reason."""
+    extra, counts, sweeps = Counter[str](shards=1), Counts(), []
+    schema = schema_of(task.rules, perplexity=task.perplexity, fields=task.fields)
     try:
         with contextlib.ExitStack() as stack:
-            sort = _filter_published if task.source is None else _filter_file
-            counts, sweep = sort(task, task.models(), stack)
+            kept, dropped = (
+                stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", columns))
+                for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
+            )
+            parts = _published_part if task.source is None else _parts_of_file
+            for part, documents in parts(task, extra):
+                counted, sweep = _filter_part(task, part, documents, kept, dropped)
+                counts += counted
+                sweeps.append(sweep)
     except Skip as skip:
         return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
-    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep)
-    return counts
+    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", added(sweeps))
+    return counts + Counts(extra=dict(extra))
 
 
-def _filter_published(
-    task: ShardTask, models: Models, stack: contextlib.ExitStack
-) -> tuple[Counts, pa.Table]:
+def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part, Found]]:
+    """All documents of a shard of RedPajama-V2, by their published signals."""
     duplicates = duplicates_of_shard(task)
     table, computed = signals_of_shard(task)
     part = Part(table, task.published, task.files.shard.document_id, duplicates or ())
     failing = set(table.lines[part.failing].tolist())
+    where, limit = f"{task} (documents)", task.settings.max_line_bytes
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
-        """Documents that do not fail by their signals; the others are only counted."""
         with opened_documents(task) as stream:
-            for line, raw in read_lines(
-                stream,
-                where=f"{task} (documents)",
-                max_line_bytes=task.settings.max_line_bytes,
-            ):
+            for line, raw in read_lines(stream, where=where, max_line_bytes=limit):
                 part.n_lines += 1
-                part.n_bytes += len(raw or b"")
+                extra["bytes of JSON"] += len(raw or b"")
                 if raw is None or line not in failing:
                     yield line, _met(task, part, line, read_document(task, line, raw))
 
-    counts, sweep = _sort(task, part, documents(), models, _writers(stack, task))
-    extra = {
-        "bytes of JSON": part.n_bytes,
-        "signals unreadable": table.n_undecodable + table.n_oversize,
-        "shards": 1,
-        UNIQUE: int(duplicates is None),
-        COMPUTED: int(computed),
-    }
-    return counts + Counts(extra=extra), sweep
+    yield part, documents()
+    extra["bytes of JSON"] += 0
+    extra["signals unreadable"] = table.n_undecodable + table.n_oversize
+    extra[UNIQUE], extra[COMPUTED] = int(duplicates is None), int(computed)
 
 
 def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Document | Reasons:
@@ -145,13 +145,14 @@ def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Do
     return found if part.url(line) in ("", found.url) else ((OTHER_URL, nan),)
 
 
-def _filter_file(
-    task: ShardTask, models: Models, stack: contextlib.ExitStack
-) -> tuple[Counts, pa.Table]:
-    writers, counts, sweeps = _writers(stack, task), Counts(extra={"shards": 1, COMPUTED: 1}), []
+def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part, Found]]:
+    """The documents of a file, a chunk at a time, by stored or computed values."""
     stored = None if task.stored is None else stored_values(task.stored, task.rules.columns)
+    models = task.models()
+    extra[COMPUTED] = 1
     for chunk in _chunks(records_of(task, models)):
         readable = [(line, found) for line, _, found in chunk if not isinstance(found, Unread)]
+        extra[NO_TEXT] += len(chunk) - len(readable)
         table = (
             computed_signals(task, readable, models)
             if stored is None
@@ -160,15 +161,14 @@ def _filter_file(
         ids = {line: name for line, name, _ in chunk}
         n_lines = chunk[-1][0] + 1 if chunk else 0
         part = Part(table, task.published, ids.__getitem__, n_lines=n_lines)
-        documents = (
-            (line, ((found.why, nan),) if isinstance(found, Unread) else found)
-            for line, _, found in chunk
-            if line not in part.row_of or not part.failing[part.row_of[line]]
+        yield (
+            part,
+            (
+                (line, ((found.why, nan),) if isinstance(found, Unread) else found)
+                for line, _, found in chunk
+                if line not in part.row_of or not part.failing[part.row_of[line]]
+            ),
         )
-        counted, sweep = _sort(task, part, documents, models, writers)
-        counts += counted + Counts(extra={NO_TEXT: len(chunk) - len(readable)})
-        sweeps.append(sweep)
-    return counts, added(sweeps)
 
 
 Records = list[tuple[int, str, Document | Unread]]
@@ -188,23 +188,23 @@ def _chunks(records: Iterable[tuple[int, str, Document | Unread]]) -> Iterator[R
         yield chunk
 
 
-def _sort(
+def _filter_part(
     task: ShardTask,
     part: Part,
-    documents: Iterable[tuple[int, Document | Reasons]],
-    models: Models,
-    writers: _Writers,
+    documents: Found,
+    kept_table: TableWriter,
+    dropped_table: TableWriter,
 ) -> tuple[Counts, pa.Table]:
-    """Write the kept documents and the reasons for dropping the others; update counts and sweeps.
+    """Write the kept documents and the reasons for dropping the others; count, and sweep.
 
     Args:
         task: provides the rules.
         part: the documents' values.
-        documents: documents that do not fail by their values, or the reasons, by line.
-        models: to measure with.
-        writers: of the shard's tables.
+        documents: those to test by the other rules.
+        kept_table: of the shard's kept documents.
+        dropped_table: of the others.
     """
-    rules, lists = task.measured, lists_of(task.settings.lists)
+    rules, lists, models = task.measured, lists_of(task.settings.lists), task.models()
     columns = sorted(rules.columns)
     late: dict[int, Reasons] = {}
     measured: list[tuple[float, ...]] = []  # row, whether it fails, values
@@ -222,10 +222,10 @@ def _sort(
         kept = _kept_line(task, part, line, found) | values
         n_kept += 1
         n_kept_chars += len(kept["raw_content"])
-        writers.kept.add(kept, n_bytes=len(kept["raw_content"]))
+        kept_table.add(kept, n_bytes=len(kept["raw_content"]))
     dropped, dropped_rows = part.dropped_table(late), part.dropped_rows(late)
     for begin in range(0, len(dropped), DROPPED_AT_ONCE):
-        writers.dropped.write(dropped.slice(begin, DROPPED_AT_ONCE))
+        dropped_table.write(dropped.slice(begin, DROPPED_AT_ONCE))
     counts = Counts(
         seen=n_kept + len(dropped),
         kept=n_kept,
@@ -258,15 +258,6 @@ def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[
     if task.perplexity and isinstance(found, CorpusDocument):
         kept[PERPLEXITY] = nan if found.perplexity is None else found.perplexity
     return kept
-
-
-def _writers(stack: contextlib.ExitStack, task: ShardTask) -> _Writers:
-    schema = schema_of(task.rules, perplexity=task.perplexity, fields=task.fields)
-    kept, dropped = (
-        stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", columns))
-        for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
-    )
-    return _Writers(kept, dropped)
 
 
 def schema_of(
