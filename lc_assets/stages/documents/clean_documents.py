@@ -1,23 +1,29 @@
 """`clean_documents`: the documents of a partition that no stage excluded, as a corpus.
 
 Each shard has its documents as compressed JSON lines or Parquet, a table that identifies them, and
-a table of the excluded ones with reasons. The stage is optional: tokens and rows do not need it. It
-is the last stage of commands that output documents (`lc dedup`, `lc decontaminate`), and a source
-of files can read its output.
+a table of the excluded ones with reasons. A file's records are read again, so that each is written
+with its original fields; its text is the filtered one without the removed spans. The stage is
+optional: tokens and rows do not need it. It is the last stage of commands that output documents
+(`lc dedup`, `lc decontaminate`), and a source of files can read its output.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+import msgspec
+import pyarrow as pa
+
+from lc_assets.build.building import build, run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     JSON_SUFFIX,
     TABLE_SUFFIX,
+    DocumentsTask,
     counts_add_up,
     documents_files,
     every_document_is_named_once,
@@ -25,6 +31,7 @@ from lc_assets.build.checks import (
     shard_counts_match,
 )
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.sharding import Read, Reads, Sharding
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -38,31 +45,47 @@ from lc_assets.build.stage import (
     later,
 )
 from lc_assets.build.tables import (
+    DROPPED,
+    FILTERED,
+    IDENTITY,
     read_lines,
+    read_schema,
     read_table,
+    writing_table,
 )
 from lc_assets.counts import Counts
-from lc_assets.formats.corpora.containers import CorpusDocument
+from lc_assets.errors import Mismatch
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
+from lc_assets.publishing import gzipped, publish
+from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX
+from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX, Cutter
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
+    NOTHING_LEFT,
     PARAGRAPHS_FILE,
     ParagraphsTask,
     publish_repeated,
+    spans_by_id,
 )
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_in
-from lc_assets.stages.documents.clean_shards import TEXT, CleanTask, clean_shard
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
-from lc_assets.stages.documents.raw_snapshot import read_manifest
+from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
+from lc_assets.stages.documents.shard_inputs import file_records
+from lc_assets.text.contamination.overlaps import without_spans
 from lc_assets.vocabulary import SnapshotId
+
+CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
+"""The published documents, in the order of their file."""
+TEXT: Final = "raw_content"
 
 
 def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -115,6 +138,116 @@ def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanTask(DocumentsTask):
+    """One shard of filtered documents, to be written into ``folder``.
+
+    Attributes:
+        file_format: see `CleanDocumentsSettings`.
+        removed: reason of each excluded document, by id.
+        source: the files of the records; None if the filtered documents have all of their fields.
+        files: the shard, and its file in the source.
+        contamination: folder of the items to cut out; None if their documents are dropped.
+        settings: the decontamination settings.
+        number: of the shard.
+        paragraphs: table of removed paragraphs; None if texts are unchanged.
+    """
+
+    file_format: str
+    removed: Mapping[str, str]
+    source: FileSource | None
+    files: ShardFiles
+    contamination: Path | None
+    settings: DecontaminationSettings
+    number: int
+    paragraphs: Path | None
+
+
+@once
+def clean_shard(task: CleanTask) -> Counts:
+    """Write one shard."""
+    dropped, extra, n_kept = Counter[str](), Counter[str](characters=0), 0
+    edits = _edits_of(task)
+    with contextlib.ExitStack() as stack:
+        kept_table, dropped_table = (
+            stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", schema))
+            for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
+        )
+        write = stack.enter_context(_document_writer(task))
+        for line in read_lines(task.documents, batch_lines=16):
+            reason = task.removed.get(line["id"])
+            if reason is None and edits and not _edited(line, edits, extra):
+                reason = NOTHING_LEFT
+            if reason is not None:
+                dropped[reason] += 1
+                why = {"reason": reason, "value": None, "reasons": [reason], "values": [None]}
+                dropped_table.add({"id": line["id"], "url": line["url"], **why})
+                continue
+            write(line)
+            n_kept += 1
+            extra["characters"] += len(line[TEXT])
+            found = line | {"n_chars": len(line[TEXT])}
+            kept_table.add({name: found[name] for name in CLEAN.names})
+    return Counts.of(n_kept, dropped, extra)
+
+
+def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
+    """The edits of a document's text, functions of id and text, by kind."""
+    edits: dict[str, Callable[[str, str], str]] = {}
+    if task.paragraphs is not None:
+        spans = spans_by_id(task.paragraphs, task.number)
+        edits["edited"] = lambda name, text: without_spans(text, spans.get(name, []))
+    if task.contamination is not None:
+        edits["cut"] = Cutter(task.contamination, task.name, task.settings).cut
+    return edits
+
+
+def _edited(
+    line: dict[str, Any], edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
+) -> bool:
+    """Edit a document's text and count the changes; return whether any text remains."""
+    before = line[TEXT]
+    for what, edit in edits.items():
+        text = edit(line["id"], line[TEXT])
+        n_gone = len(line[TEXT]) - len(text)
+        extra.update({f"documents {what}": int(n_gone > 0), f"characters {what}": n_gone})
+        line[TEXT] = text
+    return bool(line[TEXT].strip()) or not before.strip()
+
+
+@contextlib.contextmanager
+def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], object]]:
+    """Open the file of a shard's documents; yield what writes one line of the filtered table."""
+    with contextlib.ExitStack() as stack:
+        if task.file_format == "parquet":
+            path = task.folder / f"{task.name}{TABLE_SUFFIX}"
+            table = stack.enter_context(writing_table(path, read_schema(task.documents)))
+            yield lambda line: table.add(line, n_bytes=len(line[TEXT]))
+        else:
+            staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
+            stream = stack.enter_context(gzipped(staging))
+            source = task.source
+            records = source and file_records(source, task.files, task.folder)
+            yield lambda line: stream.write(
+                json_line(_record_of(line, records)) if records else _json_line(line)
+            )
+
+
+def _json_line(line: dict[str, Any]) -> bytes:
+    fields = {name: line[name] for name in FILTERED.names if name == TEXT or line[name]}
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def _record_of(
+    line: dict[str, Any], records: Iterator[tuple[int, str, CorpusDocument | Unread]]
+) -> CorpusDocument:
+    """The record of a filtered document, with its text as it was filtered."""
+    for _, name, record in records:
+        if name == line["id"] and isinstance(record, CorpusDocument):
+            return msgspec.structs.replace(record, id=name, text=line[TEXT])
+    raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
+
+
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
     """Each file has as many documents as its table, with the same lengths."""
     wrong, n_documents = [], 0
@@ -149,24 +282,20 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """
     files = {found.shard.name: found for found in read_manifest(inputs[f"raw_snapshot/{key}"])}
     contaminated = inputs.get(f"contaminated_documents/{key}")
+    facts = [] if contaminated is None else contaminated.receipt.files
     found = {}
     for name, reads in remaining_read(inputs, key).items():
         file = files[name].parts["documents"]
-        records = Read("records", "") if file is None else Read("records", file.identity)
-        cut = () if contaminated is None else (_cut_read(contaminated, name),)
-        found[name] = (*reads, records, *cut)
+        found[name] = (*reads, Read("records", "" if file is None else file.identity))
+        if contaminated is not None:
+            # The matches of the shard, and the index that locates its items.
+            ours = sorted(
+                [fact.path, fact.sha256]
+                for fact in facts
+                if fact.path == f"{name}{EVIDENCE_SUFFIX}" or fact.path.startswith(f"{INDEX}/")
+            )
+            found[name] += (Read("contamination", digest_of(ours)),)
     return found
-
-
-def _cut_read(contaminated: Published, shard: str) -> Read:
-    """The matches of one shard, and the index that locates its items."""
-    facts = contaminated.receipt.files
-    ours = [
-        [fact.path, fact.sha256]
-        for fact in facts
-        if fact.path == f"{shard}{EVIDENCE_SUFFIX}" or fact.path.startswith(f"{INDEX}/")
-    ]
-    return Read("contamination", digest_of(sorted(ours)))
 
 
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:

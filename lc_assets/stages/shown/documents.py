@@ -22,7 +22,7 @@ from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import shard_filtering, sweeping
-from lc_assets.stages.documents.clean_shards import CLEAN
+from lc_assets.stages.documents.clean_documents import CLEAN
 from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
