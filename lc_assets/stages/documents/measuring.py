@@ -2,7 +2,7 @@
 that rules test.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from math import nan
 from pathlib import Path
@@ -121,24 +121,22 @@ def models_of(settings: ModelSettings, columns: Collection[str]) -> Models:
 
 @lru_cache(maxsize=4)
 def _open_models(settings: ModelSettings, needs: frozenset[str], _written: object) -> Models:
-    quality = msgspec.structs.asdict(settings.quality)
+    paths = {
+        name: path for name, path in msgspec.structs.asdict(settings).items() if name != "quality"
+    }
     return open_models(
-        needs,
-        language=_path(settings.language),
-        blocklist=_path(settings.blocklist),
-        perplexity=_path(settings.perplexity),
-        quality={name: Path(path) for name, path in quality.items() if path},
+        needs, quality=_paths(msgspec.structs.asdict(settings.quality)), **_paths(paths)
     )
 
 
 @lru_cache(maxsize=4)
 def _read_lists(settings: ListSettings, _written: object) -> WordLists:
-    named = msgspec.structs.asdict(settings)
-    return read_word_lists(**{name: _path(path) for name, path in named.items()})
+    return read_word_lists(**_paths(msgspec.structs.asdict(settings)))
 
 
-def _path(path: str) -> Path | None:
-    return Path(path) if path else None
+def _paths(named: Mapping[str, str]) -> dict[str, Path]:
+    """The paths that are given, by name."""
+    return {name: Path(path) for name, path in named.items() if path}
 
 
 def _written(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
 from lc_assets.build.tables import (
@@ -58,7 +59,7 @@ from lc_assets.stages.documents.shard_inputs import (
     signals_of_shard,
     stored_values,
 )
-from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep_of_part
+from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep
 from lc_assets.text.rules.rules import RuleSet, failures
 
 UNIQUE = "shards treated as unique"
@@ -104,9 +105,9 @@ def filter_shard(task: ShardTask) -> Counts:
             )
             parts = _published_part if task.source is None else _parts_of_file
             for part, documents in parts(task, extra):
-                counted, sweep = _filter_part(task, part, documents, kept, dropped)
+                counted, swept = _filter_part(task, part, documents, kept, dropped)
                 counts += counted
-                sweeps.append(sweep)
+                sweeps.append(swept)
     except Skip as skip:
         return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
     write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", added(sweeps))
@@ -207,7 +208,7 @@ def _filter_part(
     rules, lists, models = task.measured, lists_of(task.settings.lists), task.models()
     columns = sorted(rules.columns)
     late: dict[int, Reasons] = {}
-    measured: list[tuple[float, ...]] = []  # row, whether it fails, values
+    measured: list[tuple[float, ...]] = []  # row, values
     n_kept = n_kept_chars = 0
     for line, found in documents:
         if not isinstance(found, DocumentRecord | CorpusDocument):
@@ -215,7 +216,7 @@ def _filter_part(
             continue
         values = numbers_of(found, columns, task.rules, lists, models) if columns else {}
         failed = failures(values, rules)
-        measured.append((part.row_of[line], bool(failed), *values.values()))
+        measured.append((part.row_of[line], *values.values()))
         if failed:
             late[line] = failed
             continue
@@ -233,17 +234,17 @@ def _filter_part(
         failed_rules=reason_counts(dropped["reasons"].combine_chunks().flatten()),
         extra={"characters kept": n_kept_chars},
     )
-    read = np.array(measured, np.float64).reshape(len(measured), 2 + len(columns)).T
-    rows = np.append(dropped_rows, read[0].astype(np.int64))
-    sweep = sweep_of_part(
-        task.published,
-        rules,
-        {name: column[rows] for name, column in part.table.columns.items()},
-        dict(zip(columns, read[2:], strict=True)),
-        allowed=np.append(~part.fails[dropped_rows, 0], read[1] == 0),
-        n_measured=len(measured),
+    read = np.array(measured, np.float64).reshape(len(measured), 1 + len(columns)).T
+    rows: NDArray[np.int64] = np.append(dropped_rows, read[0].astype(np.int64))
+    unread = np.full(len(dropped_rows), nan)
+    known = {name: column[rows] for name, column in part.table.columns.items()}
+    swept = sweep(
+        known | {name: np.append(unread, it) for name, it in zip(columns, read[1:], strict=True)},
+        task.published.and_also(*rules.rules),
+        allowed=~part.fails[rows, 0],
+        measured=columns,
     )
-    return counts, sweep
+    return counts, swept
 
 
 def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[str, Any]:

@@ -10,7 +10,7 @@ bound, not on the documents, so counts of shards add up, and the same documents 
 for any number of workers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -77,7 +77,7 @@ def sweep(
     rules: RuleSet,
     *,
     allowed: NDArray[np.bool_],
-    unread: bool = False,
+    measured: Collection[str] = (),
 ) -> pa.Table:
     """Count what each threshold would keep among documents whose values are known.
 
@@ -87,8 +87,9 @@ def sweep(
         rules: the current rules.
         allowed: bool, shape ``(doc,)``: documents that only the rules can drop. The others are
             dropped for other reasons under any threshold.
-        unread: whether the texts of dropped documents are not read for further rules, so that a
-            threshold laxer than the one in force has no count with the other rules.
+        measured: columns of the rules that are applied only to documents that pass the others, with
+            NaN elsewhere. Their thresholds have no count alone, and those of the others that are
+            laxer than the one in force have no count with the other rules.
 
     Returns:
         A table of `SWEEP`, rule by rule, thresholds ascending.
@@ -114,41 +115,20 @@ def sweep(
             grid = _grid(own)
             within = values <= rule.highest if is_least else values >= rule.lowest
             laxer = grid < own if is_least else grid > own
+            alone = _kept(values[~np.isnan(values)], grid, is_least)
+            others = _kept(values[only_this & within], grid, is_least)
+            is_measured = rule.column in measured
+            unread = bool(measured) and not is_measured
             lines = (
                 [rule.name] * len(grid),
                 [bound] * len(grid),
                 grid,
                 grid == own,
-                _kept(values[~np.isnan(values)], grid, is_least),
-                pa.array(_kept(values[only_this & within], grid, is_least), mask=laxer & unread),
+                pa.array(alone, mask=np.full(len(grid), is_measured)),
+                pa.array(others, mask=laxer & unread),
             )
             tables.append(pa.table(lines, schema=SWEEP))
     return pa.concat_tables(tables).combine_chunks()
-
-
-def sweep_of_part(
-    first: RuleSet,
-    measured: RuleSet,
-    values: Mapping[str, NDArray[np.float64]],
-    measures: Mapping[str, NDArray[np.float64]],
-    *,
-    allowed: NDArray[np.bool_],
-    n_measured: int,
-) -> pa.Table:
-    """Count what each threshold of two sets of rules would keep, as a table of `SWEEP`.
-
-    Args:
-        first: rules that are applied to every document.
-        measured: rules that are applied to those that pass the first.
-        values: float64 of every document, by column of the first rules.
-        measures: float64 of those that pass the first rules, by column of the others.
-        allowed: bool per document: whether only the first rules can drop it.
-        n_measured: how many documents pass the first rules.
-    """
-    found = sweep(values, first, allowed=allowed, unread=bool(measured.rules))
-    more = sweep(measures, measured, allowed=np.ones(n_measured, np.bool_))
-    at, unknown = SWEEP.get_field_index("kept_alone"), pa.nulls(len(more), pa.int64())
-    return pa.concat_tables([found, more.set_column(at, "kept_alone", unknown)])
 
 
 def rounded(threshold: float) -> float:
