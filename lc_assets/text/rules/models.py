@@ -227,30 +227,20 @@ def model_values(
     {'language_is': 1.0, 'language_probability': 0.9, 'perplexity': None}
     """
     found: dict[str, float | None] = {}
-    if models.language is not None and not _OF_LANGUAGE.isdisjoint(wanted):
+    if models.language and not _OF_LANGUAGE.isdisjoint(wanted):
         language = language_of(document.whole, models.language)
         stated = stated_languages(document.language)
-        found |= {
-            "language_probability": language.probability,
-            "language_is": float(language.language in stated) if stated else None,
-        }
-    if models.blocklist is not None and not _OF_ADDRESS.isdisjoint(wanted):
-        found |= (
-            models.blocklist.measures(document.url)
-            if document.url and host_of(document.url)
-            else {}
-        )
-    if "perplexity" in wanted:
-        found["perplexity"] = (
-            document.copied.get("ccnet_perplexity")
-            if models.perplexity is None
-            else perplexity_of(document.whole, models.perplexity)
-        )
-    found |= {
-        signal: quality_score(document.whole, predict)
-        for signal, predict in models.quality.items()
-        if signal in wanted
-    }
+        found["language_probability"] = language.probability
+        found["language_is"] = float(language.language in stated) if stated else None
+    if models.blocklist is not None and document.url and host_of(document.url):
+        found |= models.blocklist.measures(document.url)
+    if models.perplexity is None:
+        found["perplexity"] = document.copied.get("ccnet_perplexity")
+    elif "perplexity" in wanted:
+        found["perplexity"] = perplexity_of(document.whole, models.perplexity)
+    for signal, predict in models.quality.items():
+        if signal in wanted:
+            found[signal] = quality_score(document.whole, predict)
     return {column: found.get(column) for column in wanted if column in MODELLED}
 
 
@@ -283,4 +273,3 @@ def quality_score(text: str, predict: Predictor) -> float:
 
 
 _OF_LANGUAGE: Final = frozenset(("language_probability", "language_is"))
-_OF_ADDRESS: Final = frozenset(("domain_blocked", "url_blocked"))

@@ -196,24 +196,25 @@ def _word_set(words: frozenset[str]) -> WordSet:
 
 @lru_cache(maxsize=64)
 def _phrases(listed: frozenset[str]) -> PhraseTree:
-    """A tree of the phrases; states are numbered from 1, breadth first."""
-    split = sorted(phrase.split(" ") for phrase in listed)
+    """A tree of the phrases; a state for each of their beginnings."""
+    split = [phrase.split(" ") for phrase in sorted(listed)]
     words = sorted({word for phrase in split for word in phrase if word})
     number = {word: i for i, word in enumerate(words, start=1)}
     paths = {tuple(number.get(word, 0) for word in phrase) for phrase in split}
-    prefixes = sorted(
-        {path[:length] for path in paths for length in range(1, len(path) + 1)},
-        key=lambda path: (len(path), path),
-    )
-    state = {prefix: i for i, prefix in enumerate(prefixes, start=1)}
+    state: dict[tuple[int, ...], int] = {(): 0}
+    for path in sorted(paths):
+        for length in range(1, len(path) + 1):
+            state.setdefault(path[:length], len(state))
+    steps = sorted((state[path[:-1]], path[-1], state[path]) for path in state if path)
+    before, word, after = np.array(steps, np.int32).reshape(-1, 3).T
     roots = np.zeros(len(words) + 1, np.int32)
-    after: list[list[tuple[int, int]]] = [[] for _ in range(len(prefixes) + 1)]
-    for prefix in prefixes:
-        if len(prefix) == 1:
-            roots[prefix[0]] = state[prefix] if prefix[0] else 0
-        else:
-            after[state[prefix[:-1]]].append((prefix[-1], state[prefix]))
-    edges = np.array([edge for some in after for edge in some], np.int32).reshape(-1, 2).T.copy()
-    begins = np.cumsum([0, *map(len, after)])
-    ends = [0, *(prefix in paths for prefix in prefixes), 0]
-    return PhraseTree(_word_set(frozenset(words)), roots, edges, np.array([begins, ends], np.int32))
+    roots[word[before == 0]] = after[before == 0]
+    roots[0] = 0
+    begins = np.searchsorted(before, np.arange(len(state) + 1))
+    ends = [*(path in paths for path in state), False]
+    return PhraseTree(
+        _word_set(frozenset(words)),
+        roots,
+        np.array([word, after], np.int32),
+        np.array([begins, ends], np.int32),
+    )
