@@ -8,7 +8,7 @@ is summarised, because document frequencies are known only then. ``items.parquet
 `lc_assets.stages.deduplication.removed_documents`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -158,60 +158,59 @@ def scan_shard(task: ShardTask) -> None:
 def weigh_shard(task: ShardTask) -> Counts:
     """Publish the matches in the documents of one shard."""
     scan_shard(task)
-    weighing = _Weighing(task.folder, task.settings.mode, task.settings.threshold)
+    weigher = _open_weigher(task.folder)
+    mode, threshold = task.settings.mode, task.settings.threshold
     n_seen, n_dropped = count_lines(task.documents), 0
     with writing_table(task.folder / f"{task.name}{EVIDENCE_SUFFIX}", EVIDENCE) as table:
         for name, finds in read_finds(task.finds):
-            lines = weighing.evidence(name, finds)
+            lines = _evidence(weigher, name, finds, mode, threshold)
             n_dropped += any(line["condemned"] for line in lines)
             for line in lines:
                 table.add(line)
     return Counts.of(n_seen - n_dropped, {CONTAMINATED: n_dropped})
 
 
-class _Weighing:
-    """Turns occurrences in a document into lines of the contamination table."""
-
-    def __init__(self, folder: Path, mode: Mode, threshold: float) -> None:
-        self.index = open_index(folder / INDEX)
-        self.weigher = Weigher(self.index, read_npy(folder / INDEX / IGNORED).tolist())
-        self._mode: Mode = mode
-        self._threshold = threshold
-
-    def evidence(self, name: str, finds: Finds) -> list[dict[str, Any]]:
-        return [
-            {"id": name, "item_id": self.index.item_ids[overlap.item]}
-            | {"condemned": is_contaminated(overlap, self._mode, self._threshold)}
-            | msgspec.structs.asdict(overlap)
-            for overlap in self.weigher.overlaps_of(finds)
-        ]
+def _open_weigher(folder: Path) -> Weigher:
+    """A version's index, without the n-grams that it ignores."""
+    return Weigher(open_index(folder / INDEX), read_npy(folder / INDEX / IGNORED).tolist())
 
 
-class Cutter:
-    """Cuts evaluation items out of a document's text."""
+def _evidence(
+    weigher: Weigher, name: str, finds: Finds, mode: Mode, threshold: float
+) -> list[dict[str, Any]]:
+    """The lines of the contamination table for a document."""
+    return [
+        {"id": name, "item_id": weigher.index.item_ids[overlap.item]}
+        | {"condemned": is_contaminated(overlap, mode, threshold)}
+        | msgspec.structs.asdict(overlap)
+        for overlap in weigher.overlaps_of(finds)
+    ]
 
-    def __init__(self, folder: Path, shard: str, settings: DecontaminationSettings) -> None:
-        """Open a published version.
 
-        Args:
-            folder: of the version.
-            shard: name of the shard that the documents are of.
-            settings: the settings it was built with; ``margin`` characters on either side are cut
-                too.
-        """
-        self._weighing = _Weighing(folder, settings.mode, settings.threshold)
-        self._margin, self._items = settings.margin, dict[str, list[int]]()
-        for line in read_lines(folder / f"{shard}{EVIDENCE_SUFFIX}", ["id", "item", "condemned"]):
-            if line["condemned"]:
-                self._items.setdefault(line["id"], []).append(line["item"])
+def cutter(
+    folder: Path, shard: str, settings: DecontaminationSettings
+) -> Callable[[str, str], str]:
+    """A function that cuts the items that contaminate a document out of its text, given its id and
+    its text.
 
-    def cut(self, name: str, text: str) -> str:
-        """The text of a document without the items that contaminate it."""
-        if name not in self._items:
+    Args:
+        folder: of the version.
+        shard: name of the shard that the documents are of.
+        settings: ``margin`` characters on either side are cut too.
+    """
+    weigher, items = _open_weigher(folder), dict[str, list[int]]()
+    for line in read_lines(folder / f"{shard}{EVIDENCE_SUFFIX}", ["id", "item", "condemned"]):
+        if line["condemned"]:
+            items.setdefault(line["id"], []).append(line["item"])
+
+    def cut(name: str, text: str) -> str:
+        if name not in items:
             return text
-        finds = find_grams(text, self._weighing.index)
-        grams = self._weighing.weigher.grams_of(finds, self._items[name])
-        return without_spans(text, spans_of(finds, grams), self._margin)
+        finds = find_grams(text, weigher.index)
+        spans = spans_of(finds, weigher.grams_of(finds, items[name]))
+        return without_spans(text, spans, settings.margin)
+
+    return cut
 
 
 def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
@@ -277,15 +276,20 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
 
 
 def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, Any]) -> list[str]:
-    params = check_input.fingerprint.params
-    weighing = _Weighing(check_input.folder, params["mode"], params["threshold"])
+    params, weigher = check_input.fingerprint.params, _open_weigher(check_input.folder)
     return [
         line["id"]
         for path in documents_files(check_input.only_input("filtered_documents").folder)
         for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
         if line["id"] in chosen
-        and weighing.evidence(line["id"], find_grams(line["raw_content"], weighing.index))
-        != by_id[line["id"]]
+        and by_id[line["id"]]
+        != _evidence(
+            weigher,
+            line["id"],
+            find_grams(line["raw_content"], weigher.index),
+            params["mode"],
+            params["threshold"],
+        )
     ]
 
 

@@ -65,7 +65,7 @@ from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX, Cutter
+from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX, cutter
 from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
     NOTHING_LEFT,
@@ -198,7 +198,7 @@ def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
         spans = spans_by_id(task.paragraphs, task.number)
         edits["edited"] = lambda name, text: without_spans(text, spans.get(name, []))
     if task.contamination is not None:
-        edits["cut"] = Cutter(task.contamination, task.name, task.settings).cut
+        edits["cut"] = cutter(task.contamination, task.name, task.settings)
     return edits
 
 

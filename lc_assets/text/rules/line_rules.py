@@ -252,15 +252,10 @@ def _n_upper(line: str) -> int:
 EDITS: Final[Mapping[str, LineRules]] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
 """Ways of editing, with their default settings."""
 
-SETTINGS: Final = (
-    "most_uppercase",
-    "numeric",
-    "counters",
-    "longest_word",
-    "citations",
-    "end_marks",
-    "fewest_words",
-    "boilerplate",
+SETTINGS: Final = tuple(
+    name
+    for name in LineRules.__struct_fields__
+    if name not in ("name", "broken", "condemned", "phrases")
 )
 """Settings that a rule file may change, see `lc_assets.text.rules.line_rules.LineRules`."""
 
