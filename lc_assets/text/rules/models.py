@@ -136,10 +136,10 @@ _OPTIONS: Final = {
 GIVEN_BY: Final = {column: _OPTIONS[need] for column, need in _NEEDS.items() if need in _OPTIONS}
 """What a column needs, and how to give it."""
 
-_LANGUAGES: Final = """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl pol:pl rus:ru ukr:uk ces:cs slk:sk slv:sl
-    hun:hu ron:ro bul:bg ell:el tur:tr ara:ar fas:fa heb:he hin:hi ben:bn jpn:ja kor:ko zho:zh
-    vie:vi tha:th ind:id swe:sv dan:da nor:no nob:no nno:nn fin:fi est:et lav:lv lit:lt cat:ca
-    glg:gl eus:eu hrv:hr srp:sr lat:la isl:is"""
+_LANGUAGES: Final = """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl pol:pl rus:ru ukr:uk
+    ces:cs slk:sk slv:sl hun:hu ron:ro bul:bg ell:el tur:tr ara:ar fas:fa heb:he hin:hi ben:bn
+    jpn:ja kor:ko zho:zh vie:vi tha:th ind:id swe:sv dan:da nor:no nob:no nno:nn fin:fi est:et
+    lav:lv lit:lt cat:ca glg:gl eus:eu hrv:hr srp:sr lat:la isl:is"""
 _LONG_NAMES: Final = dict(pair.split(":") for pair in _LANGUAGES.split())
 """Common Crawl's names of three letters, to those of the model."""
 
