@@ -182,6 +182,7 @@ def build_index(
     settings = settings or GramSettings()
     read = _Words(items, basis_of(settings.seed))
     words = np.concatenate([np.zeros(0, np.int32), *read.numbers])
+    letters = [word for _, word in read.vocabulary.values()]
     word_hashes = np.fromiter(read.vocabulary, np.uint64, len(read.vocabulary))
     hashes = word_hashes[words]
     owners, sizes = (np.array(column, np.int64) for column in (read.owners, read.sizes))
@@ -215,8 +216,8 @@ def build_index(
         items=owner_of.astype(np.int32),
         positions=(places - (np.cumsum(item_words) - item_words)[owner_of]).astype(np.int32),
         words=words,
-        vocabulary=np.concatenate([np.zeros(0, np.uint32), *read.letters]),
-        vocabulary_ends=np.cumsum([len(word) for word in read.letters], dtype=np.int64),
+        vocabulary=np.frombuffer(b"".join(letters), np.uint32),
+        vocabulary_ends=np.cumsum([len(word) // 4 for word in letters], dtype=np.int64),
         buckets=_buckets(keys[firsts], key_bits),
         bits=_filter(hashes, (places + lengths)[firsts] - found[0], int(found[0])),
     )
@@ -229,15 +230,13 @@ class _Words:
         ids: of the items.
         owners: number of the item of each part; ``sizes``: its words.
         numbers: of the words of all parts.
-        vocabulary: number of each distinct word, by hash, in the order of first occurrence.
-        letters: code points of each.
+        vocabulary: number and code points of each distinct word, by hash.
     """
 
     def __init__(self, items: Iterable[Item], basis: int) -> None:
         self.ids, self.owners, self.sizes = list[str](), list[int](), list[int]()
         self.numbers: list[NDArray[np.int32]] = []
-        self.vocabulary: dict[int, int] = {}
-        self.letters: list[NDArray[np.uint32]] = []
+        self.vocabulary: dict[int, tuple[int, bytes]] = {}
         remaining = iter(items)
         while batch := list(islice(remaining, BATCH_ITEMS)):
             parts = list[tuple[NDArray[Any], ...]]()
@@ -262,11 +261,9 @@ class _Words:
         begins = np.append(np.zeros(1, np.int64), ends)
         numbers = np.empty(len(distinct), np.int32)
         for i, (value, first) in enumerate(zip(distinct.tolist(), firsts.tolist(), strict=True)):
-            numbers[i] = found = self.vocabulary.setdefault(value, len(self.vocabulary))
-            word = letters[begins[first] : ends[first]]
-            if found == len(self.letters):
-                self.letters.append(word.copy())
-            elif not np.array_equal(self.letters[found], word):
+            word = letters[begins[first] : ends[first]].tobytes()
+            numbers[i], known = self.vocabulary.setdefault(value, (len(self.vocabulary), word))
+            if known != word:
                 raise Mismatch(_CLASH.format("words"))
         every = np.arange(len(hashes))
         if not same_words(letters, ends, every, letters, ends, firsts[inverse]).all():
