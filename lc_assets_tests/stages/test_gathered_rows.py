@@ -2,6 +2,7 @@
 losing sight of any.
 """
 
+import contextlib
 import itertools
 import os
 import resource
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.formats.megatron.stretches import read_stretches
+from lc_assets.formats.megatron import stretches
+from lc_assets.formats.megatron.idx import bin_path
+from lc_assets.formats.megatron.indexed import MegatronWriter
+from lc_assets.formats.megatron.stretches import gather
 from lc_assets.stages.rows.row_plans import gather_rows
 from lc_assets.stages.rows.token_grid import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
@@ -85,21 +88,40 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     )
 
 
-def test_what_a_document_has_not_is_refused(tokens, tmp_path):
+def test_what_a_document_has_not_is_refused(tokens, tmp_path, monkeypatch):
     """No such document, a stretch beyond its end, a file that was cut off meanwhile: never the
     tokens of a neighbour.
     """
     folder, _ = tokens
-    reader, room = MegatronReader(folder / "s0"), np.empty(ROW_TOKENS, np.uint16)
+    room = np.empty(ROW_TOKENS, np.uint16)
     for document, start in ((4, 0), (-1, 0), (0, 4), (0, -1)):
-        with pytest.raises(BadInput, match=f"of document {document}"):
-            read_stretches(reader, [(document, start, [room])])
-    for name in ("s0.bin", "s0.idx"):
-        shutil.copy(folder / name, tmp_path / name)
-    cut = MegatronReader(tmp_path / "s0")
-    os.truncate(tmp_path / "s0.bin", 20)
-    with pytest.raises(CorruptFile, match="ends within document 1: it was cut off"):
-        read_stretches(cut, [(0, 0, [room]), (1, 0, [room])])
+        with pytest.raises(BadInput, match=f"document {document}"):
+            stretch_of(folder, document, start, room)
+    monkeypatch.setattr(stretches, "bin_path", cut_off)
+    for document, error in (
+        (0, contextlib.nullcontext()),
+        (1, pytest.raises(CorruptFile, match="ends within document 1: it was cut off")),
+    ):
+        for name in ("s0.bin", "s0.idx"):
+            shutil.copy(folder / name, tmp_path / name)
+        with error:
+            stretch_of(tmp_path, document, 0, room)
+
+
+def stretch_of(folder, document, start, room):
+    gather(
+        folder,
+        pa.chunked_array([["s0"]]),
+        np.array([document]),
+        np.array([start]),
+        lambda _: [room],
+    )
+
+
+def cut_off(prefix):
+    """Truncate a file after it was mapped and before it is read."""
+    os.truncate(bin_path(prefix), 20)
+    return bin_path(prefix)
 
 
 def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):

@@ -284,14 +284,21 @@ class MegatronReader:
         Raises:
             BadInput: if there is no such document, or it has no such ids.
         """
+        first, end = self.places_in(document, start, stop)
+        return self.ids[first:end]
+
+    def places_in(self, document: int, start: int, stop: int) -> tuple[int, int]:
+        """First and last (exclusive) of ids ``start`` to ``stop`` (exclusive) of a document in
+        `ids`; raises as `read`.
+        """
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
             raise BadInput(
                 f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; requested "
                 f"{start:,} to {stop:,}"
             )
-        first = int(self.index.byte_offsets[document]) // self.dtype.itemsize
-        return self.ids[first + start : first + stop]
+        first, _ = self.places(document, document + 1)
+        return first + start, first + stop
 
     def places(self, start: int, stop: int) -> tuple[int, int]:
         """First and last (exclusive) id of sequences ``start`` to ``stop`` (exclusive) in `ids`."""

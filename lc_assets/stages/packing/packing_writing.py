@@ -320,4 +320,4 @@ def gather_pieces(
     def into(piece: int) -> tuple[NDArray[Any]]:
         return (out[places[piece] : ends[piece]],)
 
-    gather(tokens, plan["token_shard"], document, start, into, itemsize=out.itemsize)
+    gather(tokens, plan["token_shard"], document, start, into)

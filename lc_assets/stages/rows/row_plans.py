@@ -126,7 +126,6 @@ def gather_rows(
         np.asarray(plan["document"], np.int64),
         np.asarray(plan["stretch"], np.int64) * row_tokens,
         lambda at: rolled_parts(rows[at], shifts[at] if shifts else 0),
-        itemsize=rows.itemsize,
     )
     return rows
 
