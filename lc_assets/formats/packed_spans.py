@@ -113,7 +113,7 @@ class PackedSpans:
         """
         return cls(
             *(
-                _mapped(path, dtype)
+                read_npy(path, row_of=dtype, missing=NotPublished)
                 for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)
             )
         )
@@ -159,9 +159,3 @@ def span_files(folder: Path, split: str) -> tuple[Path, Path, Path]:
         raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")
     first, stop, document = (folder / f"{split}_{name}.npy" for name in FILES)
     return first, stop, document
-
-
-def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if not path.is_file():
-        raise NotPublished(f"{path}: is missing; packed rows have such a file in their folder")
-    return read_npy(path, row_of=dtype)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.arrays.npy import npy_bytes
+from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import verification
 from lc_assets.stages.deduplication.deciding import NEAR, decide, removed_query
@@ -139,7 +139,7 @@ def made_up_shingles(task: ShinglesTask) -> Counts:
     starts[places + 1] = SHINGLES
     values, begins = shingles_paths(task.work, number)
     publish_bytes(values, sets.tobytes())
-    publish_bytes(begins, npy_bytes(np.cumsum(starts)))
+    write_npy(begins, np.cumsum(starts))
     return Counts(extra={"documents compared": len(places)})
 
 

@@ -15,7 +15,6 @@ from lc_assets.formats.corpora.containers import (
     SUFFIXES,
     CorpusDocument,
     Unread,
-    without_suffix,
     write_corpus,
 )
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
@@ -377,11 +376,10 @@ def test_pages_without_text_stand_in_their_place(tmp_path, record, why):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_end_of_a_name_is_found_and_taken_off(tmp_path, suffix):
+def test_an_end_of_a_name_is_found(tmp_path, suffix):
     for name in (f"a.b{suffix}", f".hidden{suffix}", "readme.txt"):
         (tmp_path / name).touch()
     assert [path.name for path in corpus_files([tmp_path])] == [f"a.b{suffix}"]
-    assert without_suffix(f"a.b{suffix}") == "a.b"
 
 
 def test_files_that_hold_nothing_are_corpora_without_documents(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.gpt_index import index_path, read_gpt_index, write_gpt_index
 from lc_assets.mixing.gpt_index import build_gpt_index
 
@@ -37,7 +37,7 @@ def test_a_missing_array_is_named(tmp_path, index):
 def test_arrays_of_two_indices_do_not_pass_for_one(tmp_path, index):
     """A shuffle of another length gives itself away."""
     write_gpt_index(tmp_path / "train", index)
-    index_path(tmp_path / "train", "shuffle_index").write_bytes(npy_bytes(np.arange(3)))
+    write_npy(index_path(tmp_path / "train", "shuffle_index"), np.arange(3))
     with pytest.raises(CorruptFile, match="3 samples need 4 × 2"):
         read_gpt_index(tmp_path / "train")
 
@@ -48,7 +48,8 @@ def test_arrays_of_two_indices_do_not_pass_for_one(tmp_path, index):
 )
 def test_a_cut_or_foreign_file_is_named(tmp_path, spoil):
     """Half an array is not a shorter array."""
-    (tmp_path / "a.npy").write_bytes(spoil(npy_bytes(np.arange(100))))
+    write_npy(tmp_path / "a.npy", np.arange(100))
+    (tmp_path / "a.npy").write_bytes(spoil((tmp_path / "a.npy").read_bytes()))
     with pytest.raises(CorruptFile, match="a.npy: not a whole .npy file"):
         read_npy(tmp_path / "a.npy")
 

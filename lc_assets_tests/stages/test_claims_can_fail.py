@@ -16,7 +16,7 @@ import pytest
 from lc_assets.build.building import check_input_of, run_check
 from lc_assets.build.sharding import SHARDS_FILE
 from lc_assets.build.stage import CheckInput
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.catalogue import STAGES, stage_named
@@ -74,7 +74,7 @@ def edit_column(path: Path, name: str, change: Callable[[list], list]) -> None:
 
 
 def edit_array(path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
-    path.write_bytes(npy_bytes(change(np.array(read_npy(path)))))
+    write_npy(path, change(np.array(read_npy(path))))
 
 
 def lose_a_line(check_input: CheckInput, pattern: str) -> CheckInput:

@@ -14,7 +14,7 @@ import pytest
 
 from lc_assets.build.building import check_input_of
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.lake import memoized
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -284,7 +284,7 @@ def lose_a_line(path):
 
 def edit_array(path, change):
     content = np.array(read_npy(path))
-    path.write_bytes(npy_bytes(change(content)))
+    write_npy(path, change(content))
 
 
 def swapped(array):

@@ -129,22 +129,16 @@ class ChunkedArray(ABC):
         """
         down, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
         rectangle = np.empty((len(down), len(across)), self.dtype)
-        if not rectangle.size:
-            return rectangle
         height, width = self.chunk_shape
         for row in range(down.start // height, -(-down.stop // height)):
-            top, until = max(down.start, row * height), min(down.stop, (row + 1) * height)
             for column in range(across.start // width, -(-across.stop // width)):
-                left, end = (
-                    max(across.start, column * width),
-                    min(across.stop, (column + 1) * width),
-                )
-                rectangle[
-                    top - down.start : until - down.start, left - across.start : end - across.start
-                ] = self.read_chunk(row, column)[
-                    top - row * height : until - row * height,
-                    left - column * width : end - column * width,
+                # Where the rectangle begins, counted within the chunk.
+                top, left = down.start - row * height, across.start - column * width
+                part = self.read_chunk(row, column)[
+                    max(top, 0) : top + len(down), max(left, 0) : left + len(across)
                 ]
+                under, beside = rectangle[max(-top, 0) :], max(-left, 0)
+                under[: part.shape[0], beside : beside + part.shape[1]] = part
         return rectangle
 
     def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:

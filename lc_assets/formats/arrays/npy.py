@@ -4,7 +4,6 @@ Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index
 files.
 """
 
-import io
 import tokenize
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import CorruptFile, LcError
 from lc_assets.publishing import publish
 
 _DAMAGE = (
@@ -30,15 +29,12 @@ Python cannot parse.
 """
 
 
-def npy_bytes(array: NDArray[Any]) -> bytes:
-    """The bytes of a file as `numpy.save` writes it."""
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=False)
-    return stream.getvalue()
-
-
 def read_npy(
-    path: Path, *, mode: Literal["r", "c"] = "r", row_of: np.dtype[Any] | None = None
+    path: Path,
+    *,
+    mode: Literal["r", "c"] = "r",
+    row_of: np.dtype[Any] | None = None,
+    missing: type[LcError] = CorruptFile,
 ) -> NDArray[Any]:
     """Map an array into memory.
 
@@ -46,6 +42,7 @@ def read_npy(
         path: the file.
         mode: ``r``: read-only; ``c``: writing to the array copies a page and leaves the file alone.
         row_of: dtype of the one-dimensional array that the file must hold; by default, any array.
+        missing: the error if there is no file.
 
     Raises:
         CorruptFile: if the file is missing, truncated, contains Python objects, or another array
@@ -55,7 +52,7 @@ def read_npy(
         # numpy.load would open a zip archive too, and leave it open when it is none.
         array = np.lib.format.open_memmap(path, mode=mode)
     except FileNotFoundError as error:
-        raise CorruptFile(f"{path}: is missing") from error
+        raise missing(f"{path}: is missing") from error
     except _DAMAGE as error:
         raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error
     if row_of is not None and (array.dtype != row_of or array.ndim != 1):
@@ -73,5 +70,5 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         StorageFull: if the disk is full.
         NotWritable: if the folder cannot be written to.
     """
-    with publish(path) as draft, draft.open("wb") as stream:
+    with publish(path) as staging, staging.open("wb") as stream:
         np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)

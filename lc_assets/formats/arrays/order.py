@@ -23,14 +23,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
@@ -119,22 +119,12 @@ def write_order(
         row: which row of it, per position.
 
     Raises:
-        BadInput: if the arrays are not one-dimensional, of one length and of the format's dtypes.
+        BadInput: if there is no such split.
     """
     require_split(split)
-    if (
-        source.ndim != 1
-        or source.shape != row.shape
-        or source.dtype != np.uint16
-        or row.dtype != np.uint32
-    ):
-        raise BadInput(
-            f"an order is a uint16 and a uint32 array of one length, got {source.dtype} of "
-            f"{source.shape} and {row.dtype} of {row.shape}"
-        )
     source_path, row_path = order_files(folder, split)
-    publish_bytes(source_path, npy_bytes(source))
-    publish_bytes(row_path, npy_bytes(row))
+    write_npy(source_path, source)
+    write_npy(row_path, row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +165,10 @@ class GlobalOrder:
         require_split(split)
         described = _read_sources(folder)
         source_path, row_path = order_files(folder, split)
-        source, row = _mapped(source_path, np.dtype("<u2")), _mapped(row_path, np.dtype("<u4"))
+        source, row = (
+            read_npy(path, row_of=dtype, missing=NotPublished)
+            for path, dtype in ((source_path, np.dtype("<u2")), (row_path, np.dtype("<u4")))
+        )
         if len(source) != len(row):
             raise CorruptFile(
                 f"{source_path} has {len(source):,} positions, {row_path.name} has {len(row):,}: "
@@ -236,9 +229,3 @@ def _read_sources(folder: Path) -> _SourcesJson:
 def order_files(folder: Path, split: str) -> tuple[Path, Path]:
     """Files of one split's order: sources and rows."""
     return folder / f"{split}_source.npy", folder / f"{split}_row.npy"
-
-
-def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if not path.is_file():
-        raise NotPublished(f"{path}: this file of the global order is missing")
-    return read_npy(path, row_of=dtype)

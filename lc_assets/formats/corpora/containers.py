@@ -95,20 +95,6 @@ MAX_DOCUMENT_BYTES: Final = 256 << 20
 _READ_BYTES: Final = 1 << 18
 
 
-def without_suffix(name: str) -> str:
-    """A file's name without the suffix of its kind.
-
-    >>> (
-    ...     without_suffix("a/CC-MAIN-00064.warc.wet.gz"),
-    ...     without_suffix("b.jsonl.zst"),
-    ...     without_suffix("README"),
-    ... )
-    ('a/CC-MAIN-00064.warc', 'b', 'README')
-    """
-    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
-    return name.removesuffix(suffix)
-
-
 def name_of_places(path: Path) -> str:
     """Prefix of the ids, ``{prefix}/{number}``, of documents that have none of their own:
     RedPajama-V2's, if the file is in its layout.

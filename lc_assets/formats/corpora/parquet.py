@@ -153,21 +153,12 @@ def _added(parts: Iterable[NDArray[np.int64]], n_values: int) -> NDArray[np.int6
 
 
 def _lengths(column: pa.Array) -> NDArray[np.int64]:
-    kind = column.type
-    if not any(
-        is_one(kind)
-        for is_one in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
-    ):
+    try:
+        lengths = pc.fill_null(pc.cast(pc.binary_length(column), pa.int64()), 0)
+    except pa.ArrowNotImplementedError:  # no strings
         return np.full(len(column), VALUE_BYTES, np.int64)
-    lengths: NDArray[np.int64] = pc.fill_null(
-        pc.cast(pc.binary_length(column), pa.int64()), 0
-    ).to_numpy(zero_copy_only=False)
-    return lengths + VALUE_BYTES
+    found: NDArray[np.int64] = lengths.to_numpy(zero_copy_only=False) + VALUE_BYTES
+    return found
 
 
 def _most_rows(n_rows: int, n_bytes: int) -> int:

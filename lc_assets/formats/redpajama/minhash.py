@@ -22,7 +22,7 @@ Files are read and written a bounded number of documents at a time.
 Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercomputer/RedPajama-Data.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -53,7 +53,12 @@ SCHEMA: Final = pa.schema(
 )
 
 _STRINGS: Final = (pa.string(), pa.large_string())
-_BINARIES: Final = (pa.binary(), pa.large_binary())
+_BANDS: Final = tuple(
+    make_list(binary)
+    for make_list in (pa.list_, pa.large_list)
+    for binary in (pa.binary(), pa.large_binary())
+)
+_NUMBER: Final = np.dtype(">u4")
 
 
 class Signatures(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +115,7 @@ class SignaturesWriter:
         ids, shard_ids, numbers = zip(*self._waiting, strict=True)
         is_signed = np.array([some is not None for some in numbers])
         signed = [some for some in numbers if some is not None]
-        matrix = np.array(signed, dtype=np.uint32).reshape(-1, N_PERMUTATIONS).astype(">u4")
+        matrix = np.array(signed, dtype=np.uint32).reshape(-1, N_PERMUTATIONS).astype(_NUMBER)
         columns = [
             pa.array(shard_ids, pa.string()),
             pa.array(ids, pa.string()),
@@ -162,12 +167,10 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
 
 def _column(matrix: NDArray[Any], is_signed: NDArray[np.bool_], bands: Bands) -> pa.Array:
     """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
-    content = np.ascontiguousarray(matrix[:, : bands.n_bands * bands.n_rows])
-    n_values = len(matrix) * bands.n_bands
-    offsets = np.arange(n_values + 1, dtype=np.int32) * np.int32(bands.n_bytes)
+    content = matrix[:, : bands.n_bands * bands.n_rows].tobytes()
     values = pa.Array.from_buffers(
-        pa.binary(), n_values, [None, pa.py_buffer(offsets), pa.py_buffer(content.tobytes())]
-    )
+        pa.binary(bands.n_bytes), len(matrix) * bands.n_bands, [None, pa.py_buffer(content)]
+    ).cast(pa.binary())
     begins = np.concatenate([[0], np.cumsum(is_signed)]).astype(np.int32) * np.int32(bands.n_bands)
     return pa.ListArray.from_arrays(pa.array(begins), values, mask=pa.array(~is_signed))
 
@@ -177,54 +180,32 @@ def _signatures(batch: pa.RecordBatch, where: str) -> Signatures:
     ids = batch["id"].to_pylist()
     if None in ids:
         raise CorruptFile(f"{where}: a document has no id")
-    is_signed = np.asarray(batch[BANDS[0].column].is_valid())
-    signed = _numbers(batch, BANDS[0], is_signed, where)
-    for bands in BANDS[1:]:
-        if not np.array_equal(
-            _numbers(batch, bands, is_signed, where), signed[:, : bands.n_bands * bands.n_rows]
-        ):
+    first = batch[BANDS[0].column]
+    is_signed, content = (
+        np.asarray(first.is_valid()),
+        b"".join(first.flatten().drop_null().to_pylist()),
+    )
+    n_numbers = len(content) // _NUMBER.itemsize // N_PERMUTATIONS * N_PERMUTATIONS
+    signed = np.frombuffer(content, _NUMBER, n_numbers).reshape(-1, N_PERMUTATIONS)
+    for bands in BANDS:
+        expected = _column(signed, is_signed, bands) if len(signed) == is_signed.sum() else None
+        if expected is None or not batch[bands.column].cast(expected.type).equals(expected):
             raise CorruptFile(
-                f"{where}: {bands.column} contradicts {BANDS[0].column}; fetch it again, or have "
-                "it computed"
+                f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} "
+                f"bytes of the signature in {BANDS[0].column} for each signed document; fetch it "
+                "again, or have it computed"
             )
     numbers = np.zeros((len(ids), N_PERMUTATIONS), dtype=np.uint32)
     numbers[is_signed] = signed
     return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
 
 
-def _numbers(
-    batch: pa.RecordBatch, bands: Bands, is_signed: NDArray[np.bool_], where: str
-) -> NDArray[Any]:
-    """The numbers of a column of bands, ``(signed documents, numbers)``."""
-    column = batch[bands.column]
-    counts, values = column.value_lengths().drop_null().to_numpy(), column.flatten()
-    widths = pc.binary_length(values).to_numpy() if not values.null_count else np.array([-1])
-    agrees = np.array_equal(np.asarray(column.is_valid()), is_signed)
-    if not agrees or (counts != bands.n_bands).any() or (widths != bands.n_bytes).any():
-        raise CorruptFile(
-            f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} "
-            "bytes for each signed document"
-        )
-    content = b"".join(values.to_pylist())
-    return np.frombuffer(content, dtype=">u4").reshape(-1, bands.n_bands * bands.n_rows)
-
-
 def _check_columns(schema: pa.Schema, where: str) -> None:
-    wanted: Sequence[tuple[str, Any]] = [
-        ("id", _STRINGS),
-        *((bands.column, _BINARIES) for bands in BANDS),
-    ]
-    for name, kinds in wanted:
-        found = schema.field(name).type if schema.names.count(name) == 1 else None
-        if found is not None and kinds is _BINARIES:
-            found = (
-                found.value_type
-                if pa.types.is_list(found) or pa.types.is_large_list(found)
-                else None
-            )
-        if found not in kinds:
-            said = ", ".join(f"{field.name}: {field.type}" for field in schema)
+    columns = [("id", _STRINGS), *((bands.column, _BANDS) for bands in BANDS)]
+    for name, types in columns:
+        if schema.names.count(name) != 1 or schema.field(name).type not in types:
+            found = ", ".join(f"{field.name}: {field.type}" for field in schema)
             raise CorruptFile(
                 f"{where}: not a file of MinHash signatures: column {name} is missing or of "
-                f"another type; found {said[:300]}"
+                f"another type; found {found[:300]}"
             )

@@ -44,13 +44,13 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.lists.evaluations import evaluation_files
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import finished, publish_bytes
+from lc_assets.publishing import finished
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
     EVIDENCE,
@@ -122,7 +122,7 @@ def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) ->
             list(context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"))
             documents = document_counts(finds, index.n_grams)
             ignored = np.union1d(ignored, np.flatnonzero(documents > settings.ignore_common))
-        publish_bytes(staging.folder / INDEX / IGNORED, npy_bytes(ignored))
+        write_npy(staging.folder / INDEX / IGNORED, ignored)
         counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
         documents = document_counts(finds, index.n_grams)
         write_common(staging.folder / COMMON_FILE, index, documents, ignored)

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, by_range, read_bucket
-from lc_assets.formats.arrays.npy import npy_bytes
-from lc_assets.publishing import finished, publish, publish_bytes
+from lc_assets.formats.arrays.npy import write_npy
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
     PLACES,
@@ -159,7 +159,7 @@ def merge_pairs(task: RangeTask) -> None:
     a, b = a[firsts], b[firsts]
     with publish(task.pairs) as draft:
         pq.write_table(pa.table([a, b, bands], schema=PAIRS), draft, compression="zstd")
-    publish_bytes(task.documents, npy_bytes(np.union1d(a, b)))
+    write_npy(task.documents, np.union1d(a, b))
 
 
 def _send(writer: BucketWriter, waiting: list[pa.Table], bounds: tuple[int, ...]) -> None:

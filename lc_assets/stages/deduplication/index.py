@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from lc_assets.build.tables import read_table
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish_bytes
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import ROW_BITS
 
@@ -161,7 +160,7 @@ def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool
         "rows": (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16),
     }
     for name, array in arrays.items():
-        publish_bytes(bands_path(folder, number) / f"{name}.npy", npy_bytes(array))
+        write_npy(bands_path(folder, number) / f"{name}.npy", array)
 
 
 def read_bands(at: Path) -> tuple[Keys, Places]:

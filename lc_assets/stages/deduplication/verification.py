@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.arrays.npy import npy_bytes, read_npy
-from lc_assets.publishing import finished, publish, publish_bytes
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.candidates import (
     PAIRS,
     BandsTask,
@@ -125,7 +125,7 @@ def gather_shingles(task: ShinglesTask) -> Counts:
             stream.write(shingles.tobytes())
             starts[place + 1] = len(shingles)
             n_chars += len(text)
-    publish_bytes(begins, npy_bytes(np.cumsum(starts)))
+    write_npy(begins, np.cumsum(starts))
     return Counts(extra={"documents compared": len(wanted), "characters compared": n_chars})
 
 
