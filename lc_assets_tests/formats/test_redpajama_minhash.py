@@ -164,7 +164,10 @@ def test_files_that_are_none_are_named(tmp_path):
         "few": (with_column("signature_sim0.8", nine[:-1]), "9 bands of 52 bytes"),
         "null band": (with_column("signature_sim0.8", [None, *nine[1:]]), "9 bands of 52 bytes"),
         "null column": (with_column("signature_sim0.8", None), "9 bands of 52 bytes"),
-        "other": (with_column("signature_sim0.8", nine[::-1]), "of the signature in signature_sim1.0"),
+        "other": (
+            with_column("signature_sim0.8", nine[::-1]),
+            "of the signature in signature_sim1.0",
+        ),
         "no id": (with_column("id", None, pa.string()), "has no id"),
     }
     path = tmp_path / "bad.parquet"

@@ -7,7 +7,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -202,8 +202,8 @@ class ChunkedArray(ABC):
         places = (tuple(map(int, at.groups())) for at in map(pattern.fullmatch, paths) if at)
         found = {(row, column) for row, column in places if row < shape[0] and column < shape[1]}
         n_missing = shape[0] * shape[1] - len(found)
-        names = ((row, column) for row in count() for column in range(shape[1]))
-        lost = list(islice((at for at in names if at not in found), min(n_missing, MOST_NAMED)))
+        every = ((row, column) for row in range(shape[0]) for column in range(shape[1]))
+        lost = list(islice((at for at in every if at not in found), MOST_NAMED))
         lines = [self._damage(*at) for at in sorted(found.union(lost))]
         if n_missing > len(lost):
             lines.append(f"{self.path}: {n_missing - len(lost):,} more files are missing")
