@@ -82,7 +82,7 @@ def test_appending_leaves_what_stands(tmp_path):
             "planet,Earth,why,2026-03-01",
             "line 2: no kind 'planet'; there are document, url, domain, digest",
         ),
-        ("domain,example.org,why", "line 2: 3 cells, wanted 4"),
+        ("domain,example.org,why", "line 2: 3 cells, expected 4"),
         ("domain,example.org,a, b,2026-03-01", "line 2: 5 cells"),
         ('domain,example.org,"a,2026-03-01', "line 2: quotes do not match"),
         ("domain,example.org,,2026-03-01", "line 2: reason is empty"),
@@ -120,7 +120,7 @@ def test_what_cannot_be_meant_names_its_line(line, words):
 )
 def test_the_columns_are_named_first(text):
     with pytest.raises(
-        BadInput, match="line 1: the first line names the columns: wanted kind,value,reason,date"
+        BadInput, match="line 1: the first line names the columns: expected kind,value,reason,date"
     ):
         parse_withdrawals(text, where="list")
 

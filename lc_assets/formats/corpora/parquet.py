@@ -8,14 +8,12 @@ Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed 
 row group.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
 from lc_assets.errors import BadInput
@@ -88,77 +86,48 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
         for batch in file.iter_batches(
             min(_most_rows(size.num_rows, size.total_byte_size), most), row_groups=[group]
         ):
+            for column in batch.columns:
+                if pa.types.is_nested(column.type):
+                    # A damaged page may unpack to places that lead out of the dictionary.
+                    column.validate(full=True)
+                else:
+                    bounded.spend(column.nbytes)
             yield from _bounded_rows(batch, bounded)
 
 
 def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str, Any] | str]:
-    """The rows of a batch, a part of about `BATCH_BYTES` at a time; one that would take more than
-    `MAX_DOCUMENT_BYTES` is not made.
+    """The rows of a batch, as many at a time as take at most `BATCH_BYTES` in their nested columns;
+    a row that would take more than `MAX_DOCUMENT_BYTES` is not made.
     """
-    nested = [column for column in batch.columns if pa.types.is_nested(column.type)]
-    bounded.spend(
-        sum(column.nbytes for column in batch.columns if not pa.types.is_nested(column.type))
-    )
-    if not nested:
+    nested = (column for column in batch.columns if pa.types.is_nested(column.type))
+    n_bytes = sum(map(_object_bytes, nested))
+    if n_bytes > BATCH_BYTES and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _bounded_rows(batch.slice(0, half), bounded)
+        yield from _bounded_rows(batch.slice(half), bounded)
+    elif n_bytes > MAX_DOCUMENT_BYTES:
+        yield "row too long"
+    else:
+        bounded.spend(n_bytes)
         yield from _rows(batch)
-        return
-    for column in nested:
-        column.validate(
-            full=True
-        )  # a damaged page may unpack to places that lead out of the dictionary
-    sizes = _added(map(_sizes, nested), batch.num_rows)
-    begin = 0
-    while begin < batch.num_rows:
-        n_rows = max(int(np.searchsorted(np.cumsum(sizes[begin:]), BATCH_BYTES, "right")), 1)
-        if sizes[begin] > MAX_DOCUMENT_BYTES:
-            yield "row too long"
-        else:
-            bounded.spend(int(sizes[begin : begin + n_rows].sum()))
-            yield from _rows(batch.slice(begin, n_rows))
-        begin += n_rows
 
 
-def _sizes(column: pa.Array) -> NDArray[np.int64]:
-    """Approximate bytes of each value as a Python object: ``(values,)``; strings count their bytes,
-    all else `VALUE_BYTES`.
+def _object_bytes(array: pa.Array) -> int:
+    """Approximate bytes of an array's values as Python objects: those of its strings, and
+    `VALUE_BYTES` for each value.
     """
-    kind = column.type
+    kind, n_bytes = array.type, VALUE_BYTES * len(array)
     if pa.types.is_struct(kind):
-        return _added((_sizes(part) for part in column.flatten()), len(column)) + VALUE_BYTES
-    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _sizes_of_lists(column)
-    if pa.types.is_dictionary(kind):
-        lengths: NDArray[np.int64] = np.append(_lengths(column.dictionary), 0)
-        places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(lengths) - 1)
-        found: NDArray[np.int64] = lengths[places.to_numpy(zero_copy_only=False)]
-        return found
-    return _lengths(column)
-
-
-def _sizes_of_lists(column: pa.Array) -> NDArray[np.int64]:
-    offsets = column.offsets.to_numpy().astype(np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    parts = (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,)
-    items = _added((_sizes(part.slice(first, last - first)) for part in parts), last - first)
-    until: NDArray[np.int64] = np.concatenate([[0], np.cumsum(items)])
-    sizes: NDArray[np.int64] = until[offsets[1:] - first] - until[offsets[:-1] - first]
-    return sizes + VALUE_BYTES
-
-
-def _added(parts: Iterable[NDArray[np.int64]], n_values: int) -> NDArray[np.int64]:
-    total = np.zeros(n_values, np.int64)
-    for part in parts:
-        total += part
-    return total
-
-
-def _lengths(column: pa.Array) -> NDArray[np.int64]:
+        return n_bytes + sum(map(_object_bytes, array.flatten()))
+    if pa.types.is_nested(kind):
+        return n_bytes + _object_bytes(array.flatten())
     try:
-        lengths = pc.fill_null(pc.cast(pc.binary_length(column), pa.int64()), 0)
+        lengths = pc.binary_length(array.dictionary if pa.types.is_dictionary(kind) else array)
     except pa.ArrowNotImplementedError:  # no strings
-        return np.full(len(column), VALUE_BYTES, np.int64)
-    found: NDArray[np.int64] = lengths.to_numpy(zero_copy_only=False) + VALUE_BYTES
-    return found
+        return n_bytes
+    if pa.types.is_dictionary(kind):
+        lengths = lengths.take(array.indices)
+    return n_bytes + (pc.sum(lengths).as_py() or 0)
 
 
 def _most_rows(n_rows: int, n_bytes: int) -> int:

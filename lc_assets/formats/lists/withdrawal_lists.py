@@ -59,9 +59,18 @@ class Withdrawal:
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
-            _require_plain(name, getattr(self, name))
-        if not _DATE.fullmatch(self.date) or not _is_a_day(self.date):
-            raise BadInput(f"{self.date!r} is not a date; wanted a day such as 2026-03-01")
+            cell = getattr(self, name)
+            if not cell or cell != cell.strip():
+                problem = "surrounded by spaces" if cell.strip() else "empty"
+                raise BadInput(f"{name} is {problem}: {cell!r}")
+            if not cell.isprintable():
+                raise BadInput(f"{name} contains unprintable characters: {cell!r}")
+        try:
+            is_day = bool(_DATE.fullmatch(self.date) and dt.date.fromisoformat(self.date))
+        except ValueError:
+            is_day = False
+        if not is_day:
+            raise BadInput(f"{self.date!r} is not a date; expected a day such as 2026-03-01")
         _require_sound(self.kind, self.value)
 
     @classmethod
@@ -73,7 +82,7 @@ class Withdrawal:
         """
         if len(cells) != len(COLUMNS):
             raise BadInput(
-                f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; put a cell "
+                f"{len(cells)} cells, expected {len(COLUMNS)}: {','.join(COLUMNS)}; put a cell "
                 "with a comma in quotes"
             )
         named, value, reason, date = cells
@@ -101,13 +110,11 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
     """
     found: list[Withdrawal] = []
     lines: dict[tuple[Kind, str], int] = {}
-    header = False
-    for number, line in _lines(text):
+    for place, (number, line) in enumerate(_lines(text)):
         at = f"{where}, line {number}"
         cells = _cells(line, at)
-        if not header:
+        if not place:
             _require_header(cells, at)
-            header = True
             continue
         try:
             entry = Withdrawal.of(cells)
@@ -132,17 +139,7 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such list of withdrawals")
-    if path.stat().st_size > MAX_LIST_BYTES:
-        raise BadInput(
-            f"{path}: larger than {MAX_LIST_BYTES:,} bytes; split the list into several files"
-        )
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise BadInput(f"{path}, line {line}: not UTF-8: {error}") from error
-    return parse_withdrawals(text, where=str(path))
+    return parse_withdrawals(_text_of(path), where=str(path))
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
@@ -152,14 +149,27 @@ def append_withdrawal(path: Path, entry: Withdrawal) -> None:
     Raises:
         BadInput: when the list cannot be read, or has this kind and value already.
     """
-    before = path.read_bytes() if path.is_file() else b""
-    if before:
-        read_withdrawals(path)
-    end = b"" if not before or before.endswith(b"\n") else b"\n"
-    header = "" if any(True for _ in _lines(before.decode("utf-8"))) else f"{','.join(COLUMNS)}\n"
-    content = before + end + (header + line_of(entry) + "\n").encode()
-    parse_withdrawals(content.decode("utf-8"), where=str(path))
-    publish_bytes(path, content)
+    text = _text_of(path) if path.is_file() else ""
+    if text and not text.endswith("\n"):
+        text += "\n"
+    if not any(_lines(text)):
+        text += f"{','.join(COLUMNS)}\n"
+    text += f"{line_of(entry)}\n"
+    parse_withdrawals(text, where=str(path))
+    publish_bytes(path, text.encode())
+
+
+def _text_of(path: Path) -> str:
+    if path.stat().st_size > MAX_LIST_BYTES:
+        raise BadInput(
+            f"{path}: larger than {MAX_LIST_BYTES:,} bytes; split the list into several files"
+        )
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise BadInput(f"{path}, line {line}: not UTF-8: {error}") from error
 
 
 def line_of(entry: Withdrawal) -> str:
@@ -197,26 +207,9 @@ def _cells(line: str, at: str) -> list[str]:
 def _require_header(cells: Sequence[str], at: str) -> None:
     if tuple(cells) != COLUMNS:
         raise BadInput(
-            f"{at}: the first line names the columns: wanted {','.join(COLUMNS)}, got "
+            f"{at}: the first line names the columns: expected {','.join(COLUMNS)}, got "
             f"{','.join(cells)[:200]}"
         )
-
-
-def _require_plain(name: str, cell: str) -> None:
-    if not cell or cell != cell.strip():
-        raise BadInput(
-            f"{name} is {'empty' if not cell.strip() else 'surrounded by spaces'}: {cell!r}"
-        )
-    if not cell.isprintable():
-        raise BadInput(f"{name} contains unprintable characters: {cell!r}")
-
-
-def _is_a_day(date: str) -> bool:
-    try:
-        dt.date.fromisoformat(date)
-    except ValueError:
-        return False
-    return True
 
 
 def _require_sound(kind: Kind, value: str) -> None:
@@ -227,13 +220,13 @@ def _require_sound(kind: Kind, value: str) -> None:
     elif kind == "url":
         if "." not in host_of(value):
             raise BadInput(
-                f"not a page's address: {value!r}; wanted such as https://example.org/page"
+                f"not a page's address: {value!r}; expected such as https://example.org/page"
             )
     elif kind == "digest":
-        wanted = _TEXT_DIGEST if value.startswith("sha256:") else _DIGEST
-        if not wanted.fullmatch(value):
+        expected = _TEXT_DIGEST if value.startswith("sha256:") else _DIGEST
+        if not expected.fullmatch(value):
             raise BadInput(
-                f"not a digest: {value!r}; wanted a page's, such as sha1:ZFRB..., or sha256: and "
+                f"not a digest: {value!r}; expected a page's, such as sha1:ZFRB..., or sha256: and "
                 "64 hexadecimal digits of a text"
             )
 
@@ -241,7 +234,7 @@ def _require_sound(kind: Kind, value: str) -> None:
 def _require_domain(value: str) -> None:
     host = normal("domain", value)
     if "." not in host or set(value) & set("/?#@ "):
-        raise BadInput(f"not a domain: {value!r}; wanted such as example.org")
+        raise BadInput(f"not a domain: {value!r}; expected such as example.org")
     if is_public_suffix(host):
         raise BadInput(
             f"{value!r} is a public suffix: the domains below it have many owners; name the "
