@@ -65,24 +65,20 @@ def open_index(folder: Path) -> GramIndex:
         head = msgspec.json.decode((folder / INDEX).read_bytes(), type=_Head)
     except UNDECODABLE as error:
         raise CorruptFile(f"{folder}: not a readable index: {error}; build it again") from error
-    if head.arrays.keys() != DTYPES.keys():  # names become paths
-        raise CorruptFile(
-            f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again"
-        )
     try:
         # Copied when written to, which nothing does: a read-only array would be another type to
         # numba, compiled separately.
-        arrays = {name: np.asarray(read_npy(folder / f"{name}.npy", mode="c")) for name in DTYPES}
+        arrays = {
+            name: np.asarray(read_npy(folder / f"{name}.npy", mode="c", row_of=dtype))
+            for name, dtype in DTYPES.items()
+        }
     except CorruptFile as error:
         raise CorruptFile(f"{error}; build the index again") from error
-    wrong = [
-        name
-        for name, array in arrays.items()
-        if (array.dtype, array.shape) != (DTYPES[name], (head.arrays[name],))
-    ]
-    if wrong:
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if lengths != head.arrays:
         raise CorruptFile(
-            f"{folder}: {', '.join(wrong)} not as {INDEX} says; build the index again"
+            f"{folder}: arrays of lengths {lengths}, {INDEX} has {head.arrays}; build the index "
+            "again"
         )
     return GramIndex(
         settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays

@@ -40,31 +40,26 @@ class KeyIndex:
         Raises:
             CorruptFile: when the index is missing or damaged.
         """
-        keys, wanted = self.keys(), np.uint64(key)
-        first, behind = (int(np.searchsorted(keys, wanted, side)) for side in ("left", "right"))
-        found: list[int] = self._places(len(keys))[first:behind].tolist() if first < behind else []
+        found: list[int] = self.places_of_all(np.array([key], np.uint64))[1].tolist()
         return found
 
     def places_of_all(
-        self, wanted: NDArray[np.uint64]
+        self, sought: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places of many keys at once: index into ``wanted``, and place; both int64, of one length,
-        in the order of ``wanted``.
+        """Places of many keys at once: index into ``sought``, and place; both int64, of one length,
+        in the order of ``sought``.
 
         Raises:
             CorruptFile: when the index is missing or damaged.
         """
         keys = self.keys()
-        first, behind = (
-            np.searchsorted(keys, wanted, "left"),
-            np.searchsorted(keys, wanted, "right"),
-        )
+        first, behind = (np.searchsorted(keys, sought, side) for side in ("left", "right"))
         counts = behind - first
         if (counts < 0).any():
             raise CorruptFile(
                 f"{_path(self.prefix, 'key')}: keys do not ascend; make the index again"
             )
-        which = np.repeat(np.arange(len(wanted), dtype=np.int64), counts)
+        which = np.repeat(np.arange(len(sought), dtype=np.int64), counts)
         if not len(which):
             return which, which
         within = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)

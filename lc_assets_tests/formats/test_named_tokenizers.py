@@ -11,11 +11,10 @@ from hypothesis import given
 
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats.tokenizers import named as named_tokenizers
-from lc_assets.formats.tokenizers.files import END_OF_TEXT, _HuggingFace
+from lc_assets.formats.tokenizers.files import _HuggingFace
 from lc_assets.formats.tokenizers.named import (
     GPT2,
     TIKTOKEN,
-    end_of_text,
     sentence_flags,
     text_of,
     tokenizer_of,
@@ -86,16 +85,10 @@ def test_a_file_that_is_none_is_refused(tmp_path, content, says):
 
 
 def test_a_vocabulary_without_an_end_of_text_has_none(tmp_path):
-    """Who needs one is told what was looked for."""
     (tmp_path / "tokenizer.json").write_text(
         json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}})
     )
     assert vocabulary_of(str(tmp_path / "tokenizer.json")).eot is None
-    with pytest.raises(
-        BadInput,
-        match=rf"tokenizer.json: has no end of text; looked for {END_OF_TEXT[0].replace('|', '.')}",
-    ):
-        end_of_text(str(tmp_path / "tokenizer.json"))
 
 
 @pytest.mark.parametrize(

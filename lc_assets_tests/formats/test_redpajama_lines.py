@@ -152,7 +152,7 @@ def test_a_reading_error_is_not_called_corruption():
         (b'"\\ud83d', "line 7"),
         (b'["\\ud83d", ' + b"[" * 100_000, "nested too deeply"),
         (b"NaN", "line 7"),
-        (b'["\\ud83d", NaN]', "NaN is not JSON"),
+        (b'["\\ud83d", NaN]', "JSON is malformed"),
         (b'["\\ud83d", 1]', "Expected `str`"),
         ('["é"]'.encode("utf-16"), "line 7"),
         (b"[1]", "Expected `str`"),

@@ -167,13 +167,13 @@ def write_duplicates(path: Path, shard: Shard, rows: Iterable[tuple[int, str]]) 
     ``sha1:`` is left out.
     """
     rows = list(rows)
-    columns = (
-        [f"{shard.tag}.json.gz"] * len(rows),
-        [shard.document_id(line) for line, _ in rows],
-        [digest.removeprefix("sha1:") for _, digest in rows],
-    )
-    arrays = [pa.array(column, pa.string()) for column in columns]
-    pq.write_table(pa.Table.from_arrays(arrays, names=list(COLUMNS)), path, compression="snappy")
+    columns = {
+        "shard_id": [f"{shard.tag}.json.gz"] * len(rows),
+        "doc_id": [shard.document_id(line) for line, _ in rows],
+        "digest": [digest.removeprefix("sha1:") for _, digest in rows],
+    }
+    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    pq.write_table(pa.table(columns, schema=schema), path, compression="snappy")
 
 
 def _check_columns(schema: pa.Schema, where: str) -> None:

@@ -6,10 +6,10 @@ newlines can exhaust it.
 """
 
 import gzip
-import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import msgspec
 from isal import igzip, igzip_lib
@@ -18,6 +18,11 @@ from lc_assets.errors import CorruptFile
 from lc_assets.publishing import gzipped
 
 T = TypeVar("T")
+
+_ESCAPES: Final = re.compile(
+    rb"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w|\\.", re.DOTALL
+)
+"""Pairs of surrogates, lone surrogates, and the beginnings of other escapes in JSON."""
 
 SKIPPED_BYTES: Final = 1 << 20
 """Bytes of a too long line that are kept while it is skipped."""
@@ -94,46 +99,23 @@ def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) ->
             why.
     """
     try:
-        return decoder.decode(line)
-    except (
-        msgspec.ValidationError,
-        UnicodeDecodeError,
-    ) as error:  # the latter for a string that is not UTF-8
+        try:
+            return decoder.decode(line)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:  # msgspec does not accept lone surrogates
+            return decoder.decode(_ESCAPES.sub(_without_lone_surrogate, line))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: {error}") from error
     except RecursionError as error:
         raise CorruptFile(f"{where}: nested too deeply") from error
-    except msgspec.DecodeError:
-        return _decode_slowly(line, decoder, where)
+
+
+def _without_lone_surrogate(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if len(escape[0]) == len(rb"\ud800") else escape[0]
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
     """Write one JSON line per record, gzipped."""
     with gzipped(path) as out:
         out.writelines(msgspec.json.encode(record) + b"\n" for record in records)
-
-
-def _decode_slowly(line: bytes, decoder: msgspec.json.Decoder[T], where: str) -> T:
-    """Decode with the standard library, which unlike msgspec accepts lone surrogates."""
-    try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_reject)
-        return msgspec.convert(_without_surrogates(value), decoder.type)
-    except ValueError as error:  # undecodable UTF-8 and msgspec's ValidationError are ValueErrors
-        raise CorruptFile(f"{where}: {error}") from error
-    except RecursionError as error:
-        raise CorruptFile(f"{where}: nested too deeply") from error
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
-        }
-    return value
-
-
-def _reject(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

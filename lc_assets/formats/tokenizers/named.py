@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats.tokenizers.files import (
     CONFIG,
-    END_OF_TEXT,
     SENTENCEPIECE_SUFFIX,
     Vocabulary,
     open_tokenizer_file,
@@ -109,18 +108,6 @@ def vocabulary_of(setting: str) -> Vocabulary:
             "tokenizer.json and of a SentencePiece .model"
         )
     return open_tokenizer_file(Path(setting)).vocabulary
-
-
-def end_of_text(setting: str) -> int:
-    """Id of end of text of a tokenizer that must have one.
-
-    Raises:
-        BadInput: when it has none; lists the names that were looked for.
-    """
-    eot = vocabulary_of(setting).eot
-    if eot is None:
-        raise BadInput(f"{setting}: has no end of text; looked for {', '.join(END_OF_TEXT)}")
-    return eot
 
 
 def tokenizer_of(setting: str, *, fast: bool = True) -> Tokenizer:
