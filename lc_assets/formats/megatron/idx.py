@@ -28,7 +28,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,8 @@ BLOCK: Final = 1 << 17
 """Sequences that are checked, or written, at once: 1 MiB of offsets."""
 
 Array = NDArray[Any]
+Boundaries: TypeAlias = Array | range
+"""Integers; a range if every sequence is a document."""
 
 
 def bin_path(prefix: Path) -> Path:
@@ -84,36 +86,30 @@ class MegatronIndex:
         return int(self.lengths.sum(dtype=np.int64))
 
 
-def idx_blocks(
-    lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]
-) -> Iterator[bytes]:
+def idx_blocks(lengths: Array, boundaries: Boundaries, dtype: np.dtype[Any]) -> Iterator[bytes]:
     """Yield the content of an ``.idx`` piece by piece; nothing is yielded if it is invalid.
 
     Args:
         lengths: integers, tokens of each sequence.
-        document_boundaries: integers, first sequence of each document, then the number of
-            sequences; None if every sequence is a document.
+        boundaries: first sequence of each document, then the number of sequences.
         dtype: dtype of the ids.
 
-    >>> len(b"".join(idx_blocks(np.array([3, 5]), None, np.dtype("u2"))))
+    >>> len(b"".join(idx_blocks(np.array([3, 5]), range(3), np.dtype("u2"))))
     82
 
     Raises:
         BadInput: if the dtype has no code, or lengths or boundaries are invalid.
     """
     code = code_of(dtype)
-    if problem := _problem(lengths, document_boundaries):
+    if problem := _problem(lengths, boundaries):
         raise BadInput(f"not a Megatron index: {problem}")
-    n_boundaries = len(lengths) + 1 if document_boundaries is None else len(document_boundaries)
-    yield HEADER.pack(MAGIC, VERSION, code, len(lengths), n_boundaries)
+    yield HEADER.pack(MAGIC, VERSION, code, len(lengths), len(boundaries))
     for start in range(0, len(lengths), BLOCK):
         yield lengths[start : start + BLOCK].astype("<i4", copy=False).tobytes()
     for _, offsets in _offset_blocks(lengths, dtype):
         yield offsets.tobytes()
-    for start in range(0, n_boundaries, BLOCK):
-        numbers = np.arange(start, min(start + BLOCK, n_boundaries))
-        block = numbers if document_boundaries is None else document_boundaries[numbers]
-        yield block.astype("<i8", copy=False).tobytes()
+    for start in range(0, len(boundaries), BLOCK):
+        yield _block(boundaries, start, BLOCK).astype("<i8", copy=False).tobytes()
 
 
 def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
@@ -157,33 +153,40 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
     return MegatronIndex(dtype, lengths, boundaries, offsets)
 
 
-def is_plain(boundaries: Array) -> bool:
+def is_plain(boundaries: Boundaries) -> bool:
     """Whether every document is one sequence.
 
     >>> is_plain(np.array([5, 6, 7])), is_plain(np.array([0, 1, 1])), is_plain(np.array([0, 2]))
     (True, False, False)
     """
-    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
-    return all(bool((block[1:] - block[:-1] == 1).all()) for block in blocks)
+    return all((steps == 1).all() for steps in _steps(boundaries))
 
 
-def _problem(lengths: Array, boundaries: Array | None) -> str:
+def _steps(boundaries: Boundaries) -> Iterator[Array]:
+    """Sequences of each document, a block at a time."""
+    for start in range(0, len(boundaries), BLOCK):
+        yield np.diff(_block(boundaries, start, BLOCK + 1))
+
+
+def _block(boundaries: Boundaries, start: int, n: int) -> Array:
+    block = boundaries[start : start + n]
+    return np.arange(block.start, block.stop) if isinstance(block, range) else block
+
+
+def _problem(lengths: Array, boundaries: Boundaries) -> str:
     """A description of what is invalid; empty if nothing is."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
         return (
             f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
             f"{MOST_TOKENS:,}"
         )
-    if boundaries is None:
-        return ""
     if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
         ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
         return (
             f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of "
             "sequences"
         )
-    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
-    if any((block[1:] < block[:-1]).any() for block in blocks):
+    if any((steps < 0).any() for steps in _steps(boundaries)):
         return "document boundaries fall, expected them in order"
     return ""
 

@@ -30,6 +30,7 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.megatron.idx import (
     MOST_TOKENS,
     Array,
+    Boundaries,
     bin_path,
     code_of,
     idx_blocks,
@@ -188,7 +189,9 @@ class MegatronWriter:
                 f"{self._path}: no document was added, and Megatron cannot map an empty file: "
                 "leave the data set out"
             )
-        boundaries = None if self._boundaries is None else np.frombuffer(self._boundaries, "i8")
+        boundaries: Boundaries = range(self.n_documents + 1)
+        if self._boundaries is not None:
+            boundaries = np.frombuffer(self._boundaries, "i8")
         with idx.open("wb") as stream:
             stream.writelines(
                 idx_blocks(np.frombuffer(self._lengths, "i4"), boundaries, self._dtype)
