@@ -277,7 +277,7 @@ def test_missing_files_of_an_array_that_claims_2_62_rows_are_named_in_time(tmp_p
     (tmp_path / "grid/zarr.json").write_text(json.dumps(said | {"shape": [2**62, 48]}))
     found = GridReader(tmp_path / "grid").missing()
     assert any(": 2,305,843,009,213,6" in words for words in found)
-    assert "c/1/0: inner chunks" in found[0]
+    assert "c/1/0: inner chunk (1, 0) is missing" in found[0]
 
 
 def test_a_chunk_of_two_frames_is_damage(tmp_path):

@@ -4,7 +4,6 @@ How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import islice
@@ -210,9 +209,7 @@ class ChunkedArray(ABC):
         return [line for line in lines if line]
 
     def _check(self, row: int, column: int, chunk: TokenArray) -> None:
-        """Convert a decoded chunk to this machine's byte order; compare it with the vocabulary."""
-        if sys.byteorder == "big":
-            chunk.byteswap(inplace=True)
+        """Compare a decoded chunk with the vocabulary."""
         largest = int(self._inside(chunk, row, column).max())
         if largest >= self.vocab_size:
             raise CorruptFile(

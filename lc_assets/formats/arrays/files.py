@@ -119,7 +119,7 @@ def _as_missing() -> Iterator[None]:
 
 
 def _read(path: str, pieces: Iterable[Piece]) -> list[bytes]:
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    opened = os.open(path, os.O_RDONLY)
     try:
         return [os.pread(opened, stop - start, start) for _, start, stop in pieces]
     finally:

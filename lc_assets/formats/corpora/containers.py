@@ -12,7 +12,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 import pyarrow as pa
@@ -22,6 +22,8 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.publishing import gzipped
 from lc_assets.vocabulary import Shard
+
+Quality: TypeAlias = Literal["fast", "high"]
 
 
 class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,16 @@ TEXT: Final = (".txt",)
 
 MAX_DOCUMENT_BYTES: Final = 256 << 20
 """Default limit for documents."""
+
+
+class ReadingOptions(NamedTuple):
+    """How a corpus is read; see `lc_assets.formats.corpora.reading.read_corpus`."""
+
+    text_field: str | None = None
+    id_field: str | None = None
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    quality: Quality = "fast"
+
 
 _READ_BYTES: Final = 1 << 18
 

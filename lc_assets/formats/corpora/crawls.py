@@ -28,53 +28,52 @@ from fastwarc.warc import WarcRecordType
 
 from lc_assets.formats.archives.records import Block, Kinds, blocks
 from lc_assets.formats.archives.responses import NoPage, html_of
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread, name_of_places, plain_bytes
-from lc_assets.text.html.page_text import Quality, page_text
+from lc_assets.formats.corpora.containers import (
+    CorpusDocument,
+    ReadingOptions,
+    Unread,
+    name_of_places,
+    plain_bytes,
+)
+from lc_assets.text.html.page_text import page_text
 
 TEXTS: Final = (WarcRecordType.conversion,)
 PAGES: Final = (WarcRecordType.response, WarcRecordType.revisit)
 
 
-def read_wet(path: Path, *, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
+def read_wet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
     """Yield the texts of a WET file; see `lc_assets.formats.corpora.reading.read_corpus`."""
-    return _documents(path, TEXTS, max_document_bytes, _text_of_conversion)
+    return _documents(path, TEXTS, options, _text_of_conversion)
 
 
-def read_warc(
-    path: Path, *, max_document_bytes: int, quality: Quality
-) -> Iterator[CorpusDocument | Unread]:
+def read_warc(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
     """Yield the texts of the pages in a WARC file; see
-    `lc_assets.formats.corpora.reading.read_corpus`.
-
-    Args:
-        path: the file.
-        max_document_bytes: longest page that is read, in bytes, as sent and as decoded.
-        quality: see `lc_assets.text.html.page_text`.
+    `lc_assets.formats.corpora.reading.read_corpus`. Pages are limited in bytes, as sent and as
+    decoded.
     """
-
-    def text_of(block: Block) -> str:
-        return _text_of_response(block, max_document_bytes, quality)
-
-    return _documents(path, PAGES, max_document_bytes, text_of)
+    return _documents(path, PAGES, options, _text_of_response)
 
 
 def _documents(
-    path: Path, wanted: Kinds, max_document_bytes: int, text_of: Callable[[Block], str]
+    path: Path,
+    kinds: Kinds,
+    options: ReadingOptions,
+    text_of: Callable[[Block, ReadingOptions], str],
 ) -> Iterator[CorpusDocument | Unread]:
     places = name_of_places(path)
     with plain_bytes(path) as stream:
-        found = blocks(stream, where=str(path), most_bytes=max_document_bytes, kinds=wanted)
-        for number, block in enumerate(
-            block for block in found if block.record.record_type in wanted
-        ):
+        most_bytes = options.max_document_bytes
+        found = blocks(stream, where=str(path), most_bytes=most_bytes, kinds=kinds)
+        own = (block for block in found if block.record.record_type in kinds)
+        for number, block in enumerate(own):
             identity = block.header("WARC-Record-ID") or f"{places}/{number}"
             try:
-                yield _document(block, identity, text_of(block))
+                yield _document(block, identity, text_of(block, options))
             except NoPage as reason:
                 yield Unread(id=identity, where=f"{path}, record {number}", why=str(reason))
 
 
-def _text_of_conversion(block: Block) -> str:
+def _text_of_conversion(block: Block, _: ReadingOptions) -> str:
     if not block.is_whole:
         raise NoPage("record too long")
     try:
@@ -86,10 +85,11 @@ def _text_of_conversion(block: Block) -> str:
     return text
 
 
-def _text_of_response(block: Block, max_bytes: int, quality: Quality) -> str:
+def _text_of_response(block: Block, options: ReadingOptions) -> str:
     if block.record.record_type == WarcRecordType.revisit:
         raise NoPage("revisit")
-    text = page_text(html_of(block, max_bytes), quality, alt_texts=False)
+    html = html_of(block, options.max_document_bytes)
+    text = page_text(html, options.quality, alt_texts=False)
     if text is None:
         raise NoPage("nested too deeply")
     if not text.strip():
@@ -100,8 +100,10 @@ def _text_of_response(block: Block, max_bytes: int, quality: Quality) -> str:
 def _document(block: Block, identity: str, text: str) -> CorpusDocument:
     url, date = block.header("WARC-Target-URI"), block.record.headers.get("WARC-Date") or ""
     language = block.record.headers.get("WARC-Identified-Content-Language") or ""
-    said = {"id": identity, "url": url, "date": date, "language": language}
-    rest = msgspec.Raw(msgspec.json.encode({name: value for name, value in said.items() if value}))
+    stated = {"id": identity, "url": url, "date": date, "language": language}
+    rest = msgspec.Raw(
+        msgspec.json.encode({name: value for name, value in stated.items() if value})
+    )
     return CorpusDocument(
         id=identity,
         text=text,

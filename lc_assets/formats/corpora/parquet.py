@@ -21,6 +21,7 @@ from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.corpora.containers import (
     MAX_DOCUMENT_BYTES,
     CorpusDocument,
+    ReadingOptions,
     Unread,
     name_of_places,
 )
@@ -35,9 +36,7 @@ VALUE_BYTES: Final = 32
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
 
-def read_parquet(
-    path: Path, *, text_field: str | None, max_document_bytes: int, id_field: str | None = None
-) -> Iterator[CorpusDocument | Unread]:
+def read_parquet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a Parquet file; see `lc_assets.formats.corpora.reading.read_corpus`.
 
     Raises:
@@ -48,7 +47,7 @@ def read_parquet(
         weighed(path, most_rows=BATCH_ROWS) as (file, most_rows),
     ):
         names = file.file.schema_arrow.names
-        field = text_field_of(names, text_field)
+        field = text_field_of(names, options.text_field)
         if field not in names:
             raise BadInput(
                 f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}; name "
@@ -57,9 +56,10 @@ def read_parquet(
             )
         places = name_of_places(path)
         for number, record in enumerate(_records(file, most_rows)):
-            found = _document(record, f"{places}/{number}", field, max_document_bytes, id_field)
+            place = f"{places}/{number}"
+            found = _document(record, place, field, options)
             yield (
-                Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found)
+                Unread(id=place, where=f"{path}, row {number}", why=found)
                 if isinstance(found, str)
                 else found
             )
@@ -154,11 +154,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
 
 
 def _document(
-    record: dict[str, Any] | str,
-    place: str,
-    field: str,
-    max_document_bytes: int,
-    id_field: str | None,
+    record: dict[str, Any] | str, place: str, field: str, options: ReadingOptions
 ) -> CorpusDocument | str:
     """The document of a row, or the reason for none."""
     if isinstance(record, str):
@@ -171,7 +167,7 @@ def _document(
             return "not UTF-8"
     if not isinstance(text, str):
         return "no text"
-    if len(text) > max_document_bytes:
+    if len(text) > options.max_document_bytes:
         return "text too long"
     return document_of(
         record,
@@ -179,5 +175,5 @@ def _document(
         text_field=field,
         place=place,
         rest=msgspec.Raw(_ENCODER.encode(record)),
-        id_field=id_field,
+        id_field=options.id_field,
     )

@@ -9,7 +9,7 @@ every caller needs.
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,8 @@ from lc_assets.formats.corpora.containers import (
     WARC,
     WET,
     CorpusDocument,
+    Quality,
+    ReadingOptions,
     Unread,
     as_float,
     name_of_places,
@@ -46,22 +48,17 @@ _VALUES: Final = msgspec.json.Decoder(dict[str, Any])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def read_json_lines(
-    path: Path, *, text_field: str | None, max_document_bytes: int, id_field: str | None = None
-) -> Iterator[CorpusDocument | Unread]:
+def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a file of JSON lines; see
     `lc_assets.formats.corpora.reading.read_corpus`.
     """
     places = name_of_places(path)
     with plain_bytes(path) as stream:
-        for number, line in enumerate(bounded_lines(stream, max_document_bytes)):
-            found = (
-                "line too long"
-                if line is None
-                else _document(line, f"{places}/{number}", text_field, id_field)
-            )
+        for number, line in enumerate(bounded_lines(stream, options.max_document_bytes)):
+            place = f"{places}/{number}"
+            found = "line too long" if line is None else _document(line, place, options)
             yield (
-                Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
+                Unread(id=place, where=f"{path}, line {number}", why=found)
                 if isinstance(found, str)
                 else found
             )
@@ -128,13 +125,11 @@ KNOWN: Final[tuple[str, ...]] = (
 )
 
 
-def _document(
-    line: bytes, place: str, text_field: str | None, id_field: str | None
-) -> CorpusDocument | str:
+def _document(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
     try:
         fields = _fields(line)
-        field = text_field_of(fields, text_field)
+        field = text_field_of(fields, options.text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
         if _is_deep(rest):
@@ -144,7 +139,7 @@ def _document(
         rest.decode(
             "utf-8"
         )  # what is skipped is not looked at; nothing that is not text must be written back
-        names = KNOWN if id_field is None else (*KNOWN, id_field)
+        names = (*KNOWN, options.id_field)
         known = {name: _VALUE.decode(fields[name]) for name in names if name in fields}
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
@@ -156,7 +151,7 @@ def _document(
         text_field=field,
         place=place,
         rest=msgspec.Raw(rest),
-        id_field=id_field,
+        id_field=options.id_field,
     )
 
 
@@ -201,7 +196,7 @@ def read_corpus(
     text_field: str | None = None,
     id_field: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    quality: Literal["fast", "high"] = "fast",
+    quality: Quality = "fast",
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of one file in order, or an `Unread` for one that cannot be read.
 
@@ -217,31 +212,20 @@ def read_corpus(
         BadInput: when the file's kind is not known.
         CorruptFile: when its container is damaged.
     """
+    options = ReadingOptions(text_field, id_field, max_document_bytes, quality)
     if path.name.endswith(JSON_LINES):
-        return read_json_lines(
-            path,
-            text_field=text_field,
-            id_field=id_field,
-            max_document_bytes=max_document_bytes,
-        )
+        return read_json_lines(path, options)
+    if path.name.endswith(TEXT):
+        return read_plain_text(path, max_document_bytes=max_document_bytes)
+    # Slow imports that most corpora do not need.
     if path.name.endswith(PARQUET):
         from lc_assets.formats.corpora.parquet import read_parquet
 
-        return read_parquet(
-            path,
-            text_field=text_field,
-            id_field=id_field,
-            max_document_bytes=max_document_bytes,
-        )
-    if path.name.endswith(TEXT):
-        return read_plain_text(path, max_document_bytes=max_document_bytes)
+        return read_parquet(path, options)
     if path.name.endswith((*WET, *WARC)):
-        # Slow imports that most corpora do not need.
         from lc_assets.formats.corpora.crawls import read_warc, read_wet
 
-        if path.name.endswith(WET):
-            return read_wet(path, max_document_bytes=max_document_bytes)
-        return read_warc(path, max_document_bytes=max_document_bytes, quality=quality)
+        return (read_wet if path.name.endswith(WET) else read_warc)(path, options)
     raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 

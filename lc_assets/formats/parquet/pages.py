@@ -14,6 +14,7 @@ Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format;
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -243,24 +244,17 @@ def _plain(content: bytes, codec: str, unpacked: int) -> bytes:
 
 
 def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
-    """Maximum bytes of the pages that contain ``n_values`` consecutive values.
+    """Maximum bytes of the pages that contain ``n_values`` consecutive values: all but two of the
+    values fill the pages between the first and the last.
 
     >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 3)
-    112
+    116
     >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 4)
     121
     """
-    most = now = inner = first = 0
-    for place, (count, n_bytes) in enumerate(sizes):
-        now += n_bytes
-        inner += count
-        # All but two of the values fill the pages between the first and the last.
-        while first < place and inner - sizes[first][0] - count > n_values - 2:
-            now -= sizes[first][1]
-            inner -= sizes[first][0]
-            first += 1
-        most = max(most, now)
-    return most
+    filled = accumulate(sorted(count for count, _ in sizes))
+    n_pages = 2 + sum(n <= n_values - 2 for n in filled)
+    return sum(sorted((n_bytes for _, n_bytes in sizes), reverse=True)[:n_pages])
 
 
 def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
