@@ -99,8 +99,8 @@ class PackedSpans:
                 tokens that a row does not have.
         """
         found = cls.map(folder, split)
-        if complaint := found.complaint(row_tokens):
-            raise CorruptFile(f"{span_files(folder, split)[0]}: {complaint}: make the rows again")
+        if problem := found.problem(row_tokens):
+            raise CorruptFile(f"{span_files(folder, split)[0]}: {problem}: make the rows again")
         return found
 
     @classmethod
@@ -125,7 +125,7 @@ class PackedSpans:
         begins[self.first[:-1]] = 0
         return np.asarray(self.stop - begins, np.int64)
 
-    def complaint(self, row_tokens: int) -> str:
+    def problem(self, row_tokens: int) -> str:
         """A description of what is invalid in these spans; empty when nothing is."""
         edges = self.first
         if (

@@ -72,7 +72,7 @@ def test_no_duplicates_is_a_file_too(tmp_path):
         (row(doc_id=["3"]), "found id '3'"),
         (row(doc_id=pa.array([None], pa.string())), "found id ''"),
         (row(doc_id=[3]), "doc_id: int64"),
-        ({"doc_id": ["x"]}, "wanted strings named shard_id, doc_id, digest"),
+        ({"doc_id": ["x"]}, "expected strings named shard_id, doc_id, digest"),
     ],
 )
 def test_foreign_shards_and_other_columns_are_refused(columns, message):

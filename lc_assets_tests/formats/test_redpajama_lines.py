@@ -150,7 +150,7 @@ def test_a_reading_error_is_not_called_corruption():
         (b'["\xff"]', "line 7: 'utf-8' codec can't decode byte 0xff"),
         (b'["\xed\xa0\x80"]', "line 7: 'utf-8' codec can't decode"),
         (b'"\\ud83d', "line 7"),
-        (b'["\\ud83d", ' + b"[" * 100_000, "nested too deeply"),
+        (b'["\\ud83d", ' + b"[" * 100_000, "Expected `str`, got `array`"),
         (b"NaN", "line 7"),
         (b'["\\ud83d", NaN]', "JSON is malformed"),
         (b'["\\ud83d", 1]', "Expected `str`"),

@@ -33,7 +33,7 @@ def table_of(
         io.BytesIO(content),
         shard=shard,
         where="en_head.signals",
-        wanted=wanted,
+        names=wanted,
         max_line_bytes=max_line_bytes,
     )
 
@@ -151,7 +151,7 @@ def test_ids_of_other_shards_and_malformed_ids_are_refused(document_id):
     record = {"id": document_id, "metadata": {"url": ""}, "quality_signals": {}}
     with pytest.raises(
         CorruptFile,
-        match=r"en_head.signals, line 0: .*wanted ids such as 2023-06/0000/en_head.json.gz/17",
+        match=r"en_head.signals, line 0: .*expected ids such as 2023-06/0000/en_head.json.gz/17",
     ):
         table_of(gzip.compress(json.dumps(record).encode()))
 

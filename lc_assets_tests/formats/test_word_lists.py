@@ -87,9 +87,9 @@ def test_a_file_of_a_folder_in_the_wrong_encoding_is_named(tmp_path):
 
 
 def test_a_folder_without_lists_and_one_with_two_of_a_language(tmp_path):
-    with pytest.raises(BadInput, match=r"holds no stop words; wanted files named by language"):
+    with pytest.raises(BadInput, match=r"holds no stop words; expected files named by language"):
         read_word_lists(stop_words=tmp_path)
-    with pytest.raises(BadInput, match=r"wanted UT1's layout"):
+    with pytest.raises(BadInput, match=r"expected UT1's layout"):
         read_word_lists(domains=tmp_path)
     for name in ("en", "en.txt"):
         (tmp_path / name).write_text("a", "utf-8")

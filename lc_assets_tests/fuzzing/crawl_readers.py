@@ -85,7 +85,7 @@ def _document(line: bytes | None) -> Any:
 
 def signals(folder: Path) -> Any:
     with (folder / "x.json.gz").open("rb") as stream:
-        table = read_signals(stream, shard=SHARD, where="x", wanted=SCALARS, max_line_bytes=1 << 16)
+        table = read_signals(stream, shard=SHARD, where="x", names=SCALARS, max_line_bytes=1 << 16)
     assert (np.diff(table.lines) > 0).all()
     columns = {name: column.tolist() for name, column in table.columns.items()}
     return table.lines.tolist(), table.urls, repr(columns), table.n_undecodable, table.n_oversize

@@ -87,7 +87,7 @@ SIGNALS = """
     from lc_assets.formats.redpajama.signals import read_signals
     from lc_assets.vocabulary import Shard
     shard = Shard.parse("2023-06/0000/en_head")
-    return read_signals(path.open("rb"), shard=shard, where="x", wanted=["rps_doc_word_count"], max_line_bytes=1 << 20).n_oversize
+    return read_signals(path.open("rb"), shard=shard, where="x", names=["rps_doc_word_count"], max_line_bytes=1 << 20).n_oversize
 """
 PAGES = """
     from lc_assets_tests.reference.pages import html_pages

@@ -140,7 +140,7 @@ BROKEN = [
     ("signals", gone, "is missing upstream"),
     ("duplicates", cut_short, "not a readable Parquet file"),
     ("duplicates", emptied, "not a readable Parquet file"),
-    ("duplicates", other_columns, "columns are .* wanted strings named shard_id, doc_id, digest"),
+    ("duplicates", other_columns, "columns are .* expected strings named shard_id, doc_id, digest"),
     ("duplicates", of_another_shard, "found id .* is this another shard's file"),
     ("duplicates", gone, "is missing upstream"),
 ]

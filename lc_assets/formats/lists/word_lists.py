@@ -87,7 +87,9 @@ def _words(source: Path | None, what: str, digests: dict[str, str]) -> dict[str,
         )
         found = {language: frozenset(words) for language, words in by_language.items()}
     if not found:
-        raise BadInput(f"{source}: holds no {what}; wanted files named by language, such as en.txt")
+        raise BadInput(
+            f"{source}: holds no {what}; expected files named by language, such as en.txt"
+        )
     return found
 
 
@@ -126,7 +128,7 @@ def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
     files = sorted(source.glob("*/domains"))
     if not files:
         raise BadInput(
-            f"{source}: holds no domains; wanted UT1's layout, a folder for each category and in "
+            f"{source}: holds no domains; expected UT1's layout, a folder for each category and in "
             "it a file named domains"
         )
     names = [file.parent.name for file in files]
@@ -136,19 +138,19 @@ def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
             ""
         }:
             categories.setdefault(domain, []).append(name)
-    wanted = {tuple(of_domain) for of_domain in categories.values()}
-    numbers = _set_numbers(names, wanted)
+    sets = {tuple(of_domain) for of_domain in categories.values()}
+    numbers = _set_numbers(names, sets)
     return {domain: numbers[tuple(of_domain)] for domain, of_domain in categories.items()}
 
 
-def _set_numbers(names: list[str], wanted: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+def _set_numbers(names: list[str], sets: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
     if len(names) > MOST_CATEGORIES:
         raise BadInput(
-            f"{len(names)} categories of domains; wanted at most {MOST_CATEGORIES}, such as the "
+            f"{len(names)} categories of domains; expected at most {MOST_CATEGORIES}, such as the "
             "13 of RedPajama-V2"
         )
     every = (some for size in range(1, len(names) + 1) for some in combinations(names, size))
-    return {some: number for number, some in enumerate(every) if some in wanted}
+    return {some: number for number, some in enumerate(every) if some in sets}
 
 
 def _read(file: Path, what: str, digests: dict[str, str]) -> str:
@@ -156,7 +158,7 @@ def _read(file: Path, what: str, digests: dict[str, str]) -> str:
         content = file.read_bytes()
     except OSError as error:
         raise BadInput(
-            f"{file}: cannot be read: {error.strerror}; wanted a list of {what}"
+            f"{file}: cannot be read: {error.strerror}; expected a list of {what}"
         ) from error
     digests[f"{what}: {file.parent.name + '/' if what == 'domains' else ''}{file.name}"] = (
         hashlib.sha256(content).hexdigest()
@@ -170,11 +172,11 @@ def _read(file: Path, what: str, digests: dict[str, str]) -> str:
         ) from error
 
 
-def _decoded(file: Path, text: str, decoder: "msgspec.json.Decoder[Any]", wanted: str) -> Any:
+def _decoded(file: Path, text: str, decoder: "msgspec.json.Decoder[Any]", expected: str) -> Any:
     try:
         return decoder.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadInput(f"{file}: {error}; wanted {wanted} in JSON") from error
+        raise BadInput(f"{file}: {error}; expected {expected} in JSON") from error
 
 
 PRESET: Final = "referral-words-en.txt"
@@ -204,7 +206,7 @@ def read_special_words(path: Path | None = None) -> SpecialWords:
         elif bare and not bare.startswith("#"):
             if now is None:
                 raise BadInput(
-                    f"{where}, line {number}: words before any list; wanted one of "
+                    f"{where}, line {number}: words before any list; expected one of "
                     f"{', '.join(f'[{name}]' for name in LISTS)}"
                 )
             now |= {"".join(map(folded, word)) for word in bare.split()}

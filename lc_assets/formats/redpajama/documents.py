@@ -118,7 +118,7 @@ def line_reader(shard: Shard) -> Callable[[str, str], int]:
         number = document_id.removeprefix(prefix)
         if number == document_id or not _LINE.fullmatch(number):
             raise CorruptFile(
-                f"{where}: found id {document_id[:80]!r}, wanted ids such as {prefix}17; is this "
+                f"{where}: found id {document_id[:80]!r}, expected ids such as {prefix}17; is this "
                 "another shard's file?"
             )
         return int(number)
@@ -181,5 +181,5 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
     if tuple(schema.names) != COLUMNS or any(field.type not in strings for field in schema):
         found = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise CorruptFile(
-            f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}"
+            f"{where}: columns are ({found[:200]}), expected strings named {', '.join(COLUMNS)}"
         )

@@ -68,23 +68,23 @@ class SignalsTable:
 
 
 def read_signals(
-    stream: BinaryIO, *, shard: Shard, where: str, wanted: Collection[str], max_line_bytes: int
+    stream: BinaryIO, *, shard: Shard, where: str, names: Collection[str], max_line_bytes: int
 ) -> SignalsTable:
-    """Read the values named in ``wanted`` of a shard's documents.
+    """Read the values named in ``names`` of a shard's documents.
 
     Args:
         stream: the gzipped file.
         shard: the shard of the signals.
         where: the file's name, for messages.
-        wanted: names of `lc_assets.text.signals.names.SCALARS`.
+        names: of `lc_assets.text.signals.names.SCALARS`.
         max_line_bytes: longest line that is read; longer ones are counted and skipped.
 
     Raises:
         BadInput: when a name is not a signal.
         CorruptFile: when the file is damaged, holds an id of another shard, or an id twice.
     """
-    names = _known(wanted)
-    decoder, line_of = msgspec.json.Decoder(_record_type(names)), line_reader(shard)
+    known = _known(names)
+    decoder, line_of = msgspec.json.Decoder(_record_type(known)), line_reader(shard)
     lines, urls, values = array("q"), list[str](), array("d")
     seen: set[int] = set()
     n_undecodable = n_oversize = 0
@@ -106,13 +106,13 @@ def read_signals(
         seen.add(line)
         lines.append(line)
         urls.append(record.metadata.url)
-        values.extend(_scores(record.quality_signals, names))
+        values.extend(_scores(record.quality_signals, known))
     order = np.argsort(lines)
-    rows = np.array(values).reshape(len(lines), len(names))[order]
+    rows = np.array(values).reshape(len(lines), len(known))[order]
     return SignalsTable(
         lines=np.array(lines)[order],
         urls=[urls[row] for row in order.tolist()],
-        columns={name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(names)},
+        columns={name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(known)},
         n_undecodable=n_undecodable,
         n_oversize=n_oversize,
     )
@@ -228,11 +228,11 @@ def _snapshot(source: str) -> str:
         return ""
 
 
-def _known(wanted: Collection[str]) -> list[str]:
-    unknown = sorted(set(wanted) - set(SCALARS))
+def _known(names: Collection[str]) -> list[str]:
+    unknown = sorted(set(names) - set(SCALARS))
     if unknown:
         raise BadInput(f"no such signal: {', '.join(unknown)}; there are {', '.join(SCALARS)}")
-    return [name for name in SCALARS if name in set(wanted)]
+    return [name for name in SCALARS if name in set(names)]
 
 
 def _record_type(names: list[str]) -> type[msgspec.Struct]:

@@ -132,13 +132,13 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
     Raises:
         BadInput: when an id is outside the vocabulary, or there is no such tokenizer.
     """
-    n_ids, wanted = vocabulary_of(setting).n_ids, [int(token) for token in ids]
-    if wanted and not 0 <= min(wanted) <= max(wanted) < n_ids:
+    n_ids, tokens = vocabulary_of(setting).n_ids, [int(token) for token in ids]
+    if tokens and not 0 <= min(tokens) <= max(tokens) < n_ids:
         raise BadInput(
-            f"ids {min(wanted):,} to {max(wanted):,} are not of {setting}: it has 0 to "
+            f"ids {min(tokens):,} to {max(tokens):,} are not of {setting}: it has 0 to "
             f"{n_ids - 1:,}"
         )
-    return _decoder(setting)(wanted)
+    return _decoder(setting)(tokens)
 
 
 def sentence_flags(setting: str) -> NDArray[np.uint8]:

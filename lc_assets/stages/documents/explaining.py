@@ -219,7 +219,7 @@ def _published_values(upstream: Upstream, identity: str) -> dict[str, float | No
     path = signals_path(shard)
     with upstream.open(path) as stream:
         table = read_signals(
-            stream, shard=shard, where=path, wanted=SCALARS, max_line_bytes=MAX_LINE_BYTES
+            stream, shard=shard, where=path, names=SCALARS, max_line_bytes=MAX_LINE_BYTES
         )
     row = table.row_of(line)
     return {} if row is None else table.values_at(row)

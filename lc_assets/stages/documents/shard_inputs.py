@@ -213,7 +213,7 @@ def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:
             stream,
             shard=task.files.shard,
             where=_where(task, "signals"),
-            wanted=task.published.columns,
+            names=task.published.columns,
             max_line_bytes=task.settings.max_line_bytes,
         ),
     )

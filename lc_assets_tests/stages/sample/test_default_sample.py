@@ -43,7 +43,7 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
             wanted = [*rules.columns, "ccnet_length"]
             table = read_signals(
-                stream, shard=shard, where=shard.tag, wanted=wanted, max_line_bytes=64 * MB
+                stream, shard=shard, where=shard.tag, names=wanted, max_line_bytes=64 * MB
             )
         failed = np.stack([rule.fails(table.columns[rule.column]) for rule in rules.rules])
         n_long_and_good += int(

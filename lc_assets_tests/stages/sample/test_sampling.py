@@ -142,7 +142,7 @@ def test_signals_are_those_of_the_text_on_the_same_line(
         shard, line = parse_document_id(name)
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
             table = read_signals(
-                stream, shard=shard, where=name, wanted=wanted, max_line_bytes=10**7
+                stream, shard=shard, where=name, names=wanted, max_line_bytes=10**7
             )
         row = table.row_of(line)
         assert row is not None
