@@ -253,7 +253,7 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "problem"),
     [
         (b"PK\x03\x04" + bytes(40), r"not a Megatron index: starts with b'PK\\x03\\x04"),
         (SOUND[:20], "not a Megatron index"),
@@ -278,9 +278,9 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_damage_is_named(content, complaint):
+def test_damage_is_named(content, problem):
     """Where, what was found, what was expected."""
-    with pytest.raises(CorruptFile, match=f"^here: .*{complaint}"):
+    with pytest.raises(CorruptFile, match=f"^here: .*{problem}"):
         parse_idx(content, "here")
 
 

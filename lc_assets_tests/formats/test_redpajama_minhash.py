@@ -171,9 +171,9 @@ def test_files_that_are_none_are_named(tmp_path):
         "no id": (with_column("id", None, pa.string()), "has no id"),
     }
     path = tmp_path / "bad.parquet"
-    for name, (table, complaint) in broken.items():
+    for name, (table, problem) in broken.items():
         pq.write_table(table, path)
-        with pytest.raises(CorruptFile, match=f"shard 7: .*{complaint}"):
+        with pytest.raises(CorruptFile, match=f"shard 7: .*{problem}"):
             list(read_signatures(path, where="shard 7"))
             pytest.fail(name)
     for content in (b"", b"PAR1 but not really", path.read_bytes()[:-20]):

@@ -34,16 +34,16 @@ def test_lists_of_ones_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "problem"),
     [
         ("der\n", "line 1: words before any list"),
         ("[stop]\n[nouns]\n", "line 2: no list is called 'nouns'"),
     ],
 )
-def test_what_is_no_list_is_refused(tmp_path, content, complaint):
+def test_what_is_no_list_is_refused(tmp_path, content, problem):
     path = tmp_path / "x.txt"
     path.write_text(content)
-    with pytest.raises(BadInput, match=complaint):
+    with pytest.raises(BadInput, match=problem):
         read_special_words(path)
 
 

@@ -171,8 +171,8 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
         value = math.nan
     if not rule or bound not in _BOUNDS or not math.isfinite(value):
         raise BadInput(
-            f"not a threshold: {text!r}; expected rule.at_least=number or rule.at_most=number, such "
-            "as symbols.at_most=0.2"
+            f"not a threshold: {text!r}; expected rule.at_least=number or rule.at_most=number, "
+            "such as symbols.at_most=0.2"
         )
     return rule, bound, value
 
