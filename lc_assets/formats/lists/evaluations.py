@@ -23,7 +23,14 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, Unread, plain_bytes
+from lc_assets.formats.corpora.containers import (
+    JSON_LINES,
+    PARQUET,
+    SUFFIXES,
+    TEXT,
+    Unread,
+    plain_bytes,
+)
 from lc_assets.formats.corpora.parquet import parquet_rows
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
@@ -56,7 +63,6 @@ FIELDS: Final = (
 """Names of questions and answers in evaluation sets. Passages (``context``, ``passage``) are public
 texts, and are taken only when named.
 """
-TEXT: Final = (".txt",)
 KNOWN: Final = (*SUFFIXES, *TEXT)
 MAX_LINE_BYTES: Final = 256 << 20
 
