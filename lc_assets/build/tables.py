@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.parquet.opening import checked_chunks
+from lc_assets.formats.parquet.opening import require_sound_footer
 from lc_assets.publishing import publish
 
 COMPRESSION = "zstd"
@@ -267,9 +267,10 @@ def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
         CorruptFile: when it is not Parquet, has an impossible footer, or is damaged where it is
             read; names the file.
     """
-    with library_errors_as_corrupt_file(path, system_errors_too=True), pq.ParquetFile(path) as file:
-        checked_chunks(file.metadata, path.stat().st_size, path)
-        yield file
+    with library_errors_as_corrupt_file(path, system_errors_too=True):
+        require_sound_footer(path)
+        with pq.ParquetFile(path) as file:
+            yield file
 
 
 @contextlib.contextmanager

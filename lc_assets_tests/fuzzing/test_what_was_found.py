@@ -21,7 +21,7 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.lists.evaluations import read_items
 from lc_assets.formats.lists.rule_files import parse_rules
 from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
-from lc_assets.formats.parquet.footer import STRING, Chunk
+from lc_assets.formats.parquet.footer import STRING, Chunk, Leaf
 from lc_assets.formats.parquet.pages import walk
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
@@ -256,7 +256,7 @@ def test_a_page_whose_kind_is_no_number_is_damage(tmp_path):
     with pytest.raises(CorruptFile, match="where a size or a number"):
         walk(
             lambda at, n: odd[at : at + n],
-            Chunk("text", STRING, 0, False, False, 0, len(odd), 1, 1, "UNCOMPRESSED"),
+            Chunk(Leaf("text", STRING, 0, False, False), 0, len(odd), 1, 1, 0),
             most_longest=0,
         )
 

@@ -9,7 +9,6 @@ in `formats.parquet.pages`.
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import NOT_PARQUET
-from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, column_chunks
+from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
@@ -87,22 +86,30 @@ def guarded(source: BinaryIO | Path, *, where: str, rows_at_once: int) -> Iterat
     """
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
-        watched = _Watched(file, where, rows_at_once)
+        footer = checked_footer(file, where)
+        watched = _Watched(file, footer, where, rows_at_once)
         opened = stack.enter_context(pq.ParquetFile(watched, pre_buffer=False))
-        n_bytes = file.seek(0, os.SEEK_END)
-        groups = checked_chunks(opened.metadata, n_bytes, where)
-        watched.chunks = {chunk.start: chunk for group in groups for chunk in group}
-        yield Bounded(opened, n_bytes, where)
+        yield Bounded(opened, footer.n_bytes, where)
 
 
-def checked_chunks(metadata: pq.FileMetaData, n_bytes: int, where: object) -> list[list[Chunk]]:
-    """The column chunks of a file of ``n_bytes``, by row group, after checking its footer.
+def checked_footer(file: BinaryIO, where: object) -> Footer:
+    """The footer of a file, checked against limits.
 
     Raises:
         CorruptFile: see `guarded`.
     """
     with _naming(where):
-        return column_chunks(metadata, n_bytes)
+        return read_footer(file)
+
+
+def require_sound_footer(path: Path) -> None:
+    """Check the footer of a file against limits, and nothing else: for files whose digest is known.
+
+    Raises:
+        CorruptFile: see `guarded`.
+    """
+    with path.open("rb") as file:
+        checked_footer(file, path)
 
 
 @contextlib.contextmanager
@@ -116,41 +123,40 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
     Raises:
         CorruptFile: see `guarded`.
     """
-    metadata, n_bytes = pq.read_metadata(path), path.stat().st_size
     with path.open("rb") as file:
+        footer = checked_footer(file, path)
 
         def read_at(at: int, n_bytes: int) -> bytes:
             file.seek(at)
             return file.read(n_bytes)
 
-        chunks = checked_chunks(metadata, n_bytes, path)
         with _naming(path):
-            groups = [[_pages(chunk, read_at, most_rows) for chunk in group] for group in chunks]
+            groups = [
+                [_pages(chunk, read_at, most_rows) for chunk in group] for group in footer.groups
+            ]
     pages = [each for group in groups for each in group]
     in_dictionaries = {
-        each.chunk.column
-        for each in pages
-        if each.chunk.is_repeated and each.chunk.type in {STRING, FIXED_STRING}
-    } - {each.chunk.column for each in pages if each.has_lengths}
-    names = {metadata.schema.column(place).path for place in range(metadata.num_columns)}
-    if in_dictionaries and len(names) < metadata.num_columns:  # Arrow addresses columns by name
+        leaf.name
+        for leaf in footer.leaves
+        if leaf.is_repeated and leaf.type in {STRING, FIXED_STRING}
+    } - {each.chunk.leaf.name for each in pages if each.has_lengths}
+    names = {leaf.name for leaf in footer.leaves}
+    if in_dictionaries and len(names) < len(footer.leaves):  # Arrow addresses columns by name
         raise CorruptFile(f"{path}: has two columns of one name, and lists; rename them")
     for each in pages:
         stored = sum(n_bytes for _, n_bytes in each.sizes)
-        is_indices = each.chunk.column in in_dictionaries
-        if each.chunk.is_repeated:  # one row may hold all values of the chunk
+        is_indices = each.chunk.leaf.name in in_dictionaries
+        if each.chunk.leaf.is_repeated:  # one row may hold all values of the chunk
             _require_bounded(each, stored if is_indices else each.bytes_of(most_rows), path)
-    with pq.ParquetFile(
-        path, metadata=metadata, pre_buffer=False, read_dictionary=sorted(in_dictionaries)
-    ) as opened:
+    with pq.ParquetFile(path, pre_buffer=False, read_dictionary=sorted(in_dictionaries)) as opened:
         yield (
-            Bounded(opened, n_bytes, str(path)),
+            Bounded(opened, footer.n_bytes, str(path)),
             [_rows_at_once(group, most_rows) for group in groups],
         )
 
 
 def _pages(chunk: Chunk, read_at: ReadAt, most_rows: int) -> Pages:
-    most = _most_longest(chunk, most_rows) if chunk.is_repeated else MOST_PAGE_BYTES
+    most = _most_longest(chunk, most_rows) if chunk.leaf.is_repeated else MOST_PAGE_BYTES
     return walk(read_at, chunk, most_longest=most)
 
 
@@ -160,7 +166,7 @@ def _most_longest(chunk: Chunk, n_rows: int) -> int:
 
 
 def _rows_at_once(pages: list[Pages], most_rows: int) -> int:
-    flat = [each for each in pages if not each.chunk.is_repeated]
+    flat = [each for each in pages if not each.chunk.leaf.is_repeated]
     n_rows = most_rows
     while n_rows > 1 and sum(each.bytes_of(n_rows) for each in flat) > SOME_BYTES:
         n_rows //= 2
@@ -170,8 +176,8 @@ def _rows_at_once(pages: list[Pages], most_rows: int) -> int:
 def _require_bounded(pages: Pages, n_bytes: int, where: object) -> None:
     if n_bytes > MOST_BATCH_BYTES:
         raise CorruptFile(
-            f"{where}: {pages.chunk.column} may unpack to more than {MOST_BATCH_BYTES:,} bytes in "
-            "a few rows; rewrite it with smaller row groups"
+            f"{where}: {pages.chunk.leaf.name} may unpack to more than {MOST_BATCH_BYTES:,} bytes "
+            "in a few rows; rewrite it with smaller row groups"
         )
 
 
@@ -184,22 +190,18 @@ def _naming(where: object) -> Iterator[None]:
 
 
 class _Watched:
-    """A file object for Arrow that checks the pages of each column chunk when it is read.
+    """A file object for Arrow that checks the pages of each column chunk when it is read."""
 
-    Attributes:
-        chunks: those not read yet, by their first byte.
-    """
-
-    def __init__(self, file: BinaryIO, where: str, rows_at_once: int) -> None:
+    def __init__(self, file: BinaryIO, footer: Footer, where: str, rows_at_once: int) -> None:
         self._file, self._where, self._rows = file, where, rows_at_once
-        self.chunks: dict[int, Chunk] = {}
+        self._unread = {chunk.start: chunk for group in footer.groups for chunk in group}
         self.closed = False
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, n_bytes: int = -1) -> bytes:
         at = self._file.tell()
         content: bytes = self._file.read(n_bytes)
-        chunk = self.chunks.pop(at, None)
+        chunk = self._unread.pop(at, None)
         if chunk is not None:
             self._check(chunk, content)
         return content
@@ -210,7 +212,7 @@ class _Watched:
         def read_at(at: int, n_bytes: int) -> bytes:
             return content[at - chunk.start : at - chunk.start + n_bytes]
 
-        with _naming(f"{self._where}, {chunk.column}"):
+        with _naming(f"{self._where}, {chunk.leaf.name}"):
             pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
         _require_bounded(pages, pages.bytes_of(rows), self._where)
 

@@ -1,27 +1,26 @@
 """The pages of a column chunk: their headers, and the memory that decoding a number of rows may
 take.
 
-Parsing a header takes about ten microseconds, reading its page a thousand. Headers are structs in
-Thrift's compact protocol; one that reaches beyond its bytes is refused. Pages of
+Parsing a header takes about ten microseconds, reading its page a thousand. Pages of
 strings stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state
 within themselves how many lengths there are, behind the levels and beneath the compression, and
 Arrow allocates for that number: eight bytes can request eight gigabytes. Few writers make such
 pages; they are decompressed here to check the number.
 
 The number of rows per batch is chosen in `formats.parquet.opening`.
-Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format;
-``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
+Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.footer import STRING, Chunk
+from lc_assets.formats.parquet.thrift import number_of, read_struct, varint
 
 MOST_PAGE_BYTES: Final = 256 << 20
 """Writers end a page after the value that exceeds a megabyte. The longest document that is read has
@@ -32,25 +31,13 @@ MOST_HEADER_BYTES: Final = 1 << 16
 _FIRST_BYTES: Final = 256
 """Headers with statistics of short strings are shorter."""
 
-MOST_DEPTH: Final = 4
-"""A header holds a header of its kind, and that its statistics."""
-
-_TRUE, _FALSE, _BYTE, _BINARY, _STRUCT = 1, 2, 3, 8, 12
-_INTEGERS: Final = (4, 5, 6)
-
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
 _DICTIONARY_INDICES: Final = (2, 8)
 DELTA_LENGTH_STRINGS: Final = 6
 DELTA_STRINGS: Final = 7
 
-_NOT_COMPRESSED: Final = "UNCOMPRESSED"
-_CODECS: Final = {
-    "SNAPPY": "snappy",
-    "GZIP": "gzip",
-    "BROTLI": "brotli",
-    "ZSTD": "zstd",
-    "LZ4": "lz4_raw",
-}
+_NOT_COMPRESSED: Final = 0
+_CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 ReadAt = Callable[[int, int], bytes]
 """Reads bytes of a file, given an offset and a maximum size."""
@@ -77,7 +64,7 @@ class Pages(NamedTuple):
         """Maximum bytes of ``n_rows`` consecutive rows. A row that may have several values is
         assumed to have all of them.
         """
-        several = self.chunk.n_values - self.chunk.n_rows if self.chunk.is_repeated else 0
+        several = self.chunk.n_values - self.chunk.n_rows if self.chunk.leaf.is_repeated else 0
         return (n_rows + several) * self.longest + _widest(self.sizes, n_rows + several)
 
 
@@ -144,7 +131,7 @@ def _read_page(read_at: ReadAt, at: int, end: int) -> tuple[_Page, int]:
     except CorruptFile:
         header, size = read_struct(read_at(at, min(MOST_HEADER_BYTES, end - at)), 0)
     at += size
-    kind, unpacked, packed = (_number(header, field) for field in (1, 2, 3))
+    kind, unpacked, packed = (number_of(header, field) for field in (1, 2, 3))
     _require(
         unpacked <= MOST_PAGE_BYTES,
         f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read",
@@ -153,12 +140,12 @@ def _read_page(read_at: ReadAt, at: int, end: int) -> tuple[_Page, int]:
     own = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(kind, 0), {})
     _require(isinstance(own, dict), "a page without a header")
     if kind == _DATA_2:
-        level_bytes = _number(own, 5) + _number(own, 6)
+        level_bytes = number_of(own, 5) + number_of(own, 6)
         _require(level_bytes <= min(unpacked, packed), "levels that are longer than their page")
         second = level_bytes, bool(own.get(7, True))
-        return _Page(kind, unpacked, packed, _number(own, 1), _number(own, 4), *second), at
+        return _Page(kind, unpacked, packed, number_of(own, 1), number_of(own, 4), *second), at
     if kind in {_DATA, _DICTIONARY}:
-        return _Page(kind, unpacked, packed, _number(own, 1), _number(own, 2)), at
+        return _Page(kind, unpacked, packed, number_of(own, 1), number_of(own, 2)), at
     return _Page(kind, unpacked, packed), at
 
 
@@ -167,8 +154,8 @@ def _longest_entry(read_at: ReadAt, at: int, page: _Page, chunk: Chunk, most_lon
     be longer than ``most_longest``.
     """
     _require(page.n_values <= page.unpacked, "a dictionary with more entries than bytes")
-    if chunk.type != STRING:
-        return chunk.width
+    if chunk.leaf.type != STRING:
+        return chunk.leaf.width
     most = max(page.unpacked - 4 * page.n_values, 0)
     if most <= most_longest or chunk.codec not in {*_CODECS, _NOT_COMPRESSED}:
         return most
@@ -186,7 +173,7 @@ def _require_lengths(content: bytes, page: _Page, chunk: Chunk) -> None:
     nulls counted.
     """
     _require(
-        page.encoding != DELTA_STRINGS or not chunk.is_repeated,
+        page.encoding != DELTA_STRINGS or not chunk.leaf.is_repeated,
         "strings in lists, stored by their differences: these are not read",
     )
     try:
@@ -204,17 +191,17 @@ def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes:
         codec = chunk.codec if page.is_packed else _NOT_COMPRESSED
         return _plain(content[page.level_bytes :], codec, page.unpacked - page.level_bytes)
     plain, at = _plain(content, chunk.codec, page.unpacked), 0
-    for _ in range(chunk.is_repeated + chunk.is_optional):
+    for _ in range(chunk.leaf.is_repeated + chunk.leaf.is_optional):
         at += 4 + int.from_bytes(plain[at : at + 4], "little")
     return plain[at:]
 
 
 def _lengths_end(content: bytes, at: int, n_values: int) -> int:
     """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
-    block, at = _varint(content, at)
-    n_parts, at = _varint(content, at)
-    count, at = _varint(content, at)
-    _, at = _varint(content, at)
+    block, at = varint(content, at)
+    n_parts, at = varint(content, at)
+    count, at = varint(content, at)
+    _, at = varint(content, at)
     per_part = block // n_parts if n_parts else 0
     _require(
         count <= n_values and per_part >= 8 and n_parts <= len(content),
@@ -223,7 +210,7 @@ def _lengths_end(content: bytes, at: int, n_values: int) -> int:
     )
     left = count - 1
     while left > 0:
-        _, at = _varint(content, at)
+        _, at = varint(content, at)
         widths, at = content[at : at + n_parts], at + n_parts
         for width in widths:
             if left <= 0:
@@ -235,7 +222,7 @@ def _lengths_end(content: bytes, at: int, n_values: int) -> int:
     return at
 
 
-def _plain(content: bytes, codec: str, unpacked: int) -> bytes:
+def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
     if codec == _NOT_COMPRESSED:
         return content
     _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
@@ -255,70 +242,6 @@ def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
     filled = accumulate(sorted(count for count, _ in sizes))
     n_pages = 2 + sum(n <= n_values - 2 for n in filled)
     return sum(sorted((n_bytes for _, n_bytes in sizes), reverse=True)[:n_pages])
-
-
-def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """Read a struct in Thrift's compact protocol: its fields by number, and where it ends.
-
-    Integers come as int, strings as bytes, structs as dictionaries; page headers have no others.
-
-    >>> read_struct(bytes.fromhex("15 04 18 02 6869 00"), 0)
-    ({1: 2, 2: b'hi'}, 7)
-
-    Raises:
-        CorruptFile: when the bytes are not such a struct.
-    """
-    _require(depth <= MOST_DEPTH, "a header that is nested too deeply")
-    fields: dict[int, Any] = {}
-    number = 0
-    try:
-        while head := content[at]:
-            at += 1
-            if head >> 4:
-                number += head >> 4
-            else:
-                number, at = _zigzag(content, at)
-            kind = head & 15
-            if kind in _INTEGERS:
-                fields[number], at = _zigzag(content, at)
-            elif kind in {_TRUE, _FALSE}:
-                fields[number] = kind == _TRUE
-            elif kind == _BYTE:
-                fields[number], at = content[at], at + 1
-            elif kind == _BINARY:
-                size, at = _varint(content, at)
-                fields[number], at = content[at : at + size], at + size
-            elif kind == _STRUCT:
-                fields[number], at = read_struct(content, at, depth + 1)
-            else:
-                raise CorruptFile(f"holds a header with a value of unknown type {kind}")
-    except IndexError as error:
-        raise CorruptFile("holds a header that is cut short") from error
-    return fields, at + 1
-
-
-def _zigzag(content: bytes, at: int) -> tuple[int, int]:
-    number, at = _varint(content, at)
-    return (number >> 1) ^ -(number & 1), at
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = content[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80 or shift > 63:
-            return number, at
-
-
-def _number(fields: dict[int, Any], number: int) -> int:
-    value = fields.get(number)
-    _require(
-        isinstance(value, int) and value >= 0,
-        f"{value!r} where a size or a number of values belongs",
-    )
-    return int(value)  # type: ignore[arg-type]
 
 
 def _require(holds: bool, what: str) -> None:
