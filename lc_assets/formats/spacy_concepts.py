@@ -69,8 +69,8 @@ class SpacyConcepts:
         self._dull = special.stop | special.pronouns
         if not {"ner", "entity_ruler", "parser", "coreferee"} & set(pipeline.pipe_names):
             raise BadInput(
-                "the pipeline finds neither noun chunks nor entities; expected a parser or an entity "
-                "recognizer, such as en_core_web_sm has"
+                "the pipeline finds neither noun chunks nor entities; expected a parser or an "
+                "entity recognizer, such as en_core_web_sm has"
             )
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             pipeline.add_pipe("sentencizer", first=True)
