@@ -1,6 +1,5 @@
 """What stages of tokens and rows show: token documents, grids, packed rows, Megatron, mixes."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,13 @@ import numpy as np
 from lc_assets.build.checks import documents_files
 from lc_assets.build.showing import Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import PACKED_SPANS, ROWS, SPANS_FILE, TOKENIZED, opened_table, read_all
+from lc_assets.build.tables import PACKED_SPANS, ROWS, TOKENIZED, read_all
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
+from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage import row_lineage as lineage
+from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.packing import packed_rows as packing
@@ -137,7 +138,7 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
             "pieces_per_row": plot_of(
                 "histogram", "Pieces of a row", per_row, unit="pieces", counted="rows"
             ),
-            "first_rows": Table(_first_pieces(folder, tokenizer)[:20]),
+            "first_rows": Table(_first_pieces(built.published, tokenizer)[:20]),
         },
     )
 
@@ -174,20 +175,22 @@ def blended_mix(_context: BuildContext, built: Built) -> Shown:
     )
 
 
-def _first_pieces(folder: Path, tokenizer: str) -> list[dict[str, Any]]:
+def _first_pieces(packed: Published, tokenizer: str) -> list[dict[str, Any]]:
     """How the pieces of the first packed training rows begin, as text; a line per piece."""
-    with opened_table(folder / SPANS_FILE) as file:
-        lines = file.read_row_group(0).to_pylist() if file.num_row_groups else []
-    chosen = [line for line in lines if line["split"] == "train" and line["row"] < SHOWN_ROWS]
-    reader = GridReader(folder / "train.zarr")
-    rows = slice(0, min(SHOWN_ROWS, reader.n_rows))
-    ids = reader.read(rows, slice(0, reader.row_tokens)) if chosen else ()
-    found = []
-    for line in chosen:
-        piece = ids[line["row"]][line["row_start"] : line["row_stop"]]
-        begins = " ".join(text_of(tokenizer, piece[:SHOWN_TOKENS]).split())[:SHOWN_CHARS]
-        start, stop = line["document_start"], line["document_stop"]
-        tokens = f"{start:,} to {stop:,} of {line['n_tokens']:,}"
-        about = {"row": line["row"], "piece": line["piece"], "begins": begins}
-        found.append(about | {"tokens": tokens, "url": line["url"]})
+    reader, found = GridReader(packed.folder / "train.zarr"), []
+    for row in range(min(SHOWN_ROWS, reader.n_rows)):
+        ids = reader.read(slice(row, row + 1))[0]
+        spans = [span for span in spans_of_packed_row(packed, "train", row) if span.number >= 0]
+        for number, span in enumerate(spans):
+            piece = ids[span.row_start : span.row_stop][:SHOWN_TOKENS]
+            found.append(
+                {
+                    "row": row,
+                    "piece": number,
+                    "begins": " ".join(text_of(tokenizer, piece).split())[:SHOWN_CHARS],
+                    "tokens": f"{span.document_start:,} to {span.document_stop:,} of "
+                    f"{span.n_tokens:,}",
+                    "url": span.url,
+                }
+            )
     return found
