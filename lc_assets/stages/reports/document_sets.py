@@ -35,13 +35,13 @@ from lc_assets.text.referrals.concepts import Part
 NATURAL: Final = "natural"
 LONGPACK: Final = "longpack"
 PACKED: Final = "packed"
-SETS: Final = (NATURAL, LONGPACK, PACKED)
 
 STAGE_OF_SET: Final = {
     NATURAL: "filtered_documents",
     LONGPACK: "longpack_documents",
     PACKED: "packed_rows",
 }
+SETS: Final = tuple(STAGE_OF_SET)
 
 GROUPS: Final = bucket_names()
 """Groups of lengths in tokens."""

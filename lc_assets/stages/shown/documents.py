@@ -61,6 +61,7 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
     words = filtering.word_counts(published)
     rules, settings = rules_of_key(context.recipe, published.receipt.fingerprint.key)
     read = counts.extra.get("bytes of JSON", published.receipt.measured["bytes_read"])
+    curves, numbers = thresholds_of(published)
     files = documents_files(published.folder)
     heads = [
         next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None)
@@ -77,8 +78,8 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
                 beside=counts.dropped,
                 names=("any reason", "first reason"),
             ),
-            "thresholds": thresholds_plot(published),
-            "kept_by_threshold": Table(thresholds_table(published)),
+            "thresholds": curves,
+            "kept_by_threshold": numbers,
             "lengths": plot_of(
                 "histogram",
                 "Length of kept documents",
@@ -100,47 +101,42 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
     )
 
 
-def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:
-    """A line per bound: the applied threshold, and how many documents some multiples of it would
-    keep with all others applied.
+def thresholds_of(filtered: Published) -> tuple[Plot, Table]:
+    """How many documents multiples of each bound would keep with all others applied: a curve, and a
+    line, per bound.
     """
-    lines = sweeping.total_sweep([filtered.folder]).to_pylist()
-    kept = {
-        (line["rule"], line["bound"], line["threshold"]): line["kept_with_the_others"]
-        for line in lines
+    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    applied = {
+        (line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]
     }
-    found: list[dict[str, str | float | int | None]] = []
-    for line in (line for line in lines if line["in_force"]):
-        rule, bound, threshold = line["rule"], line["bound"], line["threshold"]
-        own = {"rule": rule, "at least": None, "at most": None, bound.replace("_", " "): threshold}
+    kept: dict[tuple[str, str], dict[float, int]] = {}
+    for line in lines:
+        key = line["rule"], line["bound"]
+        kept.setdefault(key, {})[line["threshold"]] = line["kept_with_the_others"]
+    curves: dict[str, list[tuple[float, int]]] = {}
+    table: list[dict[str, Any]] = []
+    for (rule, bound), threshold in applied.items():
+        own, side = kept[rule, bound], bound.replace("_", " ")
+        points = [
+            (other / threshold, n_kept)
+            for other, n_kept in own.items()
+            if threshold and other / threshold > 0 and n_kept is not None
+        ]
+        if points:
+            curves[f"{rule} {side} {threshold:,.6g}"] = points
         multiples = {
-            f"× {multiple:g}": kept.get((rule, bound, sweeping.rounded(multiple * threshold)))
+            f"× {multiple:g}": own.get(sweeping.rounded(multiple * threshold))
             for multiple in SHOWN_MULTIPLES
         }
-        found.append(own | multiples)
-    return found
-
-
-def thresholds_plot(filtered: Published) -> Plot:
-    """How many documents each threshold would keep with all others applied, by multiples of the
-    applied one.
-    """
-    lines = sweeping.total_sweep([filtered.folder]).to_pylist()
-    own = {(line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]}
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for line in lines:
-        bound = own[line["rule"], line["bound"]]
-        if bound and line["threshold"] / bound > 0 and line["kept_with_the_others"] is not None:
-            name = f"{line['rule']} {line['bound'].replace('_', ' ')} {bound:,.6g}"
-            point = (line["threshold"] / bound, line["kept_with_the_others"])
-            curves.setdefault(name, []).append(point)
-    return plot_of(
+        table.append({"rule": rule, "at least": None, "at most": None, side: threshold} | multiples)
+    plot = plot_of(
         "curves",
         "What each threshold would keep",
         curves,
         along="threshold, in multiples of the applied one",
         unit="documents",
     )
+    return plot, Table(table)
 
 
 def document_keys(_context: BuildContext, built: Built) -> Shown:
