@@ -21,7 +21,7 @@ from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from lc_assets.stages.documents.explaining import Explained, Values
-    from lc_assets.text.rules.rules import Rule
+    from lc_assets.text.rules.rules import Rule, RuleSet
 
 EXCERPT = 240
 """Characters of a text's head and of its tail that are shown."""
@@ -56,7 +56,6 @@ def explain(
     """
     from msgspec import structs
 
-    from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
     from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.lake.located import is_in_bucket
     from lc_assets.lake.upstream import Upstream
@@ -68,29 +67,30 @@ def explain(
     in_lake = is_in_bucket(source) or is_lake(Path(source))
     if in_lake and threshold and rules is None:
         raise BadInput("--threshold needs --rules too: a lake's rules are those of its filtering")
-    rule_set = (
-        None
-        if in_lake and rules is None
-        else with_thresholds(read_rules(rules or "redpajama-lucie"), thresholds_of(threshold))
-    )
-    if rule_set is None or in_lake:
+    if in_lake:
         found = explaining.explain_in_lake(
             open_lake(source),
             identity,
-            rule_set,
+            None if rules is None else _rules(rules, threshold),
             upstream=None if upstream is None else Upstream(upstream),
         )
     else:
         found = explaining.explain_in_files(
             [Path(source)],
             identity,
-            rule_set,
+            _rules(rules or "redpajama-lucie", threshold),
             text_field=text_field,
             language=lang,
             lists=lists_of(lists),
             models=models_of(structs.replace(models, quality=quality_models), MODELLED),
         )
     show_explained(found)
+
+
+def _rules(name: str, threshold: Thresholds) -> "RuleSet":
+    from lc_assets.formats.lists.rule_files import read_rules, with_thresholds
+
+    return with_thresholds(read_rules(name), thresholds_of(threshold))
 
 
 def show_explained(found: "Explained") -> None:

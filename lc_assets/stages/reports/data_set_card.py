@@ -14,7 +14,6 @@ kept. Format of the front matter: Hugging Face's dataset cards (``datasetcard.md
 ``huggingface_hub``).
 """
 
-import base64
 import json
 import re
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from typing import Any, Final
 from lc_assets.build.building import build
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.common import CardSettings
-from lc_assets.build.showing import cell
+from lc_assets.build.showing import cell, inline
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     UNPARTITIONED,
@@ -37,6 +36,7 @@ from lc_assets.build.stage import (
     later,
 )
 from lc_assets.counts import Counts
+from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import publish_bytes
@@ -168,9 +168,7 @@ def page_of(markdown: str, title: str, images: Mapping[str, bytes]) -> str:
     body = markdown.split("\n---\n", 1)[1]
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)
     for name, png in images.items():
-        html = html.replace(
-            f'src="{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"'
-        )
+        html = html.replace(f'src="{name}"', f'src="{inline(png)}"')
     environment = Environment(undefined=StrictUndefined, autoescape=True)
     # Made two lines above.
     return environment.from_string(_preset("card.html.j2")).render(title=title, body=Markup(html))  # noqa: S704
@@ -202,14 +200,27 @@ def _size_category(n_rows: int) -> str:
 
 
 def the_card_agrees_with_the_order(check_input: CheckInput) -> CheckResult:
-    """Rows and digest in the sheet equal those of the global order it was made from."""
-    sheet = decode_json(check_input.folder / SHEET, Sheet)
-    order = check_input.only_input("longcrawl")
-    n_rows = sheet.train_rows + sheet.heldout_rows
+    """Rows and digest in the sheet equal those of the global order it was made from; card and page
+    cite that digest, and the page holds the plots.
+    """
+    folder, order = check_input.folder, check_input.only_input("longcrawl")
+    sheet = decode_json(folder / SHEET, Sheet)
+    with library_errors_as_corrupt_file(folder, "not a readable card", system_errors_too=True):
+        readme, page = ((folder / name).read_text("utf-8", "replace") for name in (README, PAGE))
+        plots = [inline((folder / name).read_bytes()) for name in PLOTS]
+    n_rows, cited = sheet.train_rows + sheet.heldout_rows, f"Digest {order.digest}"
+    wrong = [
+        what
+        for what, right in {
+            "rows": n_rows == order.receipt.counts.kept,
+            "digest": sheet.digest == order.digest and cited in readme and cited in page,
+            "plots": all(f'"{plot}"' in page for plot in plots),
+        }.items()
+        if not right
+    ]
     return CheckResult(
-        passed=(n_rows, sheet.digest) == (order.receipt.counts.kept, order.digest),
-        message=f"{n_rows:,} rows of {sheet.digest[:12]}; the order has "
-        f"{order.receipt.counts.kept:,} of {order.digest[:12]}",
+        passed=not wrong,
+        message=f"differs in {', '.join(wrong)}" if wrong else f"{n_rows:,} rows",
         values={"rows": n_rows},
     )
 
