@@ -172,10 +172,8 @@ def demo(
         snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
     build(place, snapshots, ExecutionOptions(workers=workers))
     report(place.lake)
-    say(
-        f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
-        "with:"
-    )
+    took = lasted(time.monotonic() - started)
+    say(f"All in {took}. Open the graph, the history and the checks with:")
     say(place.ui_command)
 
 
