@@ -24,7 +24,8 @@ SETTINGS_HEAD: Final = """\
 # Settings
 
 A recipe is a TOML file with a section per stage, named like the stage; it needs only what differs \
-from these defaults. Made by `python -m lc_assets_tests.made_pages`.
+from these defaults. `target = "STAGE"` above the sections limits plans and builds to that stage and \
+those that it reads. Made by `python -m lc_assets_tests.made_pages`.
 """
 PER: Final = {"snapshot": "snapshot", "mix": "mix", "nothing": "–"}
 
@@ -91,7 +92,7 @@ def settings_page() -> str:
         kind = next((one for one in kinds if issubclass(one, msgspec.Struct)), None)
         if not named:
             kind = type(default)
-        if kind is None:
+        if kind is None or kind is str:
             continue
         first, *_ = (inspect.getdoc(kind) or "").partition("\n\n")
         lines = "\n".join(_lines(kind, ""))

@@ -89,10 +89,12 @@ class Recipe(Settings, frozen=True, kw_only=True):
     A setting that several stages read is in the section of the stage it belongs to.
 
     Attributes:
+        target: a stage; only it and the stages that it reads are planned. Empty: all stages.
         sources: of documents, by name; none means RedPajama-V2 at ``LC_UPSTREAM``.
         blended_mix: by the name of the mix, which is the name of a folder too.
     """
 
+    target: str = ""
     sources: dict[str, SourceSettings] = msgspec.field(default_factory=dict)
     raw_snapshot: RawSettings = RawSettings()
     document_signals: DocumentSignalSettings = DocumentSignalSettings()
@@ -329,6 +331,40 @@ def record_recipe(lake: Path | str, recipe: Path | None) -> None:
     opened = open_lake(str(lake))
     if opened.note(RECIPE_FILE) != content:
         opened.replace_note(RECIPE_FILE, content)
+
+
+def toml_of(recipe: Recipe, folder: Path) -> str:
+    """A recipe as TOML, without the settings whose values are the default ones; its relative paths
+    are below ``folder``.
+
+    >>> recipe = Recipe(token_grid=GriddingSettings(row_tokens=1024))
+    >>> print(toml_of(recipe, Path("/data")), end="")
+    "folder" = "/data"
+    "token_grid" = {"row_tokens" = 1024}
+    """
+    changed = {FOLDER: str(folder)} | _changed(
+        msgspec.to_builtins(recipe), msgspec.to_builtins(Recipe())
+    )
+    return "".join(f"{json.dumps(name)} = {_toml(value)}\n" for name, value in changed.items())
+
+
+def _changed(values: dict[str, Any], defaults: Any) -> dict[str, Any]:
+    if not isinstance(defaults, dict):
+        return values
+    return {
+        name: _changed(value, defaults.get(name)) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value is not None and value != defaults.get(name)
+    }
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)} = {_toml(of)}" for key, of in value.items() if of is not None)
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def lists_named(words: str) -> tuple[str, ...]:

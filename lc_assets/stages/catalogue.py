@@ -6,8 +6,10 @@ module, which is imported when the stage is first used: a command over files nee
 """
 
 import importlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput
 
@@ -71,3 +73,20 @@ def stage_named(name: str) -> Stage:
     module = importlib.import_module(f"{__package__}.{MODULES[NAMES.index(name)]}")
     stage: Stage = module.STAGE
     return stage
+
+
+def needed_by(recipe: Recipe) -> set[str]:
+    """Names of the stages that a recipe builds: its target and what this reads, or all that are
+    wanted.
+    """
+    if not recipe.target:
+        return {stage.name for stage in map(stage_named, NAMES) if stage.wanted(recipe)}
+    return {recipe.target, *read_by(stage_named(recipe.target), recipe)}
+
+
+def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
+    """Names of the stages that a stage reads, directly or not, by a recipe."""
+    for upstream, partitions in stage.reads.items():
+        if partitions.is_needed(recipe):
+            yield upstream.name
+            yield from read_by(upstream, recipe)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, JSON_SUFFIX, REST_SUFFIX, TABLE_SUFFIX
-from lc_assets.build.recipe import Recipe, hint
+from lc_assets.build.recipe import RECIPE_FILE, Recipe, hint, toml_of
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
     FilteringSettings,
@@ -24,7 +24,6 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import (
     BuildContext,
     Built,
-    Stage,
 )
 from lc_assets.compiling import interpreted
 from lc_assets.counts import Counts
@@ -37,7 +36,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.files import source_of_files
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.catalogue import NAMES, stage_named
+from lc_assets.stages.catalogue import NAMES, needed_by, stage_named
 from lc_assets.vocabulary import NO_RULES
 
 DOCUMENT_STAGES: Final = ("longpack_documents", "clean_documents", "filtered_documents")
@@ -117,13 +116,16 @@ def context_over_files(
 
 
 def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]:
-    """Build a stage and all that it reads, of every partition of the context's sources.
+    """Build a stage and all that it reads, of every partition of the context's sources; record
+    the recipe, by which `lc plan` and `lc rebuild` find what is out of date later.
 
     Returns:
         What was built or found current: by stage, in the chain's order, then by partition.
     """
     keys = file_partitions(context.recipe.sources)
-    needed = {target} | set(read_by(stage_named(target), context.recipe))
+    recipe = msgspec.structs.replace(context.recipe, target=target)
+    needed = needed_by(recipe)
+    context.lake.replace_note(RECIPE_FILE, toml_of(recipe, Path.cwd()).encode())
     with interpreted(_is_small(context.recipe)):
         return {
             found.name: {
@@ -172,14 +174,6 @@ def document_files(inputs: Iterable[Path]) -> list[Path]:
 def is_lake(folder: Path) -> bool:
     """Whether a folder holds a lake: a partition of a stage that was published in it."""
     return any(next(folder.glob(f"{name}/*/{CURRENT}"), None) for name in NAMES)
-
-
-def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
-    """Names of the stages that a stage reads, directly or not, by a recipe."""
-    for upstream, partitions in stage.reads.items():
-        if partitions.is_needed(recipe):
-            yield upstream.name
-            yield from read_by(upstream, recipe)
 
 
 def _sources_of(path: Path, text_field: str | None) -> Iterator[tuple[str, SourceSettings]]:

@@ -20,7 +20,7 @@ from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.catalogue import STAGES, stage_named
+from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 
 UPSTREAM = "upstream"
 """Name of `raw_snapshot`'s input from outside the lake."""
@@ -98,7 +98,7 @@ def plan(
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:
     """The partitions that a stage should have; none when the recipe does not build it."""
-    if not stage.wanted(recipe):
+    if stage.name not in needed_by(recipe):
         return []
     if stage.partitioned_by == "snapshot":
         return list(snapshots)

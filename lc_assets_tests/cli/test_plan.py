@@ -128,3 +128,21 @@ def test_planning_loads_neither_kernels_nor_databases_nor_tokenizers(published_l
     )
     assert "0 out of" in said.stdout
     assert "loaded: []" in said.stdout
+
+
+def test_the_lake_of_a_command_is_planned_by_its_own_recipe(lc, tmp_path, monkeypatch):
+    """Only the stages that the command needed; a changed file is noticed from any folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").write_text('{"id": "a", "text": "one text"}\n')
+    assert lc("dedup", "docs.jsonl", "out").code == 0
+    monkeypatch.chdir("/")
+    current = lc("plan", "--lake", tmp_path / "out", "--look-upstream")
+
+    with (tmp_path / "docs.jsonl").open("a") as file:
+        file.write('{"id": "b", "text": "another text"}\n')
+    changed = lc("plan", "--lake", tmp_path / "out", "--look-upstream")
+
+    assert (current.code, changed.code) == (0, 3)
+    assert "10 partitions: 10 current, 0 out of date" in current.out
+    assert "raw_snapshot/docs" in changed.out
+    assert "token_grid" not in changed.out

@@ -20,7 +20,6 @@ from lc_assets.sources.settings import SourceSettings
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
-    from lc_assets.stages.planning import Plan
 
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
@@ -59,11 +58,10 @@ def build(
 
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """
-    from lc_assets.sources.opening import known_snapshots
-    from lc_assets.stages.catalogue import STAGES, stage_named
-    from lc_assets.stages.file_lakes import read_by
+    from dataclasses import replace
 
-    stages = [stage_named(to)] if to else STAGES
+    from lc_assets.sources.opening import known_snapshots
+
     text = recipe_text(
         source_at(source, reading),
         rules=filtering.rules,
@@ -76,12 +74,8 @@ def build(
     names = list[str](known_snapshots(sources=context.recipe.sources))
     if not names:
         raise NotPublished(f"{source}: has no partition; --partition is {reading.partition}")
-    plan_all = planner_of(context, names, look=True)
-    needed = {of for stage in stages for of in (stage.name, *read_by(stage, context.recipe))}
-
-    def plan() -> "list[Plan]":
-        return [made for made in plan_all() if made.stage in needed]
-
+    up_to = replace(context, recipe=msgspec.structs.replace(context.recipe, target=to))
+    plan = planner_of(up_to, names, look=True)
     status = run(where, execution, context, plan, home=home)
     if status == 0 and not to:
         _show_outputs(context.lake)
