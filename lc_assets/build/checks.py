@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import DROPPED, TOKENIZED, count_lines, read_schema, read_table
 from lc_assets.counts import Counts
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
 from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
@@ -48,6 +49,27 @@ class DocumentsTask:
 
     def __str__(self) -> str:
         return str(self.documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask(DocumentsTask):
+    """One file of documents, number ``file``, of which a step writes a table into the scratch
+    folder of ``folder``.
+    """
+
+    step: ClassVar[str]
+
+    file: int
+
+    @property
+    def name(self) -> str:
+        """A name that is unique among a version's tasks."""
+        return f"{self.step}-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
+
+    @property
+    def path(self) -> Path:
+        """Path of its table."""
+        return self.folder / SCRATCH / self.step / f"{self.file:06d}.parquet"
 
 
 def documents_files(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from urllib.parse import urldefrag, urljoin
 
 import pytest
 
-from lc_assets.text.html.guard import complaint_about
+from lc_assets.text.html.guard import refusal_of
 from lc_assets.text.links.links import page_links, scanned
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import targets_of
@@ -64,7 +64,7 @@ def test_links_are_those_of_other_parsers_and_faster(pages):
     others = {"html_parser": plain}
     if find_spec("lxml"):
         others["lxml"], _ = cpu_seconds(lambda _: [by_lxml(page) for page in pages], rounds=1)
-    guard, _ = cpu_seconds(lambda _: [complaint_about(page.encode()) for page in pages])
+    guard, _ = cpu_seconds(lambda _: [refusal_of(page.encode()) for page in pages])
     say("links, HTML5", n_links / 1e3, "k links", ours, **others)
     say("… of HTML", n_bytes / 1e6, "MB", ours, asking_first_alone=guard)
     assert ours < plain / 2

@@ -392,7 +392,7 @@ READERS = (
     Reader(
         name="WAT",
         make=make_wat,
-        read=lambda at: list(wat_pages(at / "x.wat")),
+        read=lambda at: list(wat_pages(at / "x.wat", filename="x.wat")),
         layers={"": ("json", "headers")},
     ),
     Reader(

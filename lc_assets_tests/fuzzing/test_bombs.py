@@ -95,7 +95,8 @@ PAGES = """
 """
 WAT = """
     from lc_assets.formats.archives.wat import wat_pages
-    return [getattr(one, "why", "read") for one in wat_pages(path, max_links_bytes=1 << 20)]
+    pages = wat_pages(path, filename=path.name, max_links_bytes=1 << 20)
+    return [getattr(one, "why", "read") for one in pages]
 """
 CDXJ = """
     from lc_assets.formats.archives.captures import blocks_of_lines

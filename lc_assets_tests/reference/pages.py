@@ -15,7 +15,7 @@ from lc_assets.formats.archives.fetching import (
     page_of,
     pages_at,
 )
-from lc_assets.formats.archives.records import opened, placed_blocks
+from lc_assets.formats.archives.records import records_in
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Extractor, Link, page_links
 from lc_assets.text.links.targets import Target, targets_of
@@ -91,11 +91,9 @@ def html_pages(
     """
     where = filename or str(source)
     name = filename or (source.name if isinstance(source, Path) else where)
-    with opened(source, where=where) as stream:
-        for number, block in enumerate(
-            placed_blocks(stream, where=where, most_bytes=max_page_bytes, kinds=RESPONSES)
-        ):
-            yield page_of(block, name, f"{where}, record {number}", max_page_bytes)
+    found = records_in(source, filename=where, most_bytes=max_page_bytes, kinds=RESPONSES)
+    for record, block in found:
+        yield page_of(block, name, record, max_page_bytes)
 
 
 def extract_links(html: str, extractor: Extractor = "html5") -> list[Link]:

@@ -16,7 +16,7 @@ from lc_assets.text.html.guard import (
     TOO_DEEP,
     TOO_MANY_ATTRIBUTES,
     TOO_TORN,
-    complaint_about,
+    refusal_of,
     shape_of,
 )
 from lc_assets_tests.reference.tree_depth import tree_depth
@@ -197,7 +197,7 @@ def test_attributes_of_sound_tags_are_counted_exactly():
 )
 def test_pages_beyond_the_limits_are_refused(html, reason):
     """To the element; and long sloppy pages are not."""
-    assert complaint_about(html.encode()) == reason
+    assert refusal_of(html.encode()) == reason
 
 
 def test_manuals_are_not_refused(shared_data):

@@ -52,7 +52,7 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print counts of records and links, and the pages that are linked to most."""
     from lc_assets.stages.links.html_index import records_by_kind
     from lc_assets.stages.links.page_linking import LINKS, TARGETS
-    from lc_assets.stages.links.page_links import links_by_fate, most_pointed_at
+    from lc_assets.stages.links.page_links import links_by_outcome, most_pointed_at
 
     built = {stage: next(iter(found.values())) for stage, found in all_built.items()}
     index, found = built["html_index"], built["page_links"]
@@ -61,7 +61,7 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     for what, numbers in {
         "records": records_by_kind(index.counts),
         "pages not read": counts.dropped,
-        "links": links_by_fate(counts),
+        "links": links_by_outcome(counts),
     }.items():
         table((what, "number"), sorted(numbers.items(), key=lambda item: -item[1]))
     most = most_pointed_at(found.published, index.published, SHOWN_PAGES)

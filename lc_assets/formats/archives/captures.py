@@ -27,9 +27,9 @@ import msgspec
 from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
-from lc_assets.formats.archives.fetching import RESPONSES, kind_of_record
-from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
-from lc_assets.formats.archives.records import NO_PLACE, Block, Kinds, opened, placed_blocks
+from lc_assets.formats.archives.fetching import RESPONSES, kind_of_record, unread
+from lc_assets.formats.archives.paths import refusal
+from lc_assets.formats.archives.records import NO_PLACE, Block, opened, records_in
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
 
@@ -102,25 +102,14 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
         CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
             one.
     """
-    for where, block in heads_in(source, filename=filename, kinds=RESPONSES):
+    found = records_in(source, filename=filename, most_bytes=MAX_HEAD_BYTES, kinds=RESPONSES)
+    for where, block in found:
         if block.record.record_type != WarcRecordType.response:
-            yield Unread(id=block.header("WARC-Record-ID"), where=where, why=kind_of_record(block))
+            yield unread(block, where, kind_of_record(block))
         elif block.offset == NO_PLACE:
-            yield Unread(id=block.header("WARC-Record-ID"), where=where, why=NO_PLACE_OF_ITS_OWN)
+            yield unread(block, where, NO_PLACE_OF_ITS_OWN)
         else:
             yield _capture(block, filename)
-
-
-def heads_in(
-    source: Path | BinaryIO, *, filename: str, kinds: Kinds
-) -> Iterator[tuple[str, Block]]:
-    """The records of an archive with the beginning of their content, each with its location in
-    words.
-    """
-    with opened(source, where=filename) as stream:
-        found = placed_blocks(stream, where=filename, most_bytes=MAX_HEAD_BYTES, kinds=kinds)
-        for number, block in enumerate(found):
-            yield f"{filename}, record {number}", block
 
 
 def _capture(block: Block, filename: str) -> Capture:
@@ -146,7 +135,7 @@ BLOCK_BYTES: Final = 1 << 20
 _UNKNOWN: Final = ("-", "unk")
 
 
-class _Said(msgspec.Struct):
+class _Fields(msgspec.Struct):
     url: str
     filename: str
     offset: int | str
@@ -157,7 +146,7 @@ class _Said(msgspec.Struct):
     digest: str = ""
 
 
-_SAID: Final = msgspec.json.Decoder(_Said)
+_FIELDS: Final = msgspec.json.Decoder(_Fields)
 
 
 def capture_of(line: bytes) -> Capture | str:
@@ -173,9 +162,9 @@ def capture_of(line: bytes) -> Capture | str:
     'line not read'
     """
     _, _, rest = line.partition(b" ")
-    timestamp, _, said = rest.partition(b" ")
+    timestamp, _, value = rest.partition(b" ")
     try:
-        found = _SAID.decode(said)
+        found = _FIELDS.decode(value)
     except UNDECODABLE:
         return "line not read"
     if len(timestamp) != 14 or not timestamp.isdigit():
@@ -193,22 +182,6 @@ def capture_of(line: bytes) -> Capture | str:
         found.filename,
         offset,
         length,
-    )
-
-
-def refusal(filename: str, offset: int, length: int) -> str:
-    """Why the location in an index is invalid: a path outside, a negative offset, no length; empty
-    when it is not.
-
-    >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
-    ('path outside', 'impossible place', '')
-    """
-    if not is_inside(filename):
-        return "path outside"
-    return (
-        ""
-        if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES
-        else "impossible place"
     )
 
 
@@ -274,8 +247,8 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
                 yield lines
 
 
-def _number(said: int | str) -> int:
+def _number(value: int | str) -> int:
     """A number that may be written as text; -1 for other values."""
-    if isinstance(said, int):
-        return said
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 20 else -1
+    if isinstance(value, int):
+        return value
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else -1

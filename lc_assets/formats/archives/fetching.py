@@ -35,7 +35,7 @@ import msgspec
 from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
+from lc_assets.formats.archives.paths import refusal
 from lc_assets.formats.archives.records import Block, Kinds, Members, Plain, blocks, opened
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
@@ -86,12 +86,17 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
     try:
         html = _html(block, max_page_bytes)
     except NoPage as reason:
-        return Unread(id=block.header("WARC-Record-ID"), where=where, why=str(reason))
+        return unread(block, where, str(reason))
     headers = block.record.headers
     date, digest = headers.get("WARC-Date") or "", headers.get("WARC-Payload-Digest") or ""
     return HtmlPage(
         block.header("WARC-Target-URI"), html, date, filename, block.offset, block.length, digest
     )
+
+
+def unread(block: Block, where: str, why: str) -> Unread:
+    """A record that is not read."""
+    return Unread(id=block.header("WARC-Record-ID"), where=where, why=why)
 
 
 def kind_of_record(block: Block) -> str:
@@ -227,11 +232,7 @@ def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
 
 
 def _is_sound(spot: Spot, most_packed: int) -> bool:
-    return (
-        is_inside(spot.filename)
-        and 0 <= spot.offset < MOST_ARCHIVE_BYTES
-        and 0 < spot.length <= most_packed
-    )
+    return not refusal(*spot) and spot.length <= most_packed
 
 
 def _read_all(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:

@@ -114,13 +114,10 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
             return pa.repeat("", batch.num_rows)
         return pc.fill_null(pc.cast(batch.column(name), pa.string()), "")
 
-    said, digest = text("content_mime_type"), text("content_digest")
-    mime = pc.if_else(pc.is_in(said, pa.array(_UNKNOWN)), text("content_mime_detected"), said)
+    served, digest = text("content_mime_type"), text("content_digest")
+    mime = pc.if_else(pc.is_in(served, pa.array(_UNKNOWN)), text("content_mime_detected"), served)
     is_html = pc.is_in(pc.utf8_lower(mime), pa.array(HTML_TYPES))
-    has_status = pc.fill_null(
-        pc.equal(pc.cast(batch.column("fetch_status"), pa.int64()), 200), False
-    )
-    bare = pc.and_(pc.not_equal(digest, ""), pc.invert(pc.match_substring(digest, ":")))
+    status = pc.fill_null(pc.cast(batch.column("fetch_status"), pa.int64()), 0)
     columns = [
         text("url_surtkey"),
         text("url"),
@@ -130,8 +127,8 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
             ),
             "",
         ),
-        pc.and_(has_status, is_html),
-        pc.if_else(bare, pc.binary_join_element_wise("sha1:", digest, ""), digest),
+        pc.and_(pc.equal(status, 200), is_html),
+        pc.replace_substring_regex(digest, "^([^:]+)$", r"sha1:\1"),
         text("warc_filename"),
         *(
             pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1)
@@ -218,6 +215,22 @@ def is_inside(path: str) -> bool:
     [True, True, False, False, False, False, False, False, False]
     """
     return 0 < len(path) <= MAX_PATH_CHARS and _OUTSIDE.search(path) is None
+
+
+def refusal(filename: str, offset: int, length: int) -> str:
+    """Why the location in an index is invalid: a path outside, a negative offset, no length; empty
+    when it is not.
+
+    >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
+    ('path outside', 'impossible place', '')
+    """
+    if not is_inside(filename):
+        return "path outside"
+    return (
+        ""
+        if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES
+        else "impossible place"
+    )
 
 
 def listed_paths(content: bytes, *, where: str) -> list[str]:

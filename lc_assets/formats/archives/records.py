@@ -202,18 +202,31 @@ def opened(source: Path | BinaryIO, *, where: str) -> Iterator[Members | Plain]:
         yield Members(stream, where=where) if where.endswith(".gz") else Plain(stream)
 
 
-def placed_blocks(
-    source: Members | Plain, *, where: str, most_bytes: int, kinds: Kinds
-) -> Iterator[Block]:
-    """Yield every record of an archive, in its order, with its location; see `blocks`."""
-    held: Block | None = None
-    for block in blocks(source, where=where, most_bytes=most_bytes, kinds=kinds):
-        offset = source.place_of(block.record.stream_pos)
+def records_in(
+    source: Path | BinaryIO, *, filename: str, most_bytes: int, kinds: Kinds
+) -> Iterator[tuple[str, Block]]:
+    """Yield every record of an archive, in its order, with its name for messages and its location.
+
+    Args:
+        source: the file's path, or the file, open at its beginning.
+        filename: its name in messages; it is gzipped when that ends in ``.gz``.
+        most_bytes: maximum bytes of a block that are kept.
+        kinds: kinds of records whose content is read.
+
+    Raises:
+        CorruptFile: as `blocks`.
+    """
+    with opened(source, where=filename) as stream:
+        held: Block | None = None
+        n_records = 0
+        for block in blocks(stream, where=filename, most_bytes=most_bytes, kinds=kinds):
+            offset = stream.place_of(block.record.stream_pos)
+            if held is not None:
+                yield f"{filename}, record {n_records}", _ending(held, offset)
+                n_records += 1
+            held = block._replace(offset=offset)
         if held is not None:
-            yield _ending(held, offset)
-        held = block._replace(offset=offset)
-    if held is not None:
-        yield _ending(held, source.n_packed)
+            yield f"{filename}, record {n_records}", _ending(held, stream.n_packed)
 
 
 def blocks(
@@ -246,21 +259,21 @@ def blocks(
             if "Content-Length" not in record.headers or "\n" in (
                 record.headers.get("WARC-Type") or "\n"
             ):
-                said = (
+                problem = (
                     "lacks Content-Length or WARC-Type; do its lines end in CR and LF, as they "
                     "must?"
                 )
-                raise CorruptFile(f"{_named(where, record)} {said}")
+                raise CorruptFile(f"{_named(where, record)} {problem}")
             content = record.reader.read(most_bytes) if record.record_type in kinds else b""
             if not to_the_end and record.content_length > most_bytes:
                 yield Block(record, content, record.content_length)
                 return
             n_found = len(content) + record.reader.consume()
             if n_found < record.content_length:
-                said = (
+                problem = (
                     f"is cut short: {n_found:,} of {record.content_length:,} bytes; fetch it again"
                 )
-                raise CorruptFile(f"{_named(where, record)} {said}")
+                raise CorruptFile(f"{_named(where, record)} {problem}")
             yield Block(record, content, n_found)
 
 

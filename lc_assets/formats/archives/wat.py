@@ -41,8 +41,8 @@ from lc_assets.formats.archives.captures import (
     digest_of_sha1,
     timestamp_of,
 )
-from lc_assets.formats.archives.fetching import Ranges, Spot, fetched, kind_of_record
-from lc_assets.formats.archives.records import NO_PLACE, Block, bare, opened, placed_blocks
+from lc_assets.formats.archives.fetching import Ranges, Spot, fetched, kind_of_record, unread
+from lc_assets.formats.archives.records import NO_PLACE, Block, bare, records_in
 from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Link
@@ -132,28 +132,23 @@ _RECORD: Final = msgspec.json.Decoder(_Record)
 
 
 def wat_pages(
-    source: Path | BinaryIO, *, filename: str | None = None, max_links_bytes: int = MAX_LINKS_BYTES
+    source: Path | BinaryIO, *, filename: str, max_links_bytes: int = MAX_LINKS_BYTES
 ) -> Iterator[WatPage | Unread]:
     """Yield the pages of a WAT file with their links, in its order, and an `Unread` for each other
     record.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in pages and messages; required for an open file, which is gzipped when
-            the name ends in ``.gz``.
+        filename: its name in pages and messages; it is gzipped when that ends in ``.gz``.
         max_links_bytes: longest record that is read.
 
     Raises:
         CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
             one.
     """
-    where = filename or str(source)
-    name = filename or (source.name if isinstance(source, Path) else where)
-    with opened(source, where=where) as stream:
-        for number, block in enumerate(
-            placed_blocks(stream, where=where, most_bytes=max_links_bytes, kinds=_METADATA)
-        ):
-            yield _page(block, name, f"{where}, record {number}")
+    found = records_in(source, filename=filename, most_bytes=max_links_bytes, kinds=_METADATA)
+    for where, block in found:
+        yield _page(block, filename, where)
 
 
 def wat_pages_at(
@@ -199,7 +194,7 @@ def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
     try:
         warc, response, html = _read(block)
     except NoPage as reason:
-        return Unread(id=block.header("WARC-Record-ID"), where=where, why=str(reason))
+        return unread(block, where, str(reason))
     links = [link for link in html.links if link.path == A_HREF and link.url is not None]
     return WatPage(
         url=bare(warc.url),
@@ -243,8 +238,8 @@ def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
 
 def _type_of(response: _Response) -> str:
     """Type of the content without parameters, by the header in any case."""
-    said = next(
+    value = next(
         (value for name, value in response.headers.items() if name.lower() == "content-type"), ""
     )
-    first = said if isinstance(said, str) else next(iter(said), "")
+    first = value if isinstance(value, str) else next(iter(value), "")
     return first.partition(";")[0].strip()

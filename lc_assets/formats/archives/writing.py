@@ -85,7 +85,7 @@ def _line(capture: Capture) -> bytes:
     key = surt(capture.url)
     if key is None:
         return b""
-    said = {
+    fields = {
         "url": capture.url,
         "mime": "text/html",
         "status": "200",
@@ -94,7 +94,7 @@ def _line(capture: Capture) -> bytes:
         "offset": str(capture.offset),
         "filename": capture.filename,
     }
-    return f"{key} {capture.timestamp} ".encode() + msgspec.json.encode(said) + b"\n"
+    return f"{key} {capture.timestamp} ".encode() + msgspec.json.encode(fields) + b"\n"
 
 
 def _response(page: FetchedPage, body: bytes, digest: str) -> bytes:

@@ -1,9 +1,11 @@
 """SQL over tables that may be larger than memory: DuckDB with a limit and a scratch folder."""
+# ruff: noqa: S608 - names and queries are this package's own, every path is quoted
 
 import contextlib
 import itertools
 import shutil
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.build.stage import CheckResult
 from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
 
@@ -86,12 +89,13 @@ class Queries:
 @contextlib.contextmanager
 def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
     """Open a connection that takes at most ``memory`` bytes and spills to ``scratch``, which is
-    removed at the end.
+    removed before and at the end.
 
     One thread: so the order of unsorted results, and with it every byte, is the same each time.
     """
     import duckdb
 
+    shutil.rmtree(scratch, ignore_errors=True)  # of a killed run
     scratch.mkdir(parents=True, exist_ok=True)
     with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -102,6 +106,48 @@ def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
         connection.execute(f"SET temp_directory = {quoted(str(scratch))}")
         connection.execute("SET threads = 1")
         yield Queries(connection, scratch)
+
+
+Tables = Mapping[str, tuple[Sequence[Path], pa.Schema]]
+"""Files and schema of tables, by the name that queries use."""
+
+
+@contextlib.contextmanager
+def queries_over(tables: Tables) -> Iterator[Queries]:
+    """Open a connection with a view of each table; a table without files is empty."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lc-check-") as folder,
+        queries(Path(folder) / "duckdb") as database,
+    ):
+        for name, (paths, schema) in tables.items():
+            if paths:
+                database.do(f"CREATE VIEW {name} AS SELECT * FROM {parquet(list(paths))}")
+            else:
+                database.connection.register(name, schema.empty_table())
+        yield database
+
+
+def check_by_queries(
+    tables: Tables, errors: Mapping[str, str], message: str, value: str = "SELECT 0"
+) -> CheckResult:
+    """A check that passes if no query for errors returns rows.
+
+    Args:
+        tables: that the queries read.
+        errors: queries by a description of what they find.
+        message: when it passes, formatted with the number that ``value`` returns.
+        value: a query.
+    """
+    with queries_over(tables) as database:
+        counts = {
+            error: database.number(f"SELECT count(*) FROM ({query})")
+            for error, query in errors.items()
+        }
+        number = database.number(value)
+    found = "; ".join(f"{count:,} {error}" for error, count in counts.items() if count)
+    return CheckResult(
+        passed=not found, message=found or message.format(number), values=dict(counts)
+    )
 
 
 def quoted(words: str) -> str:

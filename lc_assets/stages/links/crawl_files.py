@@ -15,7 +15,7 @@ bucket is listed. Web servers need lists.
 `lc_assets.formats.archives` reads the files.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,7 +77,7 @@ def own_archives(recipe: Recipe, snapshot: SnapshotId) -> FileSource | None:
 def _paths(source: FileSource, snapshot: SnapshotId) -> list[str]:
     """Paths of a source's archives."""
     found = (files["documents"] for files in source.shards(snapshot).values())
-    return sorted(path for path in found if kind_of(path) in {"warc", "wat"})
+    return [path for path in found if kind_of(path) in {"warc", "wat"}]
 
 
 def crawl_of(context: BuildContext, snapshot: SnapshotId) -> Upstream:
@@ -108,23 +108,20 @@ def crawl_files(context: BuildContext, snapshot: SnapshotId) -> dict[Kind, list[
     """
     own = own_archives(context.recipe, snapshot)
     if own is not None:
-        paths = _paths(own, snapshot)
-        return {kind: [path for path in paths if kind_of(path) == kind] for kind in LISTS}
-    crawl, places = crawl_of(context, snapshot), places_of(snapshot)
-    found: dict[Kind, list[str]] = {kind: _listed(crawl, places, kind) for kind in LISTS}
-    if not all(found.values()):
-        seen = [path for place in places for path in crawl.below(place) or []]
-        found = {
-            kind: listed or [path for path in seen if kind_of(path) == kind]
-            for kind, listed in found.items()
-        }
-    if not any(found.values()):
-        lists = ", ".join(LISTS.values())
-        raise BadInput(
-            f"{crawl.root}: no files of crawl {snapshot}: neither a list ({lists}) nor files in "
-            f"{' or '.join(places)}"
-        )
-    return {kind: sorted(set(paths)) for kind, paths in found.items()}
+        found = _paths(own, snapshot)
+    else:
+        crawl, places = crawl_of(context, snapshot), places_of(snapshot)
+        found = [path for kind in LISTS for path in _listed(crawl, places, kind)]
+        kinds = {kind_of(path) for path in found}
+        if len(kinds) < len(LISTS):
+            seen = [path for place in places for path in crawl.below(place) or []]
+            found += [path for path in seen if kind_of(path) not in kinds]
+        if not any(map(kind_of, found)):
+            raise BadInput(
+                f"{crawl.root}: no files of crawl {snapshot}: neither a list "
+                f"({', '.join(LISTS.values())}) nor files in {' or '.join(places)}"
+            )
+    return {kind: sorted({path for path in found if kind_of(path) == kind}) for kind in LISTS}
 
 
 def places_of(snapshot: str) -> tuple[str, str]:
@@ -200,14 +197,10 @@ def paths_of(folder: Path, kind: Kind) -> list[str]:
 
 
 def _listed(crawl: Upstream, places: Iterable[str], kind: Kind) -> list[str]:
-    for paths in _lists(crawl, places, kind):
-        return [path for path in paths if kind_of(path) == kind]
-    return []
-
-
-def _lists(crawl: Upstream, places: Iterable[str], kind: Kind) -> Iterator[list[str]]:
     for place in places:
         path = f"{place}/{LISTS[kind]}"
         content = crawl.read(path, most_bytes=MAX_LIST_BYTES)
         if content is not None:
-            yield listed_paths(content, where=f"{crawl.root}/{path}")
+            paths = listed_paths(content, where=f"{crawl.root}/{path}")
+            return [path for path in paths if kind_of(path) == kind]
+    return []

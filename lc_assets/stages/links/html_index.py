@@ -12,8 +12,6 @@ the crawl changes.
 """
 
 import itertools
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +23,6 @@ from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     complaints_about,
     documents_files,
-    evenly_spaced,
     reads_all_upstream_documents,
 )
 from lc_assets.build.recipe import Recipe
@@ -40,7 +37,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import count_lines, read_lines, read_table, write_table
+from lc_assets.build.tables import count_lines, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import Kind, is_inside
@@ -51,7 +48,7 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages import watching
-from lc_assets.stages.deduplication.queries import Queries, queries
+from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import (
     FILES_TABLE,
@@ -77,6 +74,7 @@ from lc_assets.stages.links.page_captures import (
     note_documents,
     note_what_is_wanted,
     publish_chosen,
+    some_chosen,
 )
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
@@ -150,47 +148,37 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
     kind = kind_that_is_read(context.recipe.html_index)
     documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     notes = [
-        DocumentsTask(documents=path, number=number, folder=staging.folder)
+        DocumentsTask(documents=path, file=number, folder=staging.folder)
         for number, path in enumerate(documents)
     ]
     noted = run_shards(context, staging, note_documents, notes, what=f"keys of pages of {snapshot}")
-    scratch = staging.folder / SCRATCH / "duckdb"
-    shutil.rmtree(scratch, ignore_errors=True)
-    with queries(scratch) as asked:
-        found, missing = _found(context, staging, asked, snapshot)
+    crawl = crawl_of(context, snapshot)
+    with queries(staging.folder / SCRATCH / "duckdb") as database:
+        note_what_is_wanted(database, staging.folder, kind)
+        tasks = [
+            CapturesTask(crawl=crawl, path=path, kind=kind, number=number, folder=staging.folder)
+            for number, path in enumerate(paths_of(staging.folder, kind))
+        ]
+        what = f"pages in the crawl of {snapshot}"
+        found = run_shards(context, staging, find_captures, tasks, what=what)
+        missing = choose(database, staging.folder)
         paths = [
             staging.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents
         ]
-        publish_chosen(asked, paths)
+        publish_chosen(database, paths)
+        sample = some_chosen(database, LOOKED_AT_AGAIN)
     dropped = {**noted.dropped, **missing}
-    counts = Counts(
+    return Counts(
         seen=noted.seen,
         kept=noted.kept - sum(missing.values()),
         dropped=dropped,
         failed_rules=dropped,
-        extra=found.extra,
+        extra=dict(found.extra) | _look_again(crawl, sample, kind),
     )
-    return counts + Counts(extra=_look_again(crawl_of(context, snapshot), paths, kind))
 
 
-def _found(
-    context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: SnapshotId
-) -> tuple[Counts, dict[str, int]]:
-    crawl, kind = crawl_of(context, snapshot), kind_that_is_read(context.recipe.html_index)
-    note_what_is_wanted(asked, staging.folder, kind)
-    tasks = [
-        CapturesTask(crawl=crawl, path=path, kind=kind, number=number, folder=staging.folder)
-        for number, path in enumerate(paths_of(staging.folder, kind))
-    ]
-    found = run_shards(
-        context, staging, find_captures, tasks, what=f"pages in the crawl of {snapshot}"
-    )
-    return found, choose(asked, staging.folder)
-
-
-def _look_again(crawl: Upstream, paths: Sequence[Path], kind: Kind) -> dict[str, int]:
+def _look_again(crawl: Upstream, lines: list[dict[str, Any]], kind: Kind) -> dict[str, int]:
     """Fetch some records; count those that contain another page than indexed."""
-    lines = _evenly_chosen(paths)
     spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
     pages = with_retries(_fetched)((crawl, kind, spots))
     keys = [page_key(page.url) if isinstance(page, HtmlPage | WatPage) else None for page in pages]
@@ -207,19 +195,6 @@ def _look_again(crawl: Upstream, paths: Sequence[Path], kind: Kind) -> dict[str,
 def _fetched(task: tuple[Upstream, Kind, list[Spot]]) -> list[HtmlPage | WatPage | Unread]:
     crawl, kind, spots = task
     return list(wat_pages_at(crawl, spots) if kind == "wat" else pages_at(crawl, spots))
-
-
-def _evenly_chosen(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    counts = [count_lines(path) for path in paths]
-    wanted = evenly_spaced(sum(counts), LOOKED_AT_AGAIN)
-    found: list[dict[str, Any]] = []
-    first = 0
-    for path, n_lines in zip(paths, counts, strict=True):
-        here = [number - first for number in wanted if first <= number < first + n_lines]
-        if here:
-            found += read_table(path, HTML_INDEX.names).take(here).to_pylist()
-        first += n_lines
-    return found
 
 
 def the_index_adds_up(check_input: CheckInput) -> CheckResult:
@@ -261,9 +236,9 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
             for line in read_lines(documents, ["id", "url"], batch_lines=1024)
         }
         wrong += [
-            f"{path.name}: {line['id']}: {said}"
+            f"{path.name}: {line['id']}: {error}"
             for line in read_lines(path)
-            if (said := _complaint(line, urls, archives))
+            if (error := _error_in(line, urls, archives))
         ]
     return CheckResult(
         passed=not wrong,
@@ -274,7 +249,7 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _complaint(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -> str:
+def _error_in(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -> str:
     if urls.get(line["id"]) != line["url"]:
         return "no filtered document of this shard, or another address"
     if (

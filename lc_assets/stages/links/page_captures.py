@@ -17,13 +17,12 @@ captures are joined by page key in DuckDB, within bounded memory. Among several 
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -31,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.tables import TableWriter, read_lines
+from lc_assets.build.checks import FileTask, evenly_spaced
+from lc_assets.build.tables import read_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
     Capture,
@@ -40,17 +39,16 @@ from lc_assets.formats.archives.captures import (
     capture_of,
     captures_in,
     matches,
-    refusal,
     timestamp_of,
 )
-from lc_assets.formats.archives.paths import Kind, index_batches
+from lc_assets.formats.archives.paths import Kind, index_batches, refusal
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
-from lc_assets.publishing import finished, publish
+from lc_assets.publishing import finished
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.crawl_files import paths_of
@@ -76,22 +74,10 @@ _LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentsTask:
-    """One shard of filtered documents whose keys are recorded; ``number`` counts a snapshot's
-    shards.
-    """
+class DocumentsTask(FileTask):
+    """One shard of filtered documents whose keys are recorded."""
 
-    documents: Path
-    number: int
-    folder: Path
-
-    @property
-    def name(self) -> str:
-        """A name that is unique among a version's tasks."""
-        return f"documents-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
-
-    def __str__(self) -> str:
-        return str(self.documents)
+    step = "documents"
 
 
 def tables_in(folder: Path, what: str) -> list[Path]:
@@ -115,21 +101,21 @@ def note_documents(task: DocumentsTask) -> Counts:
     skipped.
     """
     n_seen = n_kept = 0
-    with working_table(task.folder, "documents", task.number, PAGE_DOCUMENTS) as table:
+    with writing_table(task.path, PAGE_DOCUMENTS) as table:
         for position, line in enumerate(read_lines(task.documents, _LINE, batch_lines=1024)):
             n_seen += 1
             key = page_key(line["url"])
             if key is not None:
                 n_kept += 1
-                said = {
-                    "shard": task.number,
+                keys = {
+                    "shard": task.file,
                     "position": position,
                     "page_key": key,
                     "surt": surt(line["url"]) or "",
                     "archive": archive_name(line["cc_segment"]),
                     "date": timestamp_of(line["date_download"]),
                 }
-                table.add(said | {name: line[name] for name in ("id", "url", "digest")})
+                table.add(keys | {name: line[name] for name in ("id", "url", "digest")})
     dropped = {NO_ADDRESS: n_seen - n_kept} if n_seen > n_kept else {}
     return Counts(seen=n_seen, kept=n_kept, dropped=dropped)
 
@@ -174,14 +160,6 @@ def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
                     yield wanted
 
 
-@contextlib.contextmanager
-def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> Iterator[TableWriter]:
-    """A table to write into a version's scratch folder; see `tables_in`."""
-    path = folder / SCRATCH / what / f"{number:06d}.parquet"
-    with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
-        yield table
-
-
 RECORDS: Final = "records read"
 CAPTURED: Final = "captures"
 LEFT_OUT: Final = "left out: "
@@ -213,7 +191,8 @@ def find_captures(task: CapturesTask) -> Counts:
     """Publish the captures in one file of a crawl that may be of a document's page."""
     counts: Counter[str] = Counter()
     find = {"cdxj": _in_lines, "columnar": _in_rows}.get(task.kind, _in_records)
-    with working_table(task.folder, "captures", task.number, CAPTURES) as table:
+    path = task.folder / SCRATCH / "captures" / f"{task.number:06d}.parquet"
+    with writing_table(path, CAPTURES) as table:
         for capture, key in find(task):
             counts[RECORDS] += 1
             counts[f"{LEFT_OUT}{capture}" if isinstance(capture, str) else CAPTURED] += 1
@@ -281,27 +260,27 @@ def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
     return placed
 
 
-def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
+def note_what_is_wanted(database: Queries, folder: Path, kind: Kind) -> None:
     """Publish, into a version's scratch folder, the keys to search for in files of a kind."""
     tables = tables_in(folder, "documents")
     column = "page_key" if kind in {"warc", "wat"} else "surt"
     keys = f"SELECT DISTINCT {column} FROM {parquet(tables)} WHERE {column} <> ''"
     path = wanted_file(folder, kind)
     if kind == "cdxj":
-        asked.publish(f"{keys} ORDER BY {column}", path, WANTED)
+        database.publish(f"{keys} ORDER BY {column}", path, WANTED)
         return
-    hashes = [hashes_of(batch.column(0).to_pylist()) for batch in asked.batches(keys)]
+    hashes = [hashes_of(batch.column(0).to_pylist()) for batch in database.batches(keys)]
     write_npy(path, np.unique(np.concatenate([np.empty(0, np.uint64), *hashes])))
 
 
-def choose(asked: Queries, folder: Path) -> dict[str, int]:
+def choose(database: Queries, folder: Path) -> dict[str, int]:
     """Choose a capture for each document that has one; return the number of documents without one,
     by reason.
     """
     documents, captures = (parquet(tables_in(folder, what)) for what in ("documents", "captures"))
     apart = f"coalesce(abs({_SECONDS.format('c.timestamp')} - {_SECONDS.format('d.date')}), {_FAR})"
     columns = ", ".join(f"d.{name}" for name in PAGE_DOCUMENTS.names if name != "digest")
-    asked.do(f"""CREATE OR REPLACE TABLE chosen AS
+    database.do(f"""CREATE OR REPLACE TABLE chosen AS
         SELECT {columns}, c.* EXCLUDE (page_key, archive, is_page) FROM {documents} d
         JOIN {captures} c USING (page_key) WHERE c.is_page
         QUALIFY row_number() OVER (
@@ -309,19 +288,27 @@ def choose(asked: Queries, folder: Path) -> dict[str, int]:
             ORDER BY (c.archive = d.archive) DESC, (c.digest = d.digest) DESC, {apart}, c.timestamp
             DESC, c.filename, c."offset", c.length
         ) = 1""")
-    n_without = asked.number(
+    n_without = database.number(
         f"SELECT count(*) FROM {documents} ANTI JOIN {captures} USING (page_key)"
     )
-    n_documents = asked.number(f"SELECT count(*) FROM {documents}")
-    n_chosen = asked.number("SELECT count(*) FROM chosen")
+    n_documents = database.number(f"SELECT count(*) FROM {documents}")
+    n_chosen = database.number("SELECT count(*) FROM chosen")
     found = {NO_CAPTURE: n_without, NO_PAGE: n_documents - n_without - n_chosen}
     return {reason: count for reason, count in found.items() if count}
 
 
-def publish_chosen(asked: Queries, paths: Sequence[Path]) -> None:
+def publish_chosen(database: Queries, paths: Sequence[Path]) -> None:
     """Publish a table of `HTML_INDEX` per shard, in the order of its documents, to the path of its
     number; an empty one, too.
     """
     columns = ", ".join(f'"{name}"' for name in HTML_INDEX.names)
     query = f"SELECT shard, {columns} FROM chosen ORDER BY shard, position"
-    asked.publish_parts(query, paths, HTML_INDEX)
+    database.publish_parts(query, paths, HTML_INDEX)
+
+
+def some_chosen(database: Queries, most: int) -> list[dict[str, Any]]:
+    """An even sample of the lines of all tables, in their order."""
+    places = evenly_spaced(database.number("SELECT count(*) FROM chosen"), most)
+    return database.lines(f"""SELECT * EXCLUDE (place) FROM (
+            SELECT *, row_number() OVER (ORDER BY shard, position) - 1 AS place FROM chosen)
+        WHERE list_contains({places}::BIGINT[], place) ORDER BY place""")

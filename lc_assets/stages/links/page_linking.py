@@ -6,7 +6,6 @@ does not grow with the shard.
 """
 
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
 from lc_assets.build.settings.longpack import PageLinkSettings
-from lc_assets.build.tables import TableWriter, read_lines
+from lc_assets.build.tables import read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
@@ -77,8 +78,8 @@ def find_links(task: LinksTask) -> Counts:
     warm_up(task.settings.extractor)
     lists, n_kept, dropped, extra = task.settings.lists, 0, Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
-        draft = stack.enter_context(publish(task.folder / f"{task.name}{LINKS_SUFFIX}"))
-        table = stack.enter_context(contextlib.closing(TableWriter(draft, PAGE_LINKS)))
+        path = task.folder / f"{task.name}{LINKS_SUFFIX}"
+        table = stack.enter_context(writing_table(path, PAGE_LINKS))
         if lists:
             draft = stack.enter_context(publish(task.folder / f"{task.name}{LISTS_SUFFIX}"))
             out = stack.enter_context(gzipped(draft))
@@ -115,17 +116,26 @@ def warm_up(extractor: Extractor) -> None:
 def _looked_at(
     task: LinksTask, dropped: Counter[str]
 ) -> Iterator[tuple[dict[str, Any], Sequence[Link], Targets]]:
-    """The pages of a shard, in the order of the documents, with their links and targets."""
+    """The pages of a shard, in the order of the documents, with their links and targets; the others
+    are counted.
+    """
+    columns = ["id", "page_key", "captured_url", "filename", "offset", "length"]
+    index = read_table(task.index, columns)
+    ranks = root_ranks(index["page_key"].to_pylist(), task.seed)
+    chosen = np.flatnonzero(within(ranks, task.share))
+    if len(chosen) < index.num_rows:
+        dropped[NO_ROOT] = index.num_rows - len(chosen)
     documents = read_lines(task.documents, ["id", "raw_content"], batch_lines=16)
-    for pages in _batches(task, dropped):
-        found = dict(zip([page["id"] for page in pages], _links(task, pages), strict=True))
-        for page in pages:
-            links = found[page["id"]]
+    for start in range(0, len(chosen), PAGES_AT_ONCE):
+        numbers = chosen[start : start + PAGES_AT_ONCE]
+        pages = index.take(pa.array(numbers)).to_pylist()
+        found = _links(task, pages, numbers.tolist())
+        for number, page, links in zip(numbers.tolist(), pages, found, strict=True):
             if isinstance(links, str):
                 dropped[links] += 1
                 continue
             own = (line["raw_content"] for line in documents if line["id"] == page["id"])
-            with processing(page["number"]):
+            with processing(number):
                 targets = targets_of(
                     links.links,
                     page["captured_url"],
@@ -136,19 +146,9 @@ def _looked_at(
             yield page, links.links, targets
 
 
-def _batches(task: LinksTask, dropped: Counter[str]) -> Iterator[list[dict[str, Any]]]:
-    """Indexed pages to be looked at, some at a time; the others are counted."""
-    columns = ["id", "page_key", "captured_url", "filename", "offset", "length"]
-    lines = ({"number": n} | line for n, line in enumerate(read_lines(task.index, columns)))
-    while batch := list(itertools.islice(lines, PAGES_AT_ONCE)):
-        ranks = root_ranks([line["page_key"] for line in batch], task.seed)
-        chosen = within(ranks, task.share).tolist()
-        dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
-        if any(chosen):
-            yield [line for line, is_chosen in zip(batch, chosen, strict=True) if is_chosen]
-
-
-def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str]:
+def _links(
+    task: LinksTask, pages: list[dict[str, Any]], numbers: list[int]
+) -> list[PageLinks | str]:
     """Links of each page, or the reason why there are none; records are fetched in the order of
     their positions.
     """
@@ -158,7 +158,7 @@ def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str
     read = wat_pages_at(task.crawl, asked) if task.source == "wat" else pages_at(task.crawl, asked)
     found: dict[int, PageLinks | str] = {}
     for place, page in zip(order, read, strict=True):
-        with processing(pages[place]["number"]) as skipped:
+        with processing(numbers[place]) as skipped:
             found[place] = skipped or _links_of(page, task.settings.extractor)
     return [found[place] for place in range(len(spots))]
 

@@ -6,7 +6,6 @@ are packed is decided in `link_claims`, not here; targets need not have been cra
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +26,24 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import count_lines, read_lines, read_table
+from lc_assets.build.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.packing.longpack import roots_drawn_by
 from lc_assets.publishing import finished
-from lc_assets.stages.deduplication.queries import parquet, queries
+from lc_assets.stages.deduplication.queries import (
+    Tables,
+    check_by_queries,
+    parquet,
+    queries,
+)
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
 from lc_assets.stages.links.html_index import STAGE as HTML_INDEX
+from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES
+from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import (
     LEFT_OUT,
     LINKS,
@@ -89,7 +95,7 @@ def page_links_files(folder: Path) -> list[Path]:
     return finished(folder.glob(f"*{LINKS_SUFFIX}"))
 
 
-def links_by_fate(counts: Counts) -> dict[str, int]:
+def links_by_outcome(counts: Counts) -> dict[str, int]:
     """Number of links that lead to a page, and reasons for the others."""
     others = {
         name.removeprefix(LEFT_OUT): count
@@ -107,8 +113,8 @@ def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[di
     if not files:
         return []
     host = "split_part(split_part({}, '?', 1), '/', 1)"
-    with queries(links.home / SCRATCH / "most") as asked:
-        return asked.lines(f"""
+    with queries(links.home / SCRATCH / "most") as database:
+        return database.lines(f"""
             SELECT target_key AS page, pages, pages / of_host AS share, keys FROM (
                 SELECT {host.format("page_key")} AS host, target_key, count(*) AS pages,
                     any_value(keys ORDER BY keys) AS keys
@@ -122,70 +128,50 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
     """The tables have as many rows as counted, one per page and target; every link is in one
     count.
     """
-    files = page_links_files(check_input.folder)
-    n_lines = sum(map(count_lines, files))
-    columns = ["id", "page_key", "target_key", "n_links", "position"]
-    tables = (read_table(path, columns) for path in files)
-    n_twice = n_itself = n_links = 0
-    for table in tables:
-        lines = table.to_pylist()
-        n_itself += sum(line["page_key"] == line["target_key"] for line in lines)
-        n_twice += len(lines) - len({(line["id"], line["position"]) for line in lines})
-        n_links += sum(line["n_links"] for line in lines)
-    extra = check_input.counts.extra
-    fates = links_by_fate(check_input.counts)
-    wrong = {
-        "lines more or fewer than counted": abs(n_lines - extra.get(TARGETS, 0)),
-        "links more or fewer than counted": abs(n_links - fates["lead to a page"]),
-        "pages that point at themselves": n_itself,
-        "pages with two targets in one place": n_twice,
-        "links left out for no known reason": sum(
-            count for name, count in fates.items() if name not in (*REASONS, "lead to a page")
-        ),
-    }
-    return _finding(
-        "the_links_add_up",
-        wrong,
-        f"{n_lines:,} targets of {extra.get(LINKS, 0):,} links on {check_input.counts.kept:,} "
-        "pages",
+    counts, outcomes = check_input.counts, links_by_outcome(check_input.counts)
+    n_unknown = sum(
+        count for name, count in outcomes.items() if name not in (*REASONS, "lead to a page")
     )
+    errors = {
+        "lines more or fewer than counted": "SELECT unnest(range(abs(count(*) - "
+        f"{counts.extra.get(TARGETS, 0)}))) FROM links",
+        "sums of links that are not the counted one": (
+            "SELECT sum(n_links) AS n FROM links "
+            f"HAVING coalesce(n, 0) != {outcomes['lead to a page']}"
+        ),
+        "pages that link to themselves": "SELECT * FROM links WHERE page_key = target_key",
+        "pages with two targets at one position": "SELECT id FROM links GROUP BY id, position "
+        "HAVING count(*) > 1",
+        "links left out for no known reason": f"SELECT * FROM range({n_unknown})",
+    }
+    message = f"{{:,}} targets of {counts.extra.get(LINKS, 0):,} links on {counts.kept:,} pages"
+    return check_by_queries(_tables(check_input), errors, message, "SELECT count(*) FROM links")
 
 
 def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
     """Every page is one of the index, by its key; an even choice of targets has the key of its
     address.
     """
-    index = check_input.only_input("html_index").folder
-    wrong = {"pages that are not in the index": 0, "targets by another key": 0}
-    n_targets = 0
+    n_targets = n_wrong = 0
     for path in page_links_files(check_input.folder):
-        known = _pairs(
-            read_lines(index / path.name.replace(LINKS_SUFFIX, INDEX_SUFFIX), ["id", "page_key"])
-        )
-        wrong["pages that are not in the index"] += len(
-            _pairs(read_lines(path, ["id", "page_key"])) - known
-        )
         table = read_table(path, ["target_key", "target_url"])
-        lines = table.to_pylist()
-        chosen = [lines[place] for place in evenly_spaced(len(lines), CHECKED_LINES)]
-        wrong["targets by another key"] += sum(
-            page_key(line["target_url"]) != line["target_key"] for line in chosen
-        )
+        chosen = table.take(evenly_spaced(table.num_rows, CHECKED_LINES)).to_pylist()
         n_targets += len(chosen)
-    return _finding(
-        "pages_and_targets_have_their_keys",
-        wrong,
-        f"{n_targets:,} targets looked at, all by their keys",
-    )
+        n_wrong += sum(page_key(line["target_url"]) != line["target_key"] for line in chosen)
+    errors = {
+        "pages that are not in the index": "SELECT DISTINCT id, page_key FROM links "
+        "ANTI JOIN pages USING (id, page_key)",
+        "targets by another key": f"SELECT * FROM range({n_wrong})",
+    }
+    message = f"{n_targets:,} targets looked at, all by their keys"
+    return check_by_queries(_tables(check_input), errors, message)
 
 
-def _pairs(lines: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
-    return {(line["id"], line["page_key"]) for line in lines}
-
-
-def _finding(name: str, wrong: dict[str, int], said: str) -> CheckResult:
-    found = "; ".join(f"{count:,} {words}" for words, count in wrong.items() if count)
-    return CheckResult(check=name, passed=not found, message=found or said, values=dict(wrong))
+def _tables(check_input: CheckInput) -> Tables:
+    return {
+        "links": (page_links_files(check_input.folder), PAGE_LINKS),
+        "pages": (index_files(check_input.only_input("html_index").folder), PAGES),
+    }
 
 
 def _reads_all_pages(recipe: Recipe) -> bool:

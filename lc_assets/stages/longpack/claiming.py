@@ -7,7 +7,6 @@ are joined when the table is written.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,27 +95,23 @@ def claim_links(claims: Claims) -> Counts:
         return listed
     settings = claims.settings
     rules = Rules(repetitions=settings.repetitions, consume=settings.mode == "consume")
-    scratch = claims.folder / SCRATCH / "duckdb"
-    shutil.rmtree(scratch, ignore_errors=True)
-    with queries(scratch) as asked:
-        n_roots = number_pages(asked, [task.path for task in pages], claims.removed)
-        counts = Counter(resolve(asked, claims.links, settings, n_roots=n_roots))
-        known = _know(claims, asked)
-        n_seen = (
-            asked.number(f"SELECT count(*) FROM resolved WHERE source < {n_roots}") + counts.total()
-        )
-        state = TurnState(asked.number("SELECT count(*) FROM pages"))
+    with queries(claims.folder / SCRATCH / "duckdb") as database:
+        n_roots = number_pages(database, [task.path for task in pages], claims.removed)
+        counts = Counter(resolve(database, claims.links, settings, n_roots=n_roots))
+        known = _know(claims, database, n_roots)
+        n_seen = counts.total()
+        state = TurnState(database.number("SELECT count(*) FROM pages"))
         for number in range(1, settings.depth + 1):
-            n_candidates = _candidates(asked, number, n_roots)
-            n_seen += n_candidates if number > 1 else 0
-            counts.update(_offers(settings, asked, number))
-            counts.update(deal(asked, rules, state, number))
-            _grow(asked, number)
-            if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
+            n_seen += _candidates(database, number)
+            counts.update(_offers(settings, database))
+            counts.update(deal(database, rules, state, number))
+            _grow(database, number)
+            if not database.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
                 break
+        database.do("DELETE FROM tree WHERE depth = 0")
         words = anchor_words(settings, "child")
-        n_kept = publish_claims(asked, claims.links, claims.out, words)
-        extra = _sums(asked, n_roots, consume=rules.consume)
+        n_kept = publish_claims(database, claims.links, claims.out, words)
+        extra = _sums(database, n_roots, consume=rules.consume)
     dropped = {why: count for why, count in sorted(counts.items()) if count}
     return (
         listed
@@ -125,7 +120,7 @@ def claim_links(claims: Claims) -> Counts:
     )
 
 
-def _know(claims: Claims, asked: Queries) -> Counts:
+def _know(claims: Claims, database: Queries, n_roots: int) -> Counts:
     """Read the needed texts; table ``known`` has the content key and tokens of each."""
     tasks = [
         FactsTask(
@@ -138,7 +133,7 @@ def _know(claims: Claims, asked: Queries) -> Counts:
         )
         for n, path in enumerate(claims.documents)
     ]
-    asked.publish_parts(
+    database.publish_parts(
         """SELECT file, line, number FROM pages SEMI JOIN (
         SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)
         ORDER BY file, line""",
@@ -146,122 +141,114 @@ def _know(claims: Claims, asked: Queries) -> Counts:
         NEEDED,
     )
     counted = claims.run(know_texts, tasks, what="count tokens")
-    asked.do(
+    database.do(
         f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet([task.path for task in tasks])}"
     )
-    asked.do("""CREATE OR REPLACE TABLE known AS
+    database.do("""CREATE OR REPLACE TABLE known AS
         SELECT facts.number, cluster, n_tokens, side, language FROM facts
         JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content)
         USING (content)
         JOIN pages USING (number)""")
-    asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
-    asked.do(
-        "CREATE OR REPLACE TABLE tree (root INTEGER, depth INTEGER, page INTEGER, parent INTEGER, "
-        "row_of_all BIGINT, path BIGINT[])"
-    )
+    _begin(database, n_roots)
     return counted
 
 
-def _candidates(asked: Queries, number: int, n_roots: int) -> int:
-    """Table ``candidates``: the links of this round, whose page ``parent`` is the root or was
-    claimed in the round before.
+def _begin(database: Queries, n_roots: int) -> None:
+    """Tables ``held`` and ``tree``: each root is its own page of round 0."""
+    database.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
+    database.do(f"""INSERT INTO held SELECT number, 0, number, cluster, n_tokens + {PART_TOKENS}, 0
+        FROM known WHERE number < {n_roots}""")
+    database.do("""CREATE OR REPLACE TABLE tree AS SELECT root, round AS depth, page,
+        page AS parent, 0::BIGINT AS row_of_all, []::BIGINT[] AS path FROM held""")
+
+
+def _candidates(database: Queries, number: int) -> int:
+    """Table ``candidates``: the links of this round, whose page ``parent`` was claimed in the round
+    before; returns their number.
     """
-    if number == 1:
-        asked.do(f"""CREATE OR REPLACE TABLE candidates AS
-            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page,
-                key_bytes, row_of_all FROM resolved
-            WHERE source < {n_roots}""")
-    else:
-        asked.do(f"""CREATE OR REPLACE TABLE candidates AS
-            SELECT held.root, held.page AS parent, resolved.page, key_bytes, row_of_all,
-                row_number() OVER (PARTITION BY held.root
-                ORDER BY held.place, position, resolved.page) AS place
-            FROM held JOIN resolved ON resolved.source = held.page WHERE round = {number - 1}""")
-    return asked.number("SELECT count(*) FROM candidates")
+    database.do(f"""CREATE OR REPLACE TABLE candidates AS
+        SELECT held.root, held.page AS parent, resolved.page, key_bytes, row_of_all,
+            row_number() OVER (PARTITION BY held.root
+            ORDER BY held.place, position, resolved.page) AS place
+        FROM held JOIN resolved ON resolved.source = held.page WHERE round = {number - 1}""")
+    return database.number("SELECT count(*) FROM candidates")
 
 
-def _offers(settings: LongPackSettings, asked: Queries, number: int) -> dict[str, int]:
+def _offers(settings: LongPackSettings, database: Queries) -> dict[str, int]:
     """Table ``offers``: candidates that their root may claim; and the counts of the others by
     reason.
     """
     language = f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}"
     language = language if settings.same_language else ""
     used = "SELECT root, sum(cost) AS used FROM held GROUP BY root"
-    asked.do(f"""CREATE OR REPLACE TABLE judged AS
-        SELECT root, place, page, child.cluster, child.n_tokens + key_bytes + {PART_TOKENS} AS cost,
-            {settings.max_tokens - PART_TOKENS} - top.n_tokens - coalesce(used, 0) AS room,
-            CASE WHEN child.n_tokens IS NULL OR top.n_tokens IS NULL THEN {quoted(UNTOKENIZABLE)}
+    database.do(f"""CREATE OR REPLACE TABLE weighed AS
+        SELECT candidates.*, child.cluster, child.n_tokens + key_bytes + {PART_TOKENS} AS cost,
+            {settings.max_tokens} - used AS room,
+            CASE WHEN child.n_tokens IS NULL OR used IS NULL THEN {quoted(UNTOKENIZABLE)}
                 WHEN child.side != top.side THEN {quoted(OTHER_SIDE)}
                 {language}
-                WHEN child.cluster = top.cluster OR here.cluster IS NOT NULL
-                    THEN {quoted(IN_DOCUMENT)}
+                WHEN here.cluster IS NOT NULL THEN {quoted(IN_DOCUMENT)}
                 WHEN cost > room THEN {quoted(NO_ROOM)}
                 ELSE '' END AS why
         FROM candidates JOIN known AS child ON child.number = candidates.page JOIN known AS top
         ON top.number = candidates.root
-        LEFT JOIN ({used}) USING (root)
-        LEFT JOIN (SELECT root, cluster FROM held WHERE {number} > 1) AS here
-            ON here.root = candidates.root AND here.cluster = child.cluster""")
-    asked.do("""CREATE OR REPLACE TABLE offers AS
+        JOIN ({used}) USING (root)
+        LEFT JOIN held AS here ON here.root = candidates.root AND here.cluster = child.cluster""")
+    database.do("""CREATE OR REPLACE TABLE offers AS
         SELECT root, min(place) AS place, arg_min(page, place) AS page, cluster,
             arg_min(cost, place)::BIGINT AS cost,
             any_value(room)::BIGINT AS room
-        FROM judged WHERE why = '' GROUP BY root, cluster ORDER BY root, place""")
+        FROM weighed WHERE why = '' GROUP BY root, cluster ORDER BY root, place""")
     counts = {
         line["why"]: line["n"]
-        for line in asked.lines("SELECT why, count(*) AS n FROM judged GROUP BY why")
+        for line in database.lines("SELECT why, count(*) AS n FROM weighed GROUP BY why")
     }
-    asked.do("DROP TABLE judged")
-    again = counts.pop("", 0) - asked.number("SELECT count(*) FROM offers")
+    database.do("DROP TABLE weighed")
+    again = counts.pop("", 0) - database.number("SELECT count(*) FROM offers")
     counts[IN_DOCUMENT] = counts.get(IN_DOCUMENT, 0) + again
     return counts
 
 
-def _grow(asked: Queries, number: int) -> None:
+def _grow(database: Queries, number: int) -> None:
     """Table ``tree``: the position of every claimed page, as the places on the path to it."""
-    path = "[held.place]" if number == 1 else "list_append(above.path, held.place)"
-    above = (
-        ""
-        if number == 1
-        else "JOIN tree AS above ON above.root = held.root AND above.page = candidates.parent"
-    )
-    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent,
-        candidates.row_of_all, {path} FROM held
-        JOIN candidates ON candidates.root = held.root AND candidates.place = held.place {above}
-            WHERE held.round = {number}""")
+    database.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent,
+        candidates.row_of_all, list_append(above.path, held.place) FROM held
+        JOIN candidates ON candidates.root = held.root AND candidates.place = held.place
+        JOIN tree AS above ON above.root = held.root AND above.page = candidates.parent
+        WHERE held.round = {number}""")
 
 
-def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
+def _sums(database: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
     packed = "known SEMI JOIN (SELECT DISTINCT root AS number FROM tree) USING (number)"
     held = (
-        asked.number(f"SELECT count(DISTINCT page) FROM tree WHERE page < {n_roots}")
+        database.number(f"SELECT count(DISTINCT page) FROM tree WHERE page < {n_roots}")
         if consume
         else 0
     )
     return {
         "roots": n_roots,
         "roots that another one holds": held,
-        "packed documents": asked.number("SELECT count(DISTINCT root) FROM tree"),
-        "tokens of their roots": asked.number(f"SELECT sum(n_tokens) FROM {packed}"),
-        "tokens of children": asked.number(
+        "packed documents": database.number("SELECT count(DISTINCT root) FROM tree"),
+        "tokens of their roots": database.number(f"SELECT sum(n_tokens) FROM {packed}"),
+        "tokens of children": database.number(
             "SELECT sum(n_tokens) FROM tree JOIN known ON known.number = page"
         ),
     }
 
 
-def publish_claims(asked: Queries, links: Sequence[Path], out: Path, words: str) -> int:
+def publish_claims(database: Queries, links: Sequence[Path], out: Path, words: str) -> int:
     """Publish the table of claims, sorted by the roots' turns and by place; returns their number.
 
     Args:
-        asked: database with ``tree``, ``pages`` and ``facts``.
+        database: database with ``tree``, ``pages`` and ``facts``.
         links: the tables of links that the tree's ``row_of_all`` indexes.
         out: the table.
         words: SQL of the words above a page, `anchor_words`.
     """
-    asked.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,
+    database.do(f"""CREATE OR REPLACE TABLE placed AS SELECT root, depth, page, parent, row_of_all,
         (row_number() OVER (PARTITION BY root
             ORDER BY list_append(path, {LAST})) - 1)::INTEGER AS place FROM tree""")
-    asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens
+    database.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens
         FROM pages JOIN facts USING (number)
         SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM placed) USING (number)""")
     query = f"""SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
@@ -270,6 +257,6 @@ def publish_claims(asked: Queries, links: Sequence[Path], out: Path, words: str)
         FROM placed JOIN names AS top ON top.number = root
         JOIN names AS above ON above.number = parent
         JOIN names AS child ON child.number = page
-        JOIN {numbered_rows(asked, links)} AS link USING (row_of_all)
+        JOIN {numbered_rows(database, links)} AS link USING (row_of_all)
         ORDER BY root, place"""
-    return asked.publish(query, out, LINK_CLAIMS)
+    return database.publish(query, out, LINK_CLAIMS)

@@ -42,34 +42,34 @@ LEAST_HUB: Final = 10
 """A page linked to by at most this many pages of its host is not a hub, for hosts of any size."""
 
 
-def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
+def number_pages(database: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
     """Table ``pages``: a line per document that is not excluded, with its number; returns the
     number of roots.
 
     Args:
-        asked: the database.
+        database: the database.
         pages: tables of `pages.PAGES`.
         removed: tables with a column ``id`` of excluded documents.
     """
     columns = ", ".join(name for name in PAGES.names if name not in ("rank",))
-    asked.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
+    database.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
     gone = f"SELECT id FROM {parquet(list(removed))}" if removed else "SELECT '' AS id WHERE false"
-    asked.do(f"CREATE OR REPLACE TABLE removed AS SELECT DISTINCT id FROM ({gone})")
-    asked.do(f"""CREATE OR REPLACE TABLE pages AS
+    database.do(f"CREATE OR REPLACE TABLE removed AS SELECT DISTINCT id FROM ({gone})")
+    database.do(f"""CREATE OR REPLACE TABLE pages AS
         SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}
         FROM (SELECT * FROM everyone ANTI JOIN removed USING (id)
             ORDER BY NOT is_root, rank, id)""")
-    asked.do("""CREATE OR REPLACE TABLE addressed AS
+    database.do("""CREATE OR REPLACE TABLE addressed AS
         SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages
         WHERE page_key IS NOT NULL GROUP BY page_key""")
-    asked.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone
+    database.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone
         SEMI JOIN removed USING (id)
         WHERE page_key IS NOT NULL""")
-    return asked.number("SELECT count(*) FROM pages WHERE is_root")
+    return database.number("SELECT count(*) FROM pages WHERE is_root")
 
 
 def resolve(
-    asked: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int
+    database: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int
 ) -> dict[str, int]:
     """Table ``resolved``: the links that lead to a page, as numbers; returns the counts of other
     links by reason.
@@ -78,35 +78,35 @@ def resolve(
     `NO_ROOT`.
 
     Args:
-        asked: the database, after `number_pages`.
+        database: the database, after `number_pages`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         settings: which links are skipped.
         n_roots: pages of smaller number are roots.
     """
     reasons = _reasons(settings)
     cases = "\n".join(f"WHEN {test} THEN {quoted(why)}" for why, test in reasons)
-    asked.do(f"""CREATE OR REPLACE TABLE links AS
+    database.do(f"""CREATE OR REPLACE TABLE links AS
         SELECT pages.number AS source, position, target.number AS page,
             strlen({anchor_words(settings, "target")})::INTEGER AS key_bytes, row_of_all,
             CASE {cases} ELSE '' END AS why
-        FROM {numbered_rows(asked, links)} AS link
+        FROM {numbered_rows(database, links)} AS link
         LEFT JOIN pages USING (id)
         LEFT JOIN addressed ON addressed.page_key = link.target_key
         LEFT JOIN pages AS target ON target.number = addressed.number
         LEFT JOIN removed_keys ON removed_keys.page_key = link.target_key""")
-    _mark_hubs(asked, settings)
+    _mark_hubs(database, settings)
     used = "" if settings.depth > 1 else f"AND source < {n_roots}"
-    asked.do(f"""CREATE OR REPLACE TABLE resolved AS
+    database.do(f"""CREATE OR REPLACE TABLE resolved AS
         SELECT source, position, page, key_bytes, row_of_all FROM links
         ANTI JOIN hubs USING (page) WHERE why = '' {used}""")
     reason = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why
         WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
         WHEN why = '' AND hubs.page IS NOT NULL THEN {quoted(HUB)} ELSE why END"""
-    counts = asked.lines(
+    counts = database.lines(
         f"SELECT {reason} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY "
         "reason ORDER BY reason"
     )
-    asked.do("DROP TABLE links")
+    database.do("DROP TABLE links")
     return {line["reason"]: line["n"] for line in counts if line["reason"]}
 
 
@@ -135,14 +135,14 @@ def anchor_words(settings: LongPackSettings, page: str) -> str:
     return f"CASE WHEN generic OR keys = '' THEN {page}.title ELSE keys END"
 
 
-def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
+def _mark_hubs(database: Queries, settings: LongPackSettings) -> None:
     """Table ``hubs``: pages that more than a share of their host's pages link to, among pages with
     known links.
     """
     if settings.portals == "keep":
-        asked.do("CREATE OR REPLACE TABLE hubs AS SELECT 0::INTEGER AS page WHERE false")
+        database.do("CREATE OR REPLACE TABLE hubs AS SELECT 0::INTEGER AS page WHERE false")
         return
-    asked.do(f"""CREATE OR REPLACE TABLE hubs AS
+    database.do(f"""CREATE OR REPLACE TABLE hubs AS
         WITH pointed AS (
             SELECT links.page, any_value(target.host) AS host, count(*) AS n FROM links
             JOIN pages AS source ON source.number = links.source JOIN pages AS target
@@ -160,27 +160,27 @@ HELD_TABLE: Final = (
 _KEPT_OFFERS: Final = pa.schema([(name, pa.int64()) for name in Offer._fields[:-1]])
 
 
-def deal(asked: Queries, rules: Rules, state: TurnState, number: int) -> dict[str, int]:
+def deal(database: Queries, rules: Rules, state: TurnState, number: int) -> dict[str, int]:
     """Add to table ``held`` the offers that roots take in a round; returns counts of refused offers
     by reason.
 
     Args:
-        asked: database with ``offers``, at most one per root and content, and ``held``.
+        database: database with ``offers``, at most one per root and content, and ``held``.
         rules: how pages are assigned.
         state: what was taken in earlier rounds; updated.
         number: of the round, from 1; in the first, a root may be taken before its turn.
     """
     counts: Counter[str] = Counter()
     query = f"SELECT {', '.join(Offer._fields)} FROM offers ORDER BY root, place"
-    batches = asked.batches(query)
+    batches = database.batches(query)
     columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
     offers = (Offer._make(line) for batch in columns for line in zip(*batch, strict=True))
-    kept = asked.scratch / "kept.parquet"
+    kept = database.scratch / "kept.parquet"
     with writing_table(kept, _KEPT_OFFERS) as table:
         for offer, why in take_turns(offers, rules, state, first_round=number == 1):
             counts[why] += 1
             if why == KEPT:
                 table.add(offer._asdict())
-    asked.do(f"INSERT INTO held SELECT *, {number} FROM {parquet([kept])}")
+    database.do(f"INSERT INTO held SELECT *, {number} FROM {parquet([kept])}")
     del counts[KEPT]
     return dict(sorted(counts.items()))

@@ -12,8 +12,7 @@ buckets.
 
 import contextlib
 import itertools
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,21 +26,16 @@ from lc_assets.build.tables import FILTERED, opened_table, read_lines, read_tabl
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.stages.longpack.pages import FileTask, stem_of
-from lc_assets.stages.longpack.placing import SENT, Packing, plan_parts
+from lc_assets.stages.longpack.pages import Run
+from lc_assets.stages.longpack.placing import SENT, Packing, SendTask, plan_parts
 
-TEXTS: Final = pa.schema(
-    {
-        "part": "int64",
-        "url": "string",
-        "text": "string",
-    }
-)
+TEXTS: Final = pa.schema({"part": "int64", "url": "string", "text": "string"})
 """Texts in transit, by bucket of the roots that need them."""
 SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
 LINES_AT_ONCE: Final = 64
@@ -49,40 +43,26 @@ END: Final[tuple[tuple[int, int], Iterator[Any]]] = ((-1, -1), iter(()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendTask(FileTask):
-    """Documents whose texts are sent to buckets, as the table ``sent`` (`SENT`) says."""
-
-    step = "texts"
-
-    sent: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GatherTask:
-    """One group of files of roots whose documents are packed into ``folder``.
+    """One group of files of roots, whose documents are packed.
 
     Attributes:
-        documents: the files of roots.
-        files: their numbers.
-        folder: output folder of documents and spans.
+        packing: what is packed.
+        files: numbers of the files.
         group: number of the group.
-        parts: its parts.
-        texts: the sent texts of every file.
-        paper_exact: how documents are written.
-        sent: of each file, `Packing.sent`.
         removed: of each file, ids of excluded documents; empty if documents outside packed ones are
             not written.
     """
 
-    documents: tuple[Path, ...]
+    packing: Packing
     files: tuple[int, ...]
-    folder: Path
     group: int
-    parts: Path
-    texts: tuple[Path, ...]
-    paper_exact: bool
-    sent: tuple[Path, ...]
     removed: tuple[frozenset[str], ...]
+
+    @property
+    def folder(self) -> Path:
+        """Output folder of documents and spans."""
+        return self.packing.folder
 
     @property
     def name(self) -> str:
@@ -90,50 +70,49 @@ class GatherTask:
         return f"gather-{self.group:06d}"
 
     def __str__(self) -> str:
-        return f"{self.documents[0].name} to {self.documents[-1].name}"
+        paths = self.packing.documents
+        return f"{paths[self.files[0]].name} to {paths[self.files[-1]].name}"
 
 
-def pack_documents(packing: Packing) -> Counts:
+def pack_documents(
+    packing: Packing, run: Run, removed: Mapping[str, Collection[str]] | None = None
+) -> Counts:
     """Write packed documents, in the columns of `FILTERED`, and their spans; each counts as a
     document seen and kept.
+
+    Args:
+        packing: what is packed.
+        run: runs the tasks.
+        removed: ids of excluded documents, by shard; if given, the documents that are in no packed
+            one are written too.
 
     Raises:
         Mismatch: when a claimed document is missing.
     """
     if not packing.documents:
         return Counts()
-    shutil.rmtree(packing.work / "duckdb", ignore_errors=True)
-    with queries(packing.work / "duckdb") as asked:
-        groups = plan_parts(packing, asked)
-    send = [
-        SendTask(
-            documents=path,
-            folder=packing.folder,
-            file=n,
-            sent=packing.sent(n),
-        )
-        for n, path in enumerate(packing.documents)
+    with queries(packing.folder / SCRATCH / "duckdb") as database:
+        groups = plan_parts(packing, database)
+    gone = [
+        frozenset(() if removed is None else removed.get(stem_of(path), ()))
+        for path in packing.documents
     ]
-    sent = packing.run(send_texts, send, what="send texts")
     gather = [
         GatherTask(
-            documents=tuple(packing.documents[n] for n in files),
+            packing=packing,
             files=tuple(files),
-            folder=packing.folder,
             group=group,
-            parts=packing.parts(group),
-            texts=tuple(task.path for task in send),
-            paper_exact=packing.paper_exact,
-            sent=tuple(packing.sent(n) for n in files),
-            removed=()
-            if packing.removed is None
-            else tuple(
-                frozenset(packing.removed.get(stem_of(packing.documents[n]), ())) for n in files
-            ),
+            removed=() if removed is None else tuple(gone[n] for n in files),
         )
         for group, files in enumerate(groups)
     ]
-    return sent + packing.run(gather_documents, gather, what="pack documents")
+    sent = run(send_texts, packing.send, what="send texts")
+    return sent + run(gather_documents, gather, what="pack documents")
+
+
+def stem_of(documents: Path) -> str:
+    """The shard's name."""
+    return documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
 
 @once
@@ -163,24 +142,26 @@ def send_texts(task: SendTask) -> Counts:
 def gather_documents(task: GatherTask) -> Counts:
     """Pack the documents of one group of files."""
     counts, texts = Counts(), _Texts(task)
-    roots = itertools.groupby(read_lines(task.parts), key=lambda part: (part["file"], part["line"]))
+    parts_of_group = read_lines(task.packing.parts(task.group))
+    roots = itertools.groupby(parts_of_group, key=lambda part: (part["file"], part["line"]))
     (file, place), parts = next(roots, END)
-    for number, path in enumerate(task.documents):
-        gone = task.removed[number] if task.removed else frozenset()
-        children = set(read_table(task.sent[number])["line"].to_pylist())
+    for n, number in enumerate(task.files):
+        path = task.packing.documents[number]
+        gone = task.removed[n] if task.removed else frozenset()
+        children = set(read_table(task.packing.send[number].sent)["line"].to_pylist())
         with contextlib.ExitStack() as stack:
             output = _Output(task, stem_of(path), stack)
             for line, document in enumerate(read_lines(path, FILTERED.names, batch_lines=16)):
-                if (file, place) == (task.files[number], line):
+                if (file, place) == (number, line):
                     own = list(parts)
-                    packed = _packed(document, own, texts, paper_exact=task.paper_exact)
+                    packed = _packed(document, own, texts, paper_exact=task.packing.paper_exact)
                     output.add(document, packed, own)
                     (file, place), parts = next(roots, END)
                 elif task.removed and line not in children and document["id"] not in gone:
                     output.leave(document)
-                elif file != task.files[number] and not task.removed:
+                elif file != number and not task.removed:
                     break
-        if file == task.files[number]:
+        if file == number:
             raise Mismatch(
                 f"{path}: line {place:,} is claimed and not there; make the claims again"
             )
@@ -221,19 +202,20 @@ class _Texts:
     """The texts that were sent to a bucket, one bucket at a time."""
 
     def __init__(self, task: GatherTask) -> None:
-        self._task, self._bucket = task, -1
+        self._paths = [send.path for send in task.packing.send]
+        self._bucket = -1
         self._texts: dict[int, tuple[str, str]] = {}
 
     def of(self, bucket: int, part: int) -> tuple[str, str]:
         """Address and text of a part, which was sent to the bucket."""
         if bucket != self._bucket:
             self._texts, self._bucket = {}, bucket
-            for batch in read_bucket(self._task.texts, bucket, lines_at_once=LINES_AT_ONCE):
+            for batch in read_bucket(self._paths, bucket, lines_at_once=LINES_AT_ONCE):
                 parts, urls, texts = (column.to_pylist() for column in batch.columns)
                 self._texts |= zip(parts, zip(urls, texts, strict=True), strict=True)
         if part not in self._texts:
             raise Mismatch(
-                f"{self._task.parts}: the text of part {part:,} was not sent; remove the "
+                f"{self._paths[0].parent}: the text of part {part:,} is missing; remove the "
                 "version's folder and run it again"
             )
         return self._texts[part]

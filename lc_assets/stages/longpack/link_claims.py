@@ -8,11 +8,9 @@ are on one side of both. Only the tokens of needed pages are counted, with the r
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
-import contextlib
 import functools
 import itertools
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,14 +33,20 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import count_lines, read_lines
+from lc_assets.build.tables import FILTERED, count_lines, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS, roots_drawn_by
-from lc_assets.stages.deduplication.queries import Queries, parquet, queries
+from lc_assets.stages.deduplication.queries import (
+    Queries,
+    Tables,
+    check_by_queries,
+    queries_over,
+)
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
@@ -101,35 +105,11 @@ def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
     return tuple(dict.fromkeys(both))
 
 
-@contextlib.contextmanager
-def asking(
-    claims: Path, documents: Sequence[Path] = (), removed: Sequence[Path] = ()
-) -> Iterator[Queries]:
-    """Open views ``claims``, ``documents`` and ``removed`` over the tables that exist."""
-    with (
-        tempfile.TemporaryDirectory(prefix="lc-audit-") as folder,
-        queries(Path(folder) / "duckdb") as asked,
-    ):
-        for name, paths in (
-            ("claims", [claims]),
-            ("documents", list(documents)),
-            ("removed", list(removed)),
-        ):
-            table = parquet(paths) if paths else "(SELECT '' AS id, '' AS digest WHERE false)"
-            asked.do(f"CREATE VIEW {name} AS SELECT * FROM {table}")
-        yield asked
-
-
-def how_many(asked: Queries, query: str) -> int:
-    """Number of lines that a query answers."""
-    return asked.number(f"SELECT count(*) FROM ({query})")
-
-
-def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:
+def on_two_sides(database: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:
     """The number of pairs of root and child, and of those across a split.
 
     Args:
-        asked: has views ``claims`` and ``documents``.
+        database: has views ``claims`` and ``documents``.
         splits: seed and fraction of each.
     """
     n_pairs = n_wrong = 0
@@ -137,7 +117,7 @@ def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[i
         coalesce(nullif(child.digest, ''), child.id) AS child_key
         FROM claims JOIN documents AS root ON root.id = root_id
         JOIN documents AS child ON child.id = child_id"""
-    for batch in asked.batches(query):
+    for batch in database.batches(query):
         roots, children = (batch[name].to_pylist() for name in ("root_key", "child_key"))
         wrong = np.zeros(len(roots), np.bool_)
         for seed, fraction in splits:
@@ -149,21 +129,14 @@ def on_two_sides(asked: Queries, splits: Sequence[tuple[int, float]]) -> tuple[i
     return n_pairs, n_wrong
 
 
-def _judged(
-    check_input: CheckInput, name: str, wrong: Mapping[str, str], said: str, value: str = ""
-) -> CheckResult:
-    """A check that passes if no query for errors returns rows; ``said`` is formatted with the
-    number of claims, or with the result of the query ``value``.
-    """
+def _tables(check_input: CheckInput) -> Tables:
     filtered = documents_files(check_input.only_input("filtered_documents").folder)
     removals = check_input.only_input("removed_documents").folder / REMOVALS_TABLE
-    with asking(check_input.folder / TABLE, filtered, [removals]) as asked:
-        counts = {words: how_many(asked, query) for words, query in wrong.items()}
-        number = asked.number(value or "SELECT count(*) FROM claims")
-    found = "; ".join(f"{count:,} {words}" for words, count in counts.items() if count)
-    return CheckResult(
-        check=name, passed=not found, message=found or said.format(number), values=dict(counts)
-    )
+    return {
+        "claims": ([check_input.folder / TABLE], LINK_CLAIMS),
+        "documents": (filtered, FILTERED),
+        "removed": ([removals], FILTERED),
+    }
 
 
 def the_claims_add_up(check_input: CheckInput) -> CheckResult:
@@ -172,15 +145,15 @@ def the_claims_add_up(check_input: CheckInput) -> CheckResult:
     """
     files = page_links_files(check_input.only_input("page_links").folder)
     n_missed = sum(map(count_lines, files)) - check_input.counts.seen
-    wrong = {
+    errors = {
         "claims more or fewer than counted": "SELECT unnest(range(abs(count(*) - "
         f"{check_input.counts.kept}))) FROM claims",
         "links that were not looked at": f"SELECT * FROM range({max(n_missed, 0)})",
         "roots with places that are not 0, 1, 2, …": "SELECT root_id FROM claims GROUP BY root_id "
         "HAVING min(place) != 0 OR max(place) != count(*) - 1 OR count(DISTINCT place) != count(*)",
     }
-    said = f"{{:,}} claims of {check_input.counts.seen:,} links"
-    return _judged(check_input, "the_claims_add_up", wrong, said)
+    message = f"{{:,}} claims of {check_input.counts.seen:,} links"
+    return check_by_queries(_tables(check_input), errors, message, "SELECT count(*) FROM claims")
 
 
 def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
@@ -191,12 +164,12 @@ def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
         "(SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT "
         "parent_id FROM claims)"
     )
-    wrong = {
+    errors = {
         "documents that were not filtered": f"SELECT * FROM {named} ANTI JOIN documents USING (id)",
         "documents that were removed": f"SELECT * FROM {named} SEMI JOIN removed USING (id)",
     }
     count = f"SELECT count(*) FROM {named}"
-    return _judged(check_input, "claimed_documents_go_on", wrong, "{:,} documents take part", count)
+    return check_by_queries(_tables(check_input), errors, "{:,} documents take part", count)
 
 
 def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
@@ -205,7 +178,7 @@ def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
     """
     settings = check_input.fingerprint.params["longpack"]
     most = settings["repetitions"]
-    wrong = {
+    errors = {
         "contents held more often": "SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > "
         f"{most}",
         "contents twice in a document": "SELECT root_id FROM claims GROUP BY root_id, cluster "
@@ -213,14 +186,14 @@ def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
         "roots in their own documents": "SELECT * FROM claims WHERE root_id = child_id",
     }
     if settings["mode"] == "consume":
-        wrong |= {
+        errors |= {
             "pages held twice": "SELECT child_id FROM claims GROUP BY child_id HAVING count(*) > 1",
             "pages held that are roots": "SELECT child_id FROM claims SEMI JOIN (SELECT root_id AS "
             "child_id FROM claims) USING (child_id)",
         }
-    said = f"a text is held {{:,}} times at most, {most:,} are allowed"
+    message = f"a text is held {{:,}} times at most, {most:,} are allowed"
     often = "SELECT max(n) FROM (SELECT count(*) AS n FROM claims GROUP BY cluster)"
-    return _judged(check_input, "no_text_is_held_too_often", wrong, said, often)
+    return check_by_queries(_tables(check_input), errors, message, often)
 
 
 def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
@@ -230,10 +203,10 @@ def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
     limit = check_input.fingerprint.params["longpack"]["max_tokens"]
     size = f"any_value(root_tokens) + {PART_TOKENS} + sum(n_tokens + strlen(keys) + {PART_TOKENS})"
     sizes = f"(SELECT {size} AS n FROM claims GROUP BY root_id)"
-    wrong = {"documents too long": f"SELECT * FROM {sizes} WHERE n > {limit}"}
-    said = f"the longest has {{:,}} tokens of {limit:,}"
+    errors = {"documents too long": f"SELECT * FROM {sizes} WHERE n > {limit}"}
+    message = f"the longest has {{:,}} tokens of {limit:,}"
     longest = f"SELECT max(n) FROM {sizes}"
-    return _judged(check_input, "documents_keep_their_limit", wrong, said, longest)
+    return check_by_queries(_tables(check_input), errors, message, longest)
 
 
 def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckResult:
@@ -241,7 +214,7 @@ def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckR
     are at most as many rounds as the settings allow.
     """
     depth = check_input.fingerprint.params["longpack"]["depth"]
-    wrong = {
+    errors = {
         "children of the first round that their root does not point at": "SELECT * FROM claims "
         "WHERE depth = 1 AND parent_id != root_id",
         "children of a further round behind what points at them, or pointed at by nothing": (
@@ -249,28 +222,24 @@ def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckR
             "above WHERE above.root_id = child.root_id AND above.child_id = child.parent_id "
             "AND above.depth = child.depth - 1 AND above.place > child.place)"
         ),
-        "children of no round that was asked for": "SELECT * FROM claims WHERE depth NOT BETWEEN 1 "
+        "children of no round of the settings": "SELECT * FROM claims WHERE depth NOT BETWEEN 1 "
         f"AND {depth}",
     }
-    name = "children_stand_before_what_points_at_them"
     rounds = "SELECT max(depth) FROM claims"
-    return _judged(check_input, name, wrong, f"{{}} of {depth} rounds", rounds)
+    return check_by_queries(_tables(check_input), errors, f"{{}} of {depth} rounds", rounds)
 
 
 def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
     """A root and its children are on one side of every split, so no held-out text is trained on."""
-    filtered = documents_files(check_input.only_input("filtered_documents").folder)
     splits = [
         (int(seed), float(fraction)) for seed, fraction in check_input.fingerprint.params["splits"]
     ]
-    with asking(check_input.folder / TABLE, filtered) as asked:
-        n_pairs, n_wrong = on_two_sides(asked, splits)
-    words = "children on the other side"
-    said = f"{n_pairs:,} pairs, each on one side of {len(splits)} splits"
+    with queries_over(_tables(check_input)) as database:
+        n_pairs, n_wrong = on_two_sides(database, splits)
     return CheckResult(
         passed=not n_wrong,
-        message=f"{n_wrong:,} {words}" if n_wrong else said,
-        values={words: n_wrong},
+        message=f"{n_pairs:,} pairs, {n_wrong:,} on two sides of one of {len(splits)} splits",
+        values={"children on the other side": n_wrong},
     )
 
 

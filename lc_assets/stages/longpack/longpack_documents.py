@@ -41,19 +41,21 @@ from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
-from lc_assets.stages.deduplication.queries import parquet
+from lc_assets.stages.deduplication.queries import Tables, check_by_queries, queries_over
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
+from lc_assets.stages.links.link_tables import LINK_CLAIMS as LINK_CLAIMS_SCHEMA
+from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import (
     pack_documents,
     packed_documents_of,
 )
 from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
-from lc_assets.stages.longpack.link_claims import asking, how_many
 from lc_assets.stages.longpack.page_index import (
     INDEX,
+    PAGES,
     PAGES_FILE,
     keys_of_pages,
     write_page_index,
@@ -78,17 +80,16 @@ def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Bui
     """
 
     def fill(staging: StagingFolder) -> Counts:
+        recipe = context.recipe.longpack_documents
         packing = Packing(
             claims=staging.inputs[f"link_claims/{snapshot}"].folder / CLAIMS_TABLE,
             documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             folder=staging.folder,
-            paper_exact=context.recipe.longpack_documents.paper_exact,
-            run=functools.partial(run_shards, context, staging),
-            removed=removed_in(staging.inputs, snapshot)
-            if context.recipe.longpack_documents.rest
-            else None,
+            paper_exact=recipe.paper_exact,
         )
-        counts = pack_documents(packing)
+        removed = removed_in(staging.inputs, snapshot) if recipe.rest else None
+        run = functools.partial(run_shards, context, staging)
+        counts = pack_documents(packing, run, removed)
         return counts + Counts(
             extra={"keys of pages": write_page_index(staging.folder, spans_files(staging.folder))}
         )
@@ -144,41 +145,31 @@ def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
     """The spans are exactly the claims, with their places and tokens, and one root per document:
     tokens are conserved.
     """
-    claims, spans = (
-        check_input.only_input("link_claims").folder / CLAIMS_TABLE,
-        spans_files(check_input.folder),
-    )
     claimed = (
-        "SELECT root_id AS id, place AS part, child_id, depth, keys, cluster, n_tokens FROM claims"
-    )
-    roots = (
-        "SELECT root_id, count(*), root_id, 0, '', '', any_value(root_tokens) FROM claims "
+        "SELECT root_id AS id, place AS part, child_id, depth, cluster, n_tokens FROM claims "
+        "UNION ALL SELECT root_id, count(*), root_id, 0, '', any_value(root_tokens) FROM claims "
         "GROUP BY root_id"
     )
-    with asking(claims) as asked:
-        wanted = f"({claimed} UNION ALL {roots})"
-        found = (
-            f"(SELECT id, part, child_id, depth, keys, cluster, n_tokens FROM {parquet(spans)})"
-            if spans
-            else f"({claimed} LIMIT 0)"
-        )
-        names = "USING (id, part, child_id, depth, cluster, n_tokens)"
-        n_missing = how_many(asked, f"SELECT * FROM {wanted} ANTI JOIN {found} {names}")
-        n_strange = how_many(asked, f"SELECT * FROM {found} ANTI JOIN {wanted} {names}")
-        n_spans = how_many(asked, f"SELECT * FROM {found}")
-        n_tokens = asked.number(f"SELECT sum(n_tokens) FROM {wanted}")
-    agrees = (
-        not n_missing
-        and not n_strange
-        and n_tokens == check_input.counts.extra.get("tokens of parts", 0)
-    )
-    return CheckResult(
-        passed=agrees,
-        message=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
-        f"{n_tokens:,} tokens claimed, "
-        f"{check_input.counts.extra.get('tokens of parts', 0):,} packed",
-        values={"parts": n_spans, "missing": n_missing, "strange": n_strange, "tokens": n_tokens},
-    )
+    spans = "SELECT id, part, child_id, depth, cluster, n_tokens FROM spans"
+    n_tokens = check_input.counts.extra.get("tokens of parts", 0)
+    errors = {
+        "claims that are not packed": f"{claimed} EXCEPT ALL {spans}",
+        "parts without a claim": f"{spans} EXCEPT ALL ({claimed})",
+        "sums of tokens that are not the counted one": (
+            f"SELECT sum(n_tokens) AS n FROM ({claimed}) HAVING coalesce(n, 0) != {n_tokens}"
+        ),
+    }
+    message = f"{{:,}} parts, {n_tokens:,} tokens claimed and packed"
+    return check_by_queries(_tables(check_input), errors, message, "SELECT count(*) FROM spans")
+
+
+def _tables(check_input: CheckInput) -> Tables:
+    claims = check_input.only_input("link_claims").folder / CLAIMS_TABLE
+    return {
+        "claims": ([claims], LINK_CLAIMS_SCHEMA),
+        "spans": (spans_files(check_input.folder), SPANS),
+        "pages": ([check_input.folder / PAGES_FILE], PAGES),
+    }
 
 
 def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
@@ -218,15 +209,13 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     """No document's parts are more tokens than it may have; an even choice of texts, and the
     longest, are counted again as a whole.
     """
-    claims = check_input.only_input("link_claims")
-    params = claims.receipt.fingerprint.params
-    limit, spans = params["longpack"]["max_tokens"], spans_files(check_input.folder)
-    size = (
-        f"SELECT sum(n_tokens + strlen(keys) + {PART_TOKENS}) AS n FROM {parquet(spans)} GROUP "
-        "BY id"
-    )
-    with asking(claims.folder / CLAIMS_TABLE) as asked:
-        n_long = how_many(asked, f"SELECT * FROM ({size}) WHERE n > {limit}") if spans else 0
+    params = check_input.only_input("link_claims").receipt.fingerprint.params
+    limit = params["longpack"]["max_tokens"]
+    size = f"sum(n_tokens + strlen(keys) + {PART_TOKENS})"
+    with queries_over(_tables(check_input)) as database:
+        n_long = database.number(
+            f"SELECT count(*) FROM (SELECT id FROM spans GROUP BY id HAVING {size} > {limit})"
+        )
     # A tokenizer setting that is a path is not recorded in receipts.
     known = params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN)
     counted = (
@@ -256,22 +245,16 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
     """The table of pages is that of the spans, and its index has the keys of all of its lines and
     no other.
     """
-    path, spans = check_input.folder / PAGES_FILE, spans_files(check_input.folder)
-    listed, within = (
-        f"SELECT * FROM {parquet([path])}",
-        f"SELECT id, child_id, url FROM {parquet(spans)}",
-    )
-    with asking(check_input.only_input("link_claims").folder / CLAIMS_TABLE) as asked:
-        n_pages = how_many(asked, listed)
-        n_strange = how_many(asked, f"{listed} EXCEPT ALL {within}") if spans else n_pages
-        n_missing = how_many(asked, f"{within} EXCEPT ALL {listed}") if spans else 0
-    indexed = KeyIndex(check_input.folder / INDEX).holds(*keys_of_pages(path))
-    return CheckResult(
-        passed=not n_strange and not n_missing and indexed,
-        message=f"{n_pages:,} parts listed, {n_missing:,} missing, {n_strange:,} of no document"
-        + ("" if indexed else "; the index is not theirs"),
-        values={"pages": n_pages, "missing": n_missing, "strange": n_strange},
-    )
+    listed, spans = "SELECT * FROM pages", "SELECT id, child_id, url FROM spans"
+    keys, places = keys_of_pages(check_input.folder / PAGES_FILE)
+    is_indexed = KeyIndex(check_input.folder / INDEX).holds(keys, places)
+    errors = {
+        "parts that are not listed": f"{spans} EXCEPT ALL {listed}",
+        "pages of no document": f"{listed} EXCEPT ALL {spans}",
+        "indexes of other keys": f"SELECT * FROM range({int(not is_indexed)})",
+    }
+    count = "SELECT count(*) FROM pages"
+    return check_by_queries(_tables(check_input), errors, "{:,} parts listed", count)
 
 
 def _chosen(check_input: CheckInput) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:

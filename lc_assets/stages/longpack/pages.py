@@ -11,19 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.checks import FileTask
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import one_line, root_ranks
 from lc_assets.randomness import within
@@ -85,32 +84,6 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileTask:
-    """One file of documents, number ``file``, of which a step writes a table into the scratch
-    folder of ``folder``.
-    """
-
-    step: ClassVar[str]
-
-    documents: Path
-    folder: Path
-    file: int
-
-    @property
-    def name(self) -> str:
-        """A name that is unique among a version's tasks."""
-        return f"{self.step}-{stem_of(self.documents)}"
-
-    @property
-    def path(self) -> Path:
-        """Path of its table."""
-        return self.folder / SCRATCH / self.step / f"{self.file:06d}.parquet"
-
-    def __str__(self) -> str:
-        return str(self.documents)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PagesTask(FileTask):
     """Documents to be listed as pages; ``splits``: seed and fraction of every split into trained on
     and held out.
@@ -131,11 +104,6 @@ class FactsTask(FileTask):
     needed: Path
     tokenizer: str
     text_encoding: TextEncoding
-
-
-def stem_of(documents: Path) -> str:
-    """The shard's name."""
-    return documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
 
 @once
@@ -258,12 +226,12 @@ def _fastest(setting: str) -> Tokenizer:
         return tokenizer_of(setting, fast=False)
 
 
-def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
+def numbered_rows(database: Queries, paths: Sequence[Path]) -> str:
     """Tables' lines with column ``row_of_all``, which names file and line; as a table of a
     query.
     """
     files = ", ".join(f"({quoted(str(path))}, {number})" for number, path in enumerate(paths))
-    asked.do(
+    database.do(
         f"CREATE OR REPLACE TABLE files AS SELECT * FROM (VALUES {files}) AS v(filename, file)"
     )
     listed = ", ".join(quoted(str(path)) for path in paths)

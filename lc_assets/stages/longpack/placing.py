@@ -6,7 +6,7 @@ are in memory together. A *group* is the files of roots that begin in one bucket
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.checks import FileTask
 from lc_assets.errors import Mismatch
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.stages.deduplication.queries import Queries, parquet
-from lc_assets.stages.longpack.pages import Run, numbered_rows
+from lc_assets.stages.longpack.pages import numbered_rows
 
 BUCKET_TOKENS: Final = 8 << 20
 """About 40 MB of text, and as much again for the packed documents."""
@@ -44,6 +45,18 @@ SENT: Final = pa.schema({"line": "int64", "bucket": "int32", "part": "int64"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendTask(FileTask):
+    """Documents whose texts are sent to buckets, as the table ``sent`` (`SENT`) says."""
+
+    step = "texts"
+
+    @property
+    def sent(self) -> Path:
+        """Where its texts are sent."""
+        return self.folder / SCRATCH / "sent" / f"{self.file:06d}.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
     """Documents to be packed.
 
@@ -53,9 +66,6 @@ class Packing:
         folder: output folder of packed documents and spans, a file of each per file of roots; its
             scratch folder holds intermediate files.
         paper_exact: see `lc_assets.packing.longpack.written`.
-        run: runs the tasks.
-        removed: ids of excluded documents, by shard; if given, the documents that are in no packed
-            one are written too.
         bucket_tokens: of a bucket, about.
     """
 
@@ -63,33 +73,30 @@ class Packing:
     documents: Sequence[Path]
     folder: Path
     paper_exact: bool
-    run: Run
-    removed: Mapping[str, Collection[str]] | None = None
     bucket_tokens: int = BUCKET_TOKENS
 
     @property
-    def work(self) -> Path:
-        """Folder of the plan and of the texts in transit."""
-        return self.folder / SCRATCH
+    def send(self) -> list[SendTask]:
+        """A task for every file's texts."""
+        return [
+            SendTask(documents=path, folder=self.folder, file=n)
+            for n, path in enumerate(self.documents)
+        ]
 
     def parts(self, group: int) -> Path:
         """Table of a group's `PARTS`."""
-        return self.work / "parts" / f"{group:06d}.parquet"
-
-    def sent(self, file: int) -> Path:
-        """Table of a file's `SENT`."""
-        return self.work / "sent" / f"{file:06d}.parquet"
+        return self.folder / SCRATCH / "parts" / f"{group:06d}.parquet"
 
 
-def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
+def plan_parts(packing: Packing, database: Queries) -> list[list[int]]:
     """Write every group's parts and the destinations of every file's texts; returns the file
     numbers of each group.
 
     Raises:
         Mismatch: when a claimed document is missing.
     """
-    _place(packing, asked)
-    found = asked.connection.execute("SELECT file, tokens FROM roots ORDER BY root").fetchnumpy()
+    _place(packing, database)
+    found = database.connection.execute("SELECT file, tokens FROM roots ORDER BY root").fetchnumpy()
     files, tokens = (np.asarray(found[name]).astype(np.int64) for name in ("file", "tokens"))
     most = max(packing.bucket_tokens, -(-int(tokens.sum()) // MOST_BUCKETS))
     ends = np.cumsum(tokens)
@@ -101,37 +108,37 @@ def plan_parts(packing: Packing, asked: Queries) -> list[list[int]]:
     table = pa.table(
         [np.arange(len(files)), buckets, groups[files]], names=["root", "bucket", "group_number"]
     )
-    asked.connection.register("divided", table)
-    asked.publish_parts(
+    database.connection.register("divided", table)
+    database.publish_parts(
         f"SELECT group_number, {', '.join(PARTS.names)} FROM placed JOIN divided USING (root) "
         "ORDER BY part",
         [packing.parts(group) for group in range(groups.max() + 1)],
         PARTS,
     )
-    asked.publish_parts(
+    database.publish_parts(
         "SELECT child_file, child_line AS line, bucket, part FROM placed JOIN divided USING (root) "
         "ORDER BY child_file, child_line, part",
-        [packing.sent(number) for number in range(len(packing.documents))],
+        [task.sent for task in packing.send],
         SENT,
     )
     return [np.flatnonzero(groups == group).tolist() for group in range(groups.max() + 1)]
 
 
-def _place(packing: Packing, asked: Queries) -> None:
+def _place(packing: Packing, database: Queries) -> None:
     """Table ``placed``: claims with the positions of root and child; ``roots``: a line per root,
     numbered in order.
     """
     claims = parquet([packing.claims])
     named = f"SELECT root_id AS id FROM {claims} UNION SELECT child_id FROM {claims}"
-    asked.do(f"""CREATE OR REPLACE TABLE places AS SELECT id, (row_of_all >> 32)::INTEGER AS file,
-        (row_of_all & {2**32 - 1})::INTEGER AS line
-        FROM {numbered_rows(asked, packing.documents)} SEMI JOIN ({named}) USING (id)""")
-    asked.do(f"""CREATE OR REPLACE TABLE roots AS
+    database.do(f"""CREATE OR REPLACE TABLE places AS
+        SELECT id, (row_of_all >> 32)::INTEGER AS file, (row_of_all & {2**32 - 1})::INTEGER AS line
+        FROM {numbered_rows(database, packing.documents)} SEMI JOIN ({named}) USING (id)""")
+    database.do(f"""CREATE OR REPLACE TABLE roots AS
         SELECT (row_number() OVER () - 1)::BIGINT AS root, * FROM (
         SELECT root_id, file, line, (sum(n_tokens) + any_value(root_tokens))::BIGINT AS tokens
         FROM {claims} JOIN places ON id = root_id GROUP BY root_id, file, line
             ORDER BY file, line)""")
-    asked.do(f"""CREATE OR REPLACE TABLE placed AS
+    database.do(f"""CREATE OR REPLACE TABLE placed AS
         SELECT (row_number() OVER () - 1)::BIGINT AS part, * FROM (
         SELECT root, roots.file, roots.line, depth, child_id, places.file AS child_file,
         places.line AS child_line, keys, cluster,
@@ -139,7 +146,7 @@ def _place(packing: Packing, asked: Queries) -> None:
         FROM {claims} AS claims JOIN roots USING (root_id) JOIN places ON places.id = child_id
             ORDER BY root, place)""")
     n_claims, n_placed = (
-        asked.number(f"SELECT count(*) FROM {table}") for table in (claims, "placed")
+        database.number(f"SELECT count(*) FROM {table}") for table in (claims, "placed")
     )
     if n_placed != n_claims:
         raise Mismatch(

@@ -40,7 +40,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
     """Where links lead, and the pages that most pages of their own host link to."""
     snapshot = built.published.receipt.fingerprint.key
     index = context.lake.partition("html_index", snapshot).require()
-    targets = linking.links_by_fate(built.counts)
+    targets = linking.links_by_outcome(built.counts)
     return Shown(
         columns=PAGE_LINKS,
         values={

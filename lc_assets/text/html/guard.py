@@ -10,23 +10,19 @@ Of 73,377 pages of programs' manuals, the deepest is counted at 129 elements, an
 the true one (measured 2026-11).
 """
 
-import re
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from selectolax.lexbor import LexborHTMLParser
 
 from lc_assets.compiling import compiled
-from lc_assets.text.html.ends import end
 from lc_assets.text.html.stack import (
     ATTRIBUTES,
     BEYOND,
     DEEPEST,
     N_COUNTS,
     ODD,
-    QUIRKS,
     REBUILT,
     ROOT_ATTRIBUTES,
     SVG,
@@ -34,6 +30,7 @@ from lc_assets.text.html.stack import (
     Names,
     Stack,
     doubt,
+    end,
     lose,
     push,
 )
@@ -83,9 +80,6 @@ TOO_DEEP: Final = "elements too deep in each other"
 TOO_MANY_ATTRIBUTES: Final = "too many attributes of one tag"
 TOO_TORN: Final = "too much formatting left open"
 
-_TAG: Final = re.compile(rb"<[A-Za-z]")
-_HEAD_BYTES: Final = 4096
-
 
 class Shape(msgspec.Struct, frozen=True):
     """Upper bounds of what a parser would keep.
@@ -101,11 +95,11 @@ class Shape(msgspec.Struct, frozen=True):
     rebuilt: int
 
 
-def complaint_about(page: bytes) -> str | None:
+def refusal_of(page: bytes) -> str | None:
     """Why a page must not be parsed, or None.
 
     >>> pages = b"<p>One<p>Two", b"<div>" * 1000, b"<p " + b"a " * 2000 + b">"
-    >>> tuple(complaint_about(page) for page in pages)
+    >>> tuple(refusal_of(page) for page in pages)
     (None, 'elements too deep in each other', 'too many attributes of one tag')
     """
     shape = shape_of(
@@ -129,7 +123,7 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
         max_rebuilt: maximum formatting elements reopened.
     """
     counts, limits = np.zeros((2, N_COUNTS), np.int64)
-    counts[SVG], counts[QUIRKS] = -1, _table_after_p(page)
+    counts[SVG] = -1
     limits[DEEPEST], limits[ATTRIBUTES], limits[REBUILT] = (
         max_depth,
         max_attributes,
@@ -144,22 +138,6 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
     )
 
 
-def _table_after_p(page: bytes) -> int:
-    """Whether a table ends a paragraph (0), as on pages with a known document type, or not (1), or
-    whether this is unknown (2).
-
-    Which document types do is a list of 60 in the standard; the parser knows it.
-    """
-    found = _TAG.search(page, 0, _HEAD_BYTES)
-    head = page[: found.start() if found else _HEAD_BYTES]
-    if b"<!" not in head:
-        return 1
-    probe = LexborHTMLParser(head + b"<p><table>")
-    if probe.css_first("table") is None:  # the head ends within a comment
-        return 2
-    return 0 if probe.css_first("p table") is None else 1
-
-
 @compiled
 def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) -> None:
     """Fill ``counts`` from a page's tags; stop where a limit is exceeded.
@@ -167,7 +145,7 @@ def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts)
     Args:
         page: UTF-8.
         counts: ``(N_COUNTS,)`` see `lc_assets.text.html.stack`; all 0 but for the followed
-            svg, which is -1, and quirks.
+            svg, which is -1.
         stack: ``(d, 3)`` room for ``d`` open elements.
         off: ``(f,)`` room for ``f`` formatting elements that are left open.
         limits: ``(N_COUNTS,)`` greatest values that are followed.

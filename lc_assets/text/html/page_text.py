@@ -13,7 +13,7 @@ quality   by                                                                  pa
 from typing import Literal
 
 from lc_assets.errors import BadInput
-from lc_assets.text.html.guard import complaint_about
+from lc_assets.text.html.guard import refusal_of
 
 Quality = Literal["fast", "high"]
 
@@ -37,7 +37,7 @@ def page_text(
     >>> page_text("<div>" * 10_000) is None
     True
     """
-    if complaint_about(html.encode("utf-8", "replace")) is not None:
+    if refusal_of(html.encode("utf-8", "replace")) is not None:
         return None
     if quality == "high":
         return _by_trafilatura(html)

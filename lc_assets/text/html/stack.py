@@ -1,13 +1,14 @@
 """The stack of open elements of a page, and the formatting left open: an upper bound of what a
-browser's parser keeps.
+browser's parser keeps; and the effects of end tags.
 
 The elements from `SURE` on are the parser's own, except for formatting that it opened again. Of the
 elements below, and where rules are not followed (within ``select``, ``template``, ``frameset`` and
 malformed ``svg``), only the innermost one ends, and only by its own end tag. So the depth counted
 is never below the true one, and far above it only for malformed pages.
-`lc_assets.text.html.starts` and `lc_assets.text.html.ends` say which tags do what.
+`lc_assets.text.html.starts` has the effects of start tags.
 
-Source: the HTML standard, 13.2.4 "Parse state".
+Source: the HTML standard, 13.2.4 "Parse state", 13.2.6.4 "The rules for parsing tokens in HTML
+    content", and 13.2.6.5 for svg and math.
 """
 
 from typing import Final
@@ -17,18 +18,31 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.text.html.tags import (
+    BLOCK,
     CAPTION,
     CELL,
     FOREIGN,
+    FORM,
     FORMATTING,
+    HEADING,
+    ITEM,
     KIND,
+    LIST,
     MARKER,
+    OPTION,
     OTHER,
+    P_SCOPE,
+    PASSED_OVER,
     ROW,
     ROWS,
     SCOPE,
     SELECT,
+    SPECIAL,
     TABLE,
+    TEXT_ONLY,
+    VOID,
+    P,
+    flags_of,
 )
 
 Counts = NDArray[np.int64]
@@ -48,19 +62,17 @@ BEYOND: Final = 1 << 40
     REBUILT,
     ATTRIBUTES,
     ROOT_ATTRIBUTES,
-    QUIRKS,
     TANGLED,
     FORM_SET,
-) = range(12)
+) = range(11)
 """Places in the counts: elements on the stack; the first that is sure; the svg or math that is
 followed, or -1; elements within which rules are not followed; formatting that is left open. The
 greatest depth; elements that may be built again; the greatest number of attributes of a tag, and of
-all tags of html and body together. Whether a table ends a paragraph (0), or does not (1: quirks
-mode), or this is unknown (2); whether it is no longer known which formatting ends with what;
+all tags of html and body together. Whether it is no longer known which formatting ends with what;
 whether a form began that no end tag ended.
 """
 
-N_COUNTS: Final = 12
+N_COUNTS: Final = 11
 NAME, FLAGS, OFF_BEFORE = range(3)
 """Columns of the stack: name, flags, and how much formatting was left open before it."""
 
@@ -224,3 +236,101 @@ def end_formatting(counts: Counts, stack: Stack, off: Names, place: int, is_spec
         rebuild(counts, stack)
     else:
         drop_to(counts, stack, off, place, True)
+
+
+@compiled
+def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+    """An end tag."""
+    n, kind = counts[N], flags & KIND
+    if kind == FORM and not counts[ODD]:
+        counts[FORM_SET] = 0
+    if counts[SVG] >= 0:
+        end_within_svg(counts, stack, off, name)
+        return
+    if flags & FORMATTING and forget(counts, stack, off, name):
+        doubt(counts)
+        return
+    if n and stack[n - 1, NAME] == name:
+        drop_to(counts, stack, off, n - 1, True)
+        return
+    if (
+        kind == SELECT
+        and n > 1
+        and stack[n - 1, FLAGS] & KIND == OPTION
+        and stack[n - 2, NAME] == name
+    ):
+        drop_to(counts, stack, off, n - 2, True)
+        return
+    if flags & (PASSED_OVER | VOID):
+        return
+    place, is_special, is_stopped = n - 1, False, False
+    while (
+        place >= counts[SURE]
+        and not counts[ODD]
+        and not matches(stack[place, NAME], stack[place, FLAGS], name, kind)
+    ):
+        found = stack[place, FLAGS]
+        if is_barrier(found, flags):
+            is_stopped = True
+            break
+        is_special |= found & SPECIAL != 0
+        place -= 1
+    if is_stopped or place < counts[SURE] or counts[ODD]:
+        end_unfound(counts, stack, name, flags, is_stopped)
+    elif kind == FORM and place < n - 1:
+        take_out(counts, stack, place)
+        doubt(counts)
+        rebuild(counts, stack)
+    elif flags & FORMATTING:
+        end_formatting(counts, stack, off, place, is_special)
+    else:
+        drop_to(counts, stack, off, place, True)
+
+
+@compiled
+def end_unfound(counts: Counts, stack: Stack, name: int, flags: int, is_stopped: bool) -> None:
+    """An end tag that closes nothing, or an unknown element.
+
+    A ``</form>`` that closes nothing still prevents later end tags from closing the form.
+    """
+    kind = flags & KIND
+    if kind == FORM:
+        lose(counts, stack, FORM)
+        doubt(counts)
+    elif is_stopped:
+        return
+    elif has_name(counts, stack, name) or (kind == HEADING and has_kind(counts, stack, HEADING)):
+        doubt(counts)
+
+
+@compiled
+def end_within_svg(counts: Counts, stack: Stack, off: Names, name: int) -> None:
+    """An end tag within svg or math that is not the innermost element's."""
+    place = counts[N] - 1
+    while place > counts[SVG] and stack[place, NAME] != name:
+        place -= 1
+    if stack[place, NAME] == name:
+        drop_to(counts, stack, off, place, True)
+    elif not flags_of(name) & TEXT_ONLY or has_name(counts, stack, name):
+        doubt(counts)
+
+
+@compiled
+def matches(open_name: int, open_flags: int, name: int, kind: int | np.int64) -> bool:
+    """Whether an end tag closes this element: any heading's end tag closes any heading."""
+    return open_name == name or (kind == HEADING and open_flags & KIND == HEADING)
+
+
+@compiled
+def is_barrier(found: int, flags: int) -> bool:
+    """Whether an element limits the search of an end tag."""
+    kind = flags & KIND
+    if kind in (TABLE, ROWS, ROW, CELL, CAPTION):
+        return found & KIND == TABLE
+    if kind == P:
+        return found & P_SCOPE != 0
+    if kind == ITEM:
+        return found & (SCOPE | LIST) != 0
+    if flags & (BLOCK | FORMATTING) or kind == FORM:
+        return found & SCOPE != 0
+    return found & SPECIAL != 0

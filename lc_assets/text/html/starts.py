@@ -13,7 +13,6 @@ from lc_assets.text.html.stack import (
     N_OFF,
     NAME,
     ODD,
-    QUIRKS,
     SURE,
     SVG,
     TANGLED,
@@ -43,17 +42,17 @@ from lc_assets.text.html.tags import (
     FORMATTING,
     HEADING,
     ITEM,
+    ITEM_SCOPE,
     KIND,
     KNOWN,
     LINK,
-    LOOSE,
     MARKER,
     OPTION,
     OPTIONS,
+    P_SCOPE,
     PASSED_OVER,
     ROW,
     ROWS,
-    SCOPE,
     SELECT,
     SPECIAL,
     TABLE,
@@ -78,9 +77,9 @@ def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_cl
                 push(counts, stack, name, 0)
             return
         doubt(counts)
-    is_sure = (
-        end_item(counts, stack, off, kind) if kind in (ITEM, TERM) and not counts[ODD] else True
-    )
+    is_sure = True
+    if kind in (ITEM, TERM) and not counts[ODD]:
+        is_sure = end_open(counts, stack, off, kind, ITEM_SCOPE)
     if flags & ENDS_P:
         is_sure &= end_p(counts, stack, off)
     is_passed = flags & BREAKS or (flags & VOID and is_closed and kind != ROWS)
@@ -100,15 +99,14 @@ def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_cl
     if kind in (ROWS, ROW, CELL, CAPTION):
         start_table_part(counts, stack, off, name, flags)
     elif kind == TABLE:
-        start_table(counts, stack, off, name, flags)
+        start_table(counts, stack, name, flags)
     elif kind == LINK:
         start_link(counts, stack, off, name, flags)
-    elif kind == BUTTON:
-        start_button(counts, stack, off, name, flags)
     elif not (kind == FOREIGN and is_closed):
         if kind in (HEADING, OPTION, OPTIONS):
             is_sure &= end_current(counts, stack, off, OPTION if kind == OPTIONS else kind)
         is_sure &= (kind != FORM or not counts[FORM_SET]) and not flags & UNFOLLOWED
+        is_sure &= kind != BUTTON or not has_kind(counts, stack, BUTTON)
         push(counts, stack, name, flags)
         if kind == FOREIGN:
             counts[SVG] = counts[N] - 1
@@ -162,25 +160,19 @@ def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 
 @compiled
-def start_table(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A table begins: within a cell of another table, else it replaces that table; it ends a
-    paragraph unless the page is in quirks mode.
+def start_table(counts: Counts, stack: Stack, name: int, flags: int) -> None:
+    """A table begins: within a cell of another table, else it may replace that table; it ends a
+    paragraph or not, by the page's document type.
     """
-    knows_p = counts[QUIRKS] == 1 or (
-        end_p(counts, stack, off) if counts[QUIRKS] == 0 else not has_kind(counts, stack, P)
-    )
+    if has_kind(counts, stack, P):
+        doubt(counts)
     place = counts[N] - 1
     while place >= counts[SURE] and level(stack[place, FLAGS]) < 0:
         place -= 1
-    if place >= counts[SURE] and level(stack[place, FLAGS]) < 3:
-        while place >= counts[SURE] and stack[place, FLAGS] & KIND != TABLE:
-            place -= 1
-        if place >= counts[SURE]:
-            drop_to(counts, stack, off, place, True)
-    is_sure = place >= counts[SURE] or not has_kind(counts, stack, TABLE)
-    push(counts, stack, name, flags)
-    if not (is_sure and knows_p):
+    is_in_cell = place >= counts[SURE] and level(stack[place, FLAGS]) == 3
+    if not is_in_cell and has_kind(counts, stack, TABLE):
         doubt(counts)
+    push(counts, stack, name, flags)
 
 
 @compiled
@@ -204,58 +196,28 @@ def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) 
 
 
 @compiled
-def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A button begins: an open button ends."""
+def end_open(counts: Counts, stack: Stack, off: Names, kind: int | np.int64, barrier: int) -> bool:
+    """The element of a kind that is open ends, with its content, unless a barrier is around the new
+    element; returns whether it is known which.
+    """
     place = counts[N] - 1
-    while (
-        place >= counts[SURE]
-        and stack[place, FLAGS] & KIND != BUTTON
-        and not stack[place, FLAGS] & SCOPE
-    ):
-        place -= 1
-    is_sure = place >= counts[SURE] or not has_name(counts, stack, name)
-    if place >= counts[SURE] and stack[place, FLAGS] & KIND == BUTTON:
+    if place >= 0 and stack[place, FLAGS] & KIND == kind:
         drop_to(counts, stack, off, place, True)
-    push(counts, stack, name, flags)
-    if not is_sure:
-        doubt(counts)
+        return True
+    while place >= counts[SURE] and not counts[ODD]:
+        if stack[place, FLAGS] & KIND == kind:
+            drop_to(counts, stack, off, place, True)
+            return True
+        if stack[place, FLAGS] & barrier:
+            return True
+        place -= 1
+    return not has_kind(counts, stack, kind)
 
 
 @compiled
 def end_p(counts: Counts, stack: Stack, off: Names) -> bool:
-    """A block begins: the paragraph around it ends, with its content; returns whether it is known
-    which.
-    """
-    place = counts[N] - 1
-    if place >= 0 and stack[place, FLAGS] & KIND == P:
-        drop_to(counts, stack, off, place, True)
-        return True
-    while place >= counts[SURE] and not counts[ODD]:
-        found = stack[place, FLAGS]
-        if found & KIND == P:
-            drop_to(counts, stack, off, place, True)
-        if found & SCOPE or found & KIND == P or found & KIND == BUTTON:
-            return True
-        place -= 1
-    return not has_kind(counts, stack, P)
-
-
-@compiled
-def end_item(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> bool:
-    """An item of a list begins: the one before it ends; returns whether it is known which."""
-    place = counts[N] - 1
-    while place >= counts[SURE]:
-        found = stack[place, FLAGS]
-        if found & KIND == kind:
-            drop_to(counts, stack, off, place, True)
-            return True
-        if found & SPECIAL and not found & LOOSE:
-            return True
-        place -= 1
-    if place >= 0 and place == counts[N] - 1 and stack[place, FLAGS] & KIND == kind:
-        drop_to(counts, stack, off, place, True)
-        return True
-    return not has_kind(counts, stack, kind)
+    """A block begins: the paragraph around it ends; returns whether it is known which."""
+    return end_open(counts, stack, off, P, P_SCOPE)
 
 
 @compiled

@@ -1,5 +1,4 @@
-"""Names of HTML elements as numbers, their treatment by the tree builder, and finding tags in a
-page.
+"""Names of HTML elements as numbers, how the tree builder treats them, and tags in a page.
 
 `name_at` and `flags_of` read and look up names; the other kernels find where tags, comments and raw
 text end, and count attributes. `lc_assets.text.html.stack` models the effects of tags on the tree.
@@ -22,8 +21,8 @@ RAW: Final = 1 << 9
 """Its content is text up to its own end tag."""
 ENDS_P: Final = 1 << 10
 """Its start ends an open paragraph."""
-SPECIAL: Final = 1 << 11
-"""A scope: end tags of other elements do not close elements outside of it."""
+ITEM_SCOPE: Final = 1 << 11
+"""The start tag of a list item does not search beyond it."""
 SCOPE: Final = 1 << 12
 """Most end tags do not search beyond it."""
 MARKER: Final = 1 << 13
@@ -44,6 +43,11 @@ BREAKS: Final = 1 << 20
 """Has no content, and ends svg and math."""
 LOOSE: Final = 1 << 21
 """The start tag of a list item searches beyond it, though it is special."""
+SPECIAL: Final = ITEM_SCOPE | LOOSE
+"""A scope: end tags of other elements do not close elements outside of it."""
+ONLY_P: Final = 1 << 23
+P_SCOPE: Final = SCOPE | ONLY_P
+"""The end of a paragraph is not searched beyond it."""
 UNFOLLOWED: Final = 1 << 22
 """The effect of its start tag on open elements is not modelled."""
 
@@ -85,11 +89,11 @@ _WORDS: Final[dict[Any, str]] = {
         "figure footer header hgroup main menu nav ol p search section summary ul h1 h2 h3 h4 h5 "
         "h6 pre listing form li dd dt plaintext xmp hr"
     ),
-    SPECIAL: (
-        "address applet area article aside base basefont bgsound blockquote body br button "
-        "caption center col colgroup dd details dir div dl dt embed fieldset figcaption figure "
+    ITEM_SCOPE: (
+        "applet area article aside base basefont bgsound blockquote body br button "
+        "caption center col colgroup dd details dir dl dt embed fieldset figcaption figure "
         "footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input "
-        "keygen li link listing main marquee menu meta nav noembed noframes noscript object ol p "
+        "keygen li link listing main marquee menu meta nav noembed noframes noscript object ol "
         "param plaintext pre script search section select source style summary table tbody td "
         "template textarea tfoot th thead title tr track ul wbr xmp"
     ),
@@ -107,6 +111,7 @@ _WORDS: Final[dict[Any, str]] = {
     KNOWN: "ruby span sub sup var optgroup noscript",
     TEXT_ONLY: "title desc style script mi mo mn ms mtext annotation",
     LOOSE: "address div p",
+    ONLY_P: "button",
     UNFOLLOWED: "nobr rb rp rt rtc",
     P: "p",
     ITEM: "li",
@@ -296,9 +301,7 @@ def markup_end(page: Bytes, at: int) -> int:
 
 @compiled
 def is_section(page: Bytes, at: int) -> bool:
-    """Whether ``<![`` is at this position: the start of a CDATA section, which svg and math
-    have.
-    """
+    """Whether ``<![`` is at this position: the start of a CDATA section of svg or math."""
     return at + 2 < len(page) and page[at + 1] == _BANG and page[at + 2] == _OPEN_BRACKET
 
 

@@ -144,6 +144,7 @@ def registered_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def domains_above(host: str) -> tuple[str, ...]:
     """A host without ``www.`` and its parent domains, up to the registered one; empty for no host.
 
@@ -166,22 +167,11 @@ def address_key(url: str) -> str:
     ... )
     ('example.org/b?q=1', 'example.org/b?q=1', '//')
     """
-    return located(url)[0]
-
-
-def located(url: str) -> tuple[str, str]:
-    """`address_key` and `host_of` of an address, which is read once for both.
-
-    >>> located("https://www.example.org/a")
-    ('example.org/a', 'www.example.org')
-    """
     found = _parsed(url)
     if found is None:
-        return url, ""
-    host = found.hostname.rstrip(".")
-    return host.removeprefix("www.") + (
-        f":{found.port}" if found.port else ""
-    ) + found.pathname.rstrip("/") + found.search, host
+        return url
+    port = f":{found.port}" if found.port else ""
+    return f"{_bare_host(found)}{port}{found.pathname.rstrip('/')}{found.search}"
 
 
 def is_public_suffix(host: str) -> bool:
@@ -207,6 +197,10 @@ def _parsed(url: str) -> "can_ada.URL | None":
     return None
 
 
+def _bare_host(url: "can_ada.URL") -> str:
+    return str(url.hostname).rstrip(".").removeprefix("www.")
+
+
 def _domains(host: str) -> Iterator[str]:
     """The host and its parent domains, up to the registered one; without ``www.``."""
     host = host.removeprefix("www.")
@@ -222,7 +216,7 @@ def _beginnings(url: str) -> Iterator[str]:
     found = _parsed(url)
     if found is None:
         return
-    address = found.hostname.rstrip(".").removeprefix("www.") + found.pathname.rstrip("/")
+    address = _bare_host(found) + found.pathname.rstrip("/")
     while True:
         yield address
         if "/" not in address:
@@ -305,10 +299,14 @@ def keys_of_parts(
     """
     keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
     for columns in parts:
-        for found, whose in itertools.starmap(_keyed, _values(columns)):
-            keys.append(found)
-            places.append(whose + np.uint32(n_before))
-        n_before += len(columns["id"])
+        lines = zip(*columns.values(), strict=True)
+        documents = [dict(zip(columns, line, strict=True)) for line in lines]
+        numbers = np.arange(n_before, n_before + len(documents), dtype=np.uint32)
+        for kind in KINDS:
+            values = [values_of(kind, document) for document in documents]
+            keys.append(keys_of(kind, itertools.chain.from_iterable(values)))
+            places.append(np.repeat(numbers, [len(found) for found in values]))
+        n_before += len(documents)
     return _ascending(np.concatenate(keys), np.concatenate(places))
 
 
@@ -321,25 +319,3 @@ def _ascending(
     first = np.ones(len(keys), np.bool_)
     first[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
     return keys[first], places[first]
-
-
-def _values(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
-    """The normal values of each document, by kind; an address is parsed once for all values derived
-    from it.
-    """
-    yield "document", [(name,) for name in columns["id"]]
-    places = [located(url) for url in columns["url"]]
-    yield "url", [(key,) for key, _ in places]
-    domains = {host: domains_above(host) for host in {host for _, host in places}}
-    yield "domain", [domains[host] for _, host in places]
-    for name in ("digest", "text_digest"):
-        yield "digest", [(value,) if value else () for value in columns.get(name, ())]
-
-
-def _keyed(
-    kind: Kind, values: Sequence[Sequence[str]]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    counts = np.fromiter(map(len, values), np.int64, len(values))
-    return keys_of(kind, itertools.chain.from_iterable(values)), np.repeat(
-        np.arange(len(values), dtype=np.uint32), counts
-    )

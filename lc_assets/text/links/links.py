@@ -24,7 +24,7 @@ from typing import Final, Literal
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lc_assets.text.html.guard import complaint_about
+from lc_assets.text.html.guard import refusal_of
 
 Extractor = Literal["html5", "paper"]
 
@@ -97,9 +97,9 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     if extractor == "paper":
         return PageLinks(tuple(Link(href, text) for href, text in scanned(html)))
     page = html.encode("utf-8", "replace")
-    complaint = complaint_about(page)
-    if complaint is not None:
-        return PageLinks(unread=complaint)
+    refused = refusal_of(page)
+    if refused is not None:
+        return PageLinks(unread=refused)
     parsed = LexborHTMLParser(page)
     nodes = parsed.css("a[href]")
     if (

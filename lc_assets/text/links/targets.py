@@ -64,7 +64,7 @@ _WORD: Final = re.compile(r"\w+")
 
 def words_of(text: str) -> str:
     """The words of a text without case and punctuation, one space before and after each: what
-    `stands_in` compares.
+    `occurs_in` compares.
 
     >>> words_of("Read more…"), words_of("»")
     (' read more ', ' ')
@@ -86,13 +86,13 @@ def is_generic(anchor: str) -> bool:
     return words in GENERIC or words.replace(" ", "").isdigit() or not words
 
 
-def stands_in(anchor_words: str, text_words: str) -> bool:
+def occurs_in(anchor_words: str, text_words: str) -> bool:
     """Whether an anchor's words occur in a text as a contiguous run; both as `words_of` gives them.
 
     >>> (
-    ...     stands_in(words_of("a cat"), words_of("It's a *cat*.")),
-    ...     stands_in(words_of("cat"), words_of("cats")),
-    ...     stands_in(" ", " a "),
+    ...     occurs_in(words_of("a cat"), words_of("It's a *cat*.")),
+    ...     occurs_in(words_of("cat"), words_of("cats")),
+    ...     occurs_in(" ", " a "),
     ... )
     (True, False, False)
     """
@@ -174,20 +174,19 @@ def targets_of(
         text: the page's cleaned text, to look for anchors in.
     """
     own = page_key(page_url)
-    places = _Places(_base_of(page_url, base) if resolve else "")
-    groups: dict[str, list[tuple[int, Link]]] = {}
-    urls: dict[str, str] = {}
+    absolute_base = _base_of(page_url, base) if resolve else ""
+    places: dict[str, _Place | str] = {}  # a third of a page's links repeat
+    groups: dict[str, tuple[str, int, list[Link]]] = {}
     left_out: Counter[str] = Counter()
     for position, link in enumerate(links):
-        place = places.of(link.href)
+        if link.href not in places:
+            places[link.href] = _place_of(link.href.strip(_WHITE), absolute_base)
+        place = places[link.href]
         if isinstance(place, str) or place.key == own:
             left_out[place if isinstance(place, str) else ITSELF] += 1
-            continue
-        urls.setdefault(place.key, place.url)
-        groups.setdefault(place.key, []).append((position, link))
-    found = [
-        _merged(key, urls[key], group, generic_too=not resolve) for key, group in groups.items()
-    ]
+        else:
+            groups.setdefault(place.key, (place.url, position, []))[2].append(link)
+    found = [_merged(key, *group, generic_too=not resolve) for key, group in groups.items()]
     return Targets(tuple(_marked(found, text)), dict(left_out))
 
 
@@ -196,69 +195,45 @@ class _Place(NamedTuple):
     url: str
 
 
-class _Places:
-    """Resolves each address once: a third of a page's links repeat."""
-
-    def __init__(self, base: str) -> None:
-        self._base = base
-        self._known: dict[str, _Place | str] = {}
-
-    def of(self, href: str) -> _Place | str:
-        """The page, or the reason for none."""
-        found = self._known.get(href)
-        if found is None:
-            found = self._known[href] = self._resolved(href.strip(_WHITE))
-        return found
-
-    def _resolved(self, href: str) -> _Place | str:
-        if not href:
-            return EMPTY
-        if href.startswith("#"):
-            return FRAGMENT
-        absolute = _joined(self._base, href) if self._base else _absolute(href)
-        if absolute is None:
-            return BROKEN if self._base else RELATIVE
-        if not absolute.startswith(_HTTP):
-            return SCHEME
-        key = page_key(absolute)
-        return BROKEN if key is None else _Place(key, absolute.partition("#")[0])
+def _place_of(href: str, base: str) -> _Place | str:
+    """The page that an address leads to, or the reason for none."""
+    if not href:
+        return EMPTY
+    if href.startswith("#"):
+        return FRAGMENT
+    absolute = _absolute(href, base)
+    if absolute is None:
+        return BROKEN if base else RELATIVE
+    if not absolute.startswith(_HTTP):
+        return SCHEME
+    key = page_key(absolute)
+    return BROKEN if key is None else _Place(key, absolute.partition("#")[0])
 
 
 def _base_of(page_url: str, base: str) -> str:
     """The base of relative addresses; a ``<base>`` that is not a web address is ignored."""
-    joined = _joined(page_url, base.strip(_WHITE)) if base else None
+    joined = _absolute(base.strip(_WHITE), page_url) if base else None
     return joined if joined is not None and joined.startswith(_HTTP) else page_url
 
 
-def _joined(base: str, href: str) -> str | None:
+def _absolute(href: str, base: str) -> str | None:
     try:
         import ada_url
 
-        found: str = ada_url.join_url(base, href)
+        found: str = ada_url.join_url(base, href) if base else ada_url.URL(href).href
     except ValueError:  # no address, or a lone surrogate in one
         return None
     return found
 
 
-def _absolute(href: str) -> str | None:
-    try:
-        import ada_url
-
-        found: str = ada_url.URL(href).href
-    except ValueError:
-        return None
-    return found
-
-
-def _merged(key: str, url: str, group: list[tuple[int, Link]], *, generic_too: bool) -> Target:
-    links = [link for _, link in group]
+def _merged(key: str, url: str, position: int, links: list[Link], *, generic_too: bool) -> Target:
     texts = tuple(dict.fromkeys(anchor for link in links if (anchor := link.anchor)))
     telling = tuple(anchor for anchor in texts if not is_generic(anchor))
     return Target(
         key=key,
         url=url,
         texts=texts if generic_too else telling or texts,
-        position=group[0][0],
+        position=position,
         n_links=len(links),
         nofollow=all(link.nofollow for link in links),
         navigation=all(link.navigation for link in links),
@@ -271,11 +246,11 @@ def _marked(found: Iterable[Target], text: str) -> Iterator[Target]:
     words = words_of(text) if text else ""
     n_left = COMPARED_CHARS
     for target in found:
-        stands = False
+        occurs = False
         if words and not target.generic:
             for anchor in target.texts:
                 n_left -= len(words)
-                stands = stands or (
-                    n_left >= 0 and not is_generic(anchor) and stands_in(words_of(anchor), words)
+                occurs = occurs or (
+                    n_left >= 0 and not is_generic(anchor) and occurs_in(words_of(anchor), words)
                 )
-        yield msgspec.structs.replace(target, in_text=True) if stands else target
+        yield msgspec.structs.replace(target, in_text=True) if occurs else target

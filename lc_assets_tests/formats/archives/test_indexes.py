@@ -369,7 +369,9 @@ def test_lists_of_links_are_read(tmp_path):
         )
     )
     assert alone == [
-        one for one in wat_pages(tmp_path / "x.warc.wat.gz") if isinstance(one, WatPage)
+        one
+        for one in wat_pages(tmp_path / "x.warc.wat.gz", filename="x.warc.wat.gz")
+        if isinstance(one, WatPage)
     ]
     assert [one.links for one in alone] == [first.links, ()]
 
@@ -404,7 +406,9 @@ def test_what_is_no_list_of_links_is_counted(one, why):
 
 
 def test_common_crawls_own_list_is_read(shared_data):
-    found = list(wat_pages(shared_data / "warc/whirlwind.warc.wat.gz"))
+    found = list(
+        wat_pages(shared_data / "warc/whirlwind.warc.wat.gz", filename="whirlwind.warc.wat.gz")
+    )
     assert [one.why for one in found] == ["warcinfo record", "not of a response"]
 
 

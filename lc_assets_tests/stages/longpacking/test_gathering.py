@@ -42,18 +42,17 @@ def made(tmp_path_factory):
             documents=tables[0],
             folder=folder / "out",
             paper_exact=False,
-            run=runner(),
         ),
         counts,
     )
 
 
-def packed(packing, **changes):
+def packed(packing, workers=1, **changes):
     """Documents and spans by file name, in a folder of their own."""
     packing = replace(packing, **changes)
     shutil.rmtree(packing.folder, ignore_errors=True)
     packing.folder.mkdir()
-    counts = pack_documents(packing)
+    counts = pack_documents(packing, runner(workers))
     shutil.rmtree(packing.folder / SCRATCH)
     return counts, {path.name: path.read_bytes() for path in sorted(packing.folder.iterdir())}
 
@@ -115,7 +114,7 @@ def test_documents_are_what_dictionaries_put_together(made):
 def test_buckets_and_workers_change_nothing(made, bucket_tokens, workers):
     _, packing, _ = made
     plain = packed(packing)
-    assert packed(packing, bucket_tokens=bucket_tokens, run=runner(workers)) == plain
+    assert packed(packing, bucket_tokens=bucket_tokens, workers=workers) == plain
     assert len(plain[1]) == 2 * len(packing.documents)
 
 
@@ -139,7 +138,7 @@ def test_claims_of_documents_that_are_not_there_are_refused(made, tmp_path):
     pq.write_table(spoilt, tmp_path / "claims.parquet")
     with pytest.raises(Mismatch, match="make the claims again"):
         pack_documents(
-            replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out")
+            replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"), runner()
         )
 
 
@@ -147,8 +146,8 @@ def test_no_claims_are_empty_files(made, tmp_path):
     _, packing, _ = made
     pq.write_table(pq.read_table(packing.claims).slice(0, 0), tmp_path / "claims.parquet")
     counts = pack_documents(
-        replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out")
+        replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"), runner()
     )
     assert counts.seen == 0
     assert all(pq.read_table(path).num_rows == 0 for path in (tmp_path / "out").glob("*.parquet"))
-    assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Counts()
+    assert pack_documents(replace(packing, documents=[]), runner()) == Counts()
