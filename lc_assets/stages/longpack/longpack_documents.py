@@ -41,7 +41,7 @@ from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
-from lc_assets.stages.deduplication.queries import Tables, check_by_queries, queries_over
+from lc_assets.stages.deduplication.queries import Tables, check_by_queries
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -211,34 +211,22 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     """
     params = check_input.only_input("link_claims").receipt.fingerprint.params
     limit = params["longpack"]["max_tokens"]
-    size = f"sum(n_tokens + strlen(keys) + {PART_TOKENS})"
-    with queries_over(_tables(check_input)) as database:
-        n_long = database.number(
-            f"SELECT count(*) FROM (SELECT id FROM spans GROUP BY id HAVING {size} > {limit})"
-        )
+    counted: list[int] = []
     # A tokenizer setting that is a path is not recorded in receipts.
-    known = params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN)
-    counted = (
-        [
+    if params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN):
+        counted = [
             n_tokens_of(text, params["tokenizer"], params["text_encoding"]) or 0
             for text in _texts_to_count(check_input)
         ]
-        if known
-        else []
-    )
     n_longer = sum(n_tokens > limit for n_tokens in counted)
-    return CheckResult(
-        passed=not n_long and not n_longer,
-        message=f"{n_long:,} documents have parts of more than {limit:,} tokens; of "
-        f"{len(counted):,} counted again {n_longer:,} are longer, "
-        f"the longest has {max(counted, default=0):,}",
-        values={
-            "longer by parts": n_long,
-            "counted": len(counted),
-            "longer": n_longer,
-            "longest": max(counted, default=0),
-        },
-    )
+    errors = {
+        "documents with parts of too many tokens": "SELECT id FROM spans GROUP BY id HAVING "
+        f"sum(n_tokens + strlen(keys) + {PART_TOKENS}) > {limit}",
+        "documents that are too long when counted again": f"SELECT * FROM range({n_longer})",
+    }
+    longest = max(counted, default=0)
+    message = f"{len(counted):,} counted again, the longest has {longest:,} of {limit:,} tokens"
+    return check_by_queries(_tables(check_input), errors, message)
 
 
 def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult:
@@ -265,15 +253,15 @@ def _chosen(check_input: CheckInput) -> Iterator[tuple[dict[str, Any], list[dict
             yield found
 
 
-def _texts_to_count(check_input: CheckInput) -> Iterator[str]:
-    longest = ""
-    n_docs = sum(count_lines(path) for path in documents_files(check_input.folder))
-    places = set(evenly_spaced(n_docs, READ_AGAIN))
-    for place, (document, _) in enumerate(packed_documents(check_input.folder)):
-        longest = max(longest, document["raw_content"], key=len)
-        if place in places:
-            yield document["raw_content"]
-    yield longest
+def _texts_to_count(check_input: CheckInput) -> list[str]:
+    """An even choice of texts, and the longest."""
+    texts = (
+        line["raw_content"]
+        for path in documents_files(check_input.folder)
+        for line in read_lines(path, ["raw_content"], batch_lines=4)
+    )
+    longest = max(texts, key=len, default="")
+    return [*(document["raw_content"] for document, _ in _chosen(check_input)), longest]
 
 
 def _text_of(filtered: Path, document_id: str) -> str | None:
