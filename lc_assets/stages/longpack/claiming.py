@@ -193,7 +193,8 @@ def _offers(settings: LongPackSettings, database: Queries) -> dict[str, int]:
         FROM candidates JOIN known AS child ON child.number = candidates.page JOIN known AS top
         ON top.number = candidates.root
         JOIN ({used}) USING (root)
-        LEFT JOIN held AS here ON here.root = candidates.root AND here.cluster = child.cluster""")
+        LEFT JOIN (SELECT root, cluster FROM held) AS here
+            ON here.root = candidates.root AND here.cluster = child.cluster""")
     database.do("""CREATE OR REPLACE TABLE offers AS
         SELECT root, min(place) AS place, arg_min(page, place) AS page, cluster,
             arg_min(cost, place)::BIGINT AS cost,
