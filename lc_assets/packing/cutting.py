@@ -110,16 +110,11 @@ def ends_in(ids: NDArray[np.integer], flags: NDArray[np.uint8], every: int = KEP
     own, after = flags[ids[:-1]], flags[ids[1:]]
     strength = np.where(
         own & ENDS_LINE, 2, ((own & ENDS_SENTENCE) > 0) & ((after & BEGINS_BLANK) > 0)
-    ).astype(np.int64)
-    n_blocks = -(-len(strength) // every)
-    padded = np.zeros(n_blocks * every, np.int64)
-    padded[: len(strength)] = np.where(
-        strength > 0, strength * every + np.arange(len(strength)) % every, 0
     )
-    blocks = padded.reshape(n_blocks, every)
-    best = blocks.argmax(axis=1)
-    found = np.take_along_axis(blocks, best[:, None], axis=1)[:, 0] > 0
-    return np.asarray(np.flatnonzero(found) * every + best[found] + 1)
+    place = np.flatnonzero(strength)
+    order = np.lexsort((place, strength[place], place // every))
+    last_of_block = np.flatnonzero(np.diff(place[order] // every, append=-1))
+    return np.asarray(place[order[last_of_block]] + 1)
 
 
 def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = None) -> Pieces:
@@ -135,11 +130,12 @@ def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = N
     if ends is None:
         return cut_evenly(pieces, segment_tokens)
     require_tokens(segment_tokens, "a segment")
-    given = (pieces.document, pieces.start, pieces.stop, segment_tokens, ends.first, ends.token)
-    counts = np.empty(len(pieces), np.int64)
-    cut = np.empty((2, _cut(*given, counts, np.empty((2, 0), np.int64))), np.int64)
-    _cut(*given, counts, cut)
-    return Pieces(np.repeat(pieces.document, counts), cut[0], cut[1])
+    # A segment that is not the last of its piece is at least half as long as it may be.
+    most = int((pieces.lengths // ((segment_tokens + 1) // 2) + 1).sum())
+    counts, cut = np.empty(len(pieces), np.int64), np.empty((2, most), np.int64)
+    columns = (pieces.document, pieces.start, pieces.stop)
+    n_segments = _cut(*columns, segment_tokens, ends.first, ends.token, counts, cut)
+    return Pieces(np.repeat(pieces.document, counts), cut[0, :n_segments], cut[1, :n_segments])
 
 
 @compiled
@@ -153,8 +149,8 @@ def _cut(
     counts: PieceColumn,
     cut: NDArray[np.int64],
 ) -> int:
-    """Write the number of segments of each piece into ``counts``; where each segment begins and
-    ends into ``cut``, if it has room for any; and return their number.
+    """Write the number of segments of each piece into ``counts``, and where each segment begins and
+    ends into ``cut``; return their number.
     """
     n_segments = 0
     for piece in range(len(document)):
@@ -164,8 +160,7 @@ def _cut(
             until = stop[piece]
             if until - at > segment_tokens:
                 until = _segment_stop(own, at, segment_tokens)
-            if cut.shape[1]:
-                cut[0, n_segments], cut[1, n_segments] = at, until
+            cut[0, n_segments], cut[1, n_segments] = at, until
             at = until
             n_segments += 1
         counts[piece] = n_segments - before
