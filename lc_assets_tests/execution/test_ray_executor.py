@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from numpy.random import default_rng
@@ -159,11 +159,26 @@ def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(
     assert not [path for path in written if secret.encode() in path.read_bytes()]
 
 
+@dataclass(frozen=True)
+class Watched:
+    """An executor that says when a task has ended: a new worker may need longer than the pause
+    between two kills to do its first one.
+    """
+
+    executor: Slowly
+    has_result: threading.Event
+
+    def run(self, function, tasks, *, what):
+        for found in self.executor.run(function, tasks, what=what):
+            self.has_result.set()
+            yield found
+
+
 def test_workers_killed_while_the_chain_is_built_change_no_byte(
     nodes, cluster, tmp_path, upstream, of_this_machine
 ):
-    """One of the workers of the cluster, at random, every three seconds until the end; each task is
-    made to take half of one.
+    """One of the workers of the cluster, at random, three seconds after the last one and once a task
+    has ended since, until the end; each task is made to take half a second.
     """
     there, done, killed, chance = (
         on_cluster(tmp_path, upstream, cluster, deaths=50),
@@ -171,10 +186,12 @@ def test_workers_killed_while_the_chain_is_built_change_no_byte(
         [],
         default_rng(64),
     )
+    executor = Watched(Slowly(there.executor, 0.5), threading.Event())
 
     def kill() -> None:
         while not done.wait(3.0):
-            if living := nodes.workers:
+            if executor.has_result.is_set() and (living := nodes.workers):
+                executor.has_result.clear()
                 killed.append(int(chance.choice(living)))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(killed[-1], signal.SIGKILL)
@@ -183,7 +200,7 @@ def test_workers_killed_while_the_chain_is_built_change_no_byte(
     killer.start()
     begun = time.monotonic()
     try:
-        found = digests(build_all(replace(there, executor=Slowly(there.executor, 0.5))))
+        found = digests(build_all(replace(there, executor=executor)))
     finally:
         done.set()
         killer.join()
