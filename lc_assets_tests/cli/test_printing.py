@@ -46,8 +46,8 @@ def test_a_piped_cell_is_never_cut_or_folded(capsys):
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_complaints_go_to_standard_error_on_one_line(capsys):
-    printing.complain("a" * 300 + "\x07")
+def test_errors_go_to_standard_error_on_one_line(capsys):
+    printing.print_error("a" * 300 + "\x07")
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "a" * 300 + "\\x07\n"
