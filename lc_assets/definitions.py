@@ -148,7 +148,7 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
     """The code location configured by the environment."""
     automation = environment.get("LC_AUTOMATION", "off")
     if automation not in {"on", "off"}:
-        raise BadInput(f"LC_AUTOMATION is {automation!r}; wanted on or off")
+        raise BadInput(f"LC_AUTOMATION is {automation!r}; expected on or off")
     settings: dict[str, Any] = {"workers": os.cpu_count() or 1}
     settings |= {name: environment[key] for key, name in VARIABLES.items() if key in environment}
     return build_defs(

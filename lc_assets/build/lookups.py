@@ -91,12 +91,12 @@ def read_some(
     with mapped_table(path) as file:
         missing = set(columns or ()) - set(file.schema_arrow.names)
         if missing or not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
-            asked = (
+            searched = (
                 f"line {max(wanted):,}" if not missing else f"column {', '.join(sorted(missing))}"
             )
             raise CorruptFile(
                 f"{path}: {file.metadata.num_rows:,} lines of "
-                f"{', '.join(file.schema_arrow.names)[:200]}; asked was {asked}"
+                f"{', '.join(file.schema_arrow.names)[:200]}; searched for {searched}"
             )
         begins = [
             0,

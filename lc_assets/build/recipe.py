@@ -199,7 +199,7 @@ def _require_name(mix: str) -> None:
         parse_snapshot(mix)
     except BadInput as error:
         raise BadInput(
-            f"a mix cannot be called {mix!r}: wanted at most 40 letters, digits, '-' and '_', "
+            f"a mix cannot be called {mix!r}: expected at most 40 letters, digits, '-' and '_', "
             "such as 'by-tokens'"
         ) from error
 
@@ -241,16 +241,16 @@ def _resolved(value: Any, folder: Path, name: str = "") -> Any:
     return str(path) if is_path else value
 
 
-def hint(complaint: str, kind: Any = Recipe) -> str:
+def hint(message: str, kind: Any = Recipe) -> str:
     """Valid names or values where msgspec found an unknown one; empty for other errors.
 
     >>> hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
     '; there are head, middle'
     """
-    if not complaint.startswith(("Object contains unknown field", "Invalid enum value")):
+    if not message.startswith(("Object contains unknown field", "Invalid enum value")):
         return ""
-    *_, place = complaint.rpartition("at `$")
-    steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in complaint else []
+    *_, place = message.rpartition("at `$")
+    steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in message else []
     return f"; there are {', '.join(_possible(msgspec.inspect.type_info(kind), steps))}"
 
 

@@ -218,7 +218,7 @@ class Stage:
         counted: the unit of its counts.
         sharding: how its versions divide into shards that newer versions can reuse; None if they do
             not.
-        sieve: whether downstream stages use early cut-off: rebuilt partitions are usually
+        early_cutoff: whether downstream stages use early cut-off: rebuilt partitions are usually
             unchanged, so stages that read one wait for the result instead of being built in the
             same run.
     """
@@ -240,7 +240,7 @@ class Stage:
     kinds: tuple[str, ...] = ()
     counted: str = "documents"
     sharding: Sharding | None = None
-    sieve: bool = False
+    early_cutoff: bool = False
 
     @property
     def upstream(self) -> tuple[str, ...]:

@@ -196,7 +196,7 @@ def plan_sample(
     """
     if not snapshots or len(set(snapshots)) != len(snapshots):
         raise BadInput(
-            f"snapshots {', '.join(snapshots) or 'none'}: wanted at least one, and each once"
+            f"snapshots {', '.join(snapshots) or 'none'}: expected at least one, and each once"
         )
     n_planted = -(-len(pages) // PAGES_PER_PLANT)
     documents = [

@@ -184,7 +184,7 @@ def _duplicates(plan: Mapping[Shard, Sequence[Page]]) -> Listed:
 def _require_own(target: Path, report: SampleReport) -> None:
     """Make the folder; reject one with anything other than this sample."""
     if target.exists() and not target.is_dir():
-        raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
+        raise BadInput(f"{target}: is a file; expected a new folder for the sample")
     target.mkdir(parents=True, exist_ok=True)
     names = (path.name for path in target.iterdir())
     found = sorted(name for name in names if not name.startswith(STAGING_PREFIX))

@@ -85,7 +85,7 @@ def parse_listing(content: bytes, *, snapshot: SnapshotId, where: str) -> list[S
     for number, shard in _numbered_shards(content, where):
         if shard.snapshot != snapshot:
             raise BadInput(
-                f"{where}, line {number}: {shard.tag} is of snapshot {shard.snapshot}, wanted "
+                f"{where}, line {number}: {shard.tag} is of snapshot {shard.snapshot}, expected "
                 f"shards of {snapshot} only"
             )
         if shard in first_seen:

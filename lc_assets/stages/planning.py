@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         target: the version that a build would make now; None while unknown.
         waits_for: partitions to build first.
         rejected: whether checks have failed for this target before.
-        certain: False if it waits only for stages with early cut-off (`Stage.sieve`), and need not
+        certain: False if it waits only for stages with early cut-off (`Stage.early_cutoff`), and need not
             be built if these are unchanged.
     """
 
@@ -132,7 +132,7 @@ def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
 
     A waiting partition is built in the same run as the partitions that it waits for; if these are
     unchanged, it is already complete and nothing is computed. After a stage with early cut-off
-    (`Stage.sieve`) this is the usual case, so there it waits for the next plan.
+    (`Stage.early_cutoff`) this is the usual case, so there it waits for the next plan.
 
     Args:
         plans: the planner's result.
@@ -212,7 +212,8 @@ class _Planner:
             target=target,
             waits_for=waits_for,
             rejected=rejected,
-            certain=not _are_sieves(waits_for) or self._is_certain(stage, key, current, waits_for),
+            certain=not _cut_off_early(waits_for)
+            or self._is_certain(stage, key, current, waits_for),
         )
 
     def _is_certain(
@@ -282,8 +283,8 @@ class _Planner:
         return self.resolved[place]
 
 
-def _are_sieves(names: Sequence[str]) -> bool:
-    return bool(names) and all(stage_named(name.partition("/")[0]).sieve for name in names)
+def _cut_off_early(names: Sequence[str]) -> bool:
+    return bool(names) and all(stage_named(name.partition("/")[0]).early_cutoff for name in names)
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

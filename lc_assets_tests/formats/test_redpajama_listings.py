@@ -43,7 +43,7 @@ def test_blank_lines_and_carriage_returns_do_not_count():
         (b"/2023-06/0000/en_head", "not a shard tag"),
         (b"2023-06/0000/en_head.json.gz", "not a shard tag"),
         (b"2023-06/0000/xx_head", "languages are"),
-        (b"2023-14/0000/en_head", "of snapshot 2023-14, wanted shards of 2023-06"),
+        (b"2023-14/0000/en_head", "of snapshot 2023-14, expected shards of 2023-06"),
         (b"2023-06/0000/en_head", "a second time, first on line 1"),
         (b"2023-06/0000/\xffen_head", "not ASCII"),
         ("2023-06/٠٠٠٠/en_head".encode(), "not ASCII"),

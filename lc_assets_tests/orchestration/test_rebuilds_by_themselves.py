@@ -486,7 +486,7 @@ def test_what_asks_is_off_by_default_and_on_by_one_switch():
             ("upstream", "out_of_date", "nightly", "nightly_mixes"), status
         )
     assert all(made.default_status.value == "STOPPED" for made in from_environment({}).sensors)
-    with pytest.raises(BadInput, match="LC_AUTOMATION is 'yes'; wanted on or off"):
+    with pytest.raises(BadInput, match="LC_AUTOMATION is 'yes'; expected on or off"):
         from_environment({"LC_AUTOMATION": "yes"})
 
 

@@ -73,7 +73,7 @@ def listing(context, snapshot=OLD) -> Path:
         ("2023-06/0000/en_head\n".encode("utf-16"), "line 1: not a shard tag: .*is not ASCII"),
         (
             b"2023-06/0000/en_head\n2023-14/0000/en_head\n",
-            "line 2: 2023-14/0000/en_head is of snapshot 2023-14, wanted shards of 2023-06",
+            "line 2: 2023-14/0000/en_head is of snapshot 2023-14, expected shards of 2023-06",
         ),
         (
             b"2023-06/0000/en_head\n\n2023-06/0000/en_head\n",

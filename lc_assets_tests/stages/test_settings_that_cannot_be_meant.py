@@ -57,7 +57,7 @@ MEANINGLESS = {
     '[blended_mix.a]\nweights = "half"': "'half' .*; there are equal, tokens",
     "[blended_mix.a]\nweights = {2023-06 = 0}": "Expected `float` > 0.0",
     "[blended_mix.a]\nweights = {2023-06 = inf}": "Expected `float` <= 1e",
-    '[blended_mix."../../x"]': "a mix cannot be called '../../x': wanted at most 40 letters",
+    '[blended_mix."../../x"]': "a mix cannot be called '../../x': expected at most 40 letters",
     '[blended_mix."a/b"]': "a mix cannot be called 'a/b'",
     "min_words = = 3": "Invalid value .at line 1, column 13.",
     "\xff": "can't decode byte 0xff",

@@ -64,7 +64,7 @@ def _edges(buckets: str) -> tuple[int, ...]:
         return tuple(int(edge) for edge in buckets.split(",") if edge.strip())
     except ValueError as error:
         raise BadInput(
-            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
+            f"--buckets {buckets}: expected whole numbers with commas between, such as 32,128,512"
         ) from error
 
 

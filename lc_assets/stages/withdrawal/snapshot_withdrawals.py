@@ -94,7 +94,7 @@ STAGE = Stage(
     },
     params=lambda _, __: {},
     checks=(the_part_is_this_snapshots,),
-    sieve=True,
+    early_cutoff=True,
     group="documents",
     job="snapshot_rows",
     kinds=("parquet",),

@@ -73,7 +73,7 @@ def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
     [3, 1, 0]
     """
     if n < 1:
-        raise BadInput(f"a shingle of {n} words: wanted at least one")
+        raise BadInput(f"a shingle of {n} words: expected at least one")
     # Twice as fast as np.unique: numpy sorts 64-bit numbers by vectors.
     grams = np.sort(grams_of(text, n)[0])
     is_new = np.ones(len(grams), dtype=np.bool_)

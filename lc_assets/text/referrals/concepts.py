@@ -184,7 +184,7 @@ class LexicalConcepts:
         starts = [part.start for part in parts[1:]]
         if len(text) > LONGEST or [0, *starts] != sorted([0, *starts]):
             raise BadInput(
-                f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most "
+                f"a text of {len(text):,} characters in {len(parts):,} parts: expected at most "
                 f"{LONGEST:,}, and parts in order"
             )
         words = self._reader.read(text, starts)

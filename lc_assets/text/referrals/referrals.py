@@ -134,7 +134,7 @@ def require_edges(edges: Sequence[int]) -> None:
     """
     if any(low >= high for low, high in zip([1, *edges], edges, strict=False)):
         raise BadInput(
-            f"buckets {','.join(map(str, edges))}: wanted ascending numbers above 1, such as "
+            f"buckets {','.join(map(str, edges))}: expected ascending numbers above 1, such as "
             "32,128,512"
         )
 
