@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         target: the version that a build would make now; None while unknown.
         waits_for: partitions to build first.
         rejected: whether checks have failed for this target before.
-        certain: False if it waits only for stages with early cut-off (`Stage.early_cutoff`), and need not
+        certain: False if it waits only for stages with `Stage.early_cutoff`, and need not
             be built if these are unchanged.
     """
 
