@@ -14,7 +14,6 @@ import numpy as np
 from numpy.testing import assert_array_equal, assert_equal
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.chunks import span
 from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.stepping import SteppedLoader
@@ -27,7 +26,8 @@ Loader: TypeAlias = SteppedLoader[Any]
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """A data set whose tokens are all different: id = row × ``row_tokens`` + token, as uint32.
+    """A data set whose tokens are all different: id = row × ``row_tokens`` + token, as uint32,
+    so at most 2³² of them.
 
     >>> NumberedRows(2, 3).read(slice(1, 2), slice(None))
     array([[3, 4, 5]], dtype=uint32)
@@ -35,12 +35,6 @@ class NumberedRows:
 
     n_rows: int
     row_tokens: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.n_rows * self.row_tokens < 2**32:
-            raise BadInput(
-                f"{self.n_rows:,} × {self.row_tokens:,} tokens cannot be numbered by uint32"
-            )
 
     @property
     def vocab_size(self) -> int:

@@ -94,6 +94,8 @@ class WindowLoader(SteppedLoader[Batch]):
             each epoch.
     """
 
+    _drawn: tuple[tuple[int, int], NDArray[np.int64]] = (-1, 0), np.empty((0, 0), np.int64)
+
     def __init__(
         self,
         prefix: Path,
@@ -125,18 +127,18 @@ class WindowLoader(SteppedLoader[Batch]):
             BadInput: if the file has no window or fewer than a batch, or a number is out of range.
         """
         super().__init__(**options)
-        reader = MegatronReader(prefix)
+        self._prefix = prefix
         stride = context_tokens if stride is None else stride
         if min(context_tokens, stride, epochs) < 1:
             raise BadInput(
                 f"context_tokens, stride and epochs must be at least 1, got {context_tokens:,}, "
                 f"{stride:,} and {epochs:,}"
             )
-        self.n_windows = max(0, (reader.n_tokens - context_tokens - 1) // stride + 1)
+        self.n_windows = max(0, (self._reader.n_tokens - context_tokens - 1) // stride + 1)
         if not self.n_windows:
             raise BadInput(
                 f"{bin_path(prefix)}: a window needs {context_tokens + 1:,} tokens, the file has "
-                f"{reader.n_tokens:,}"
+                f"{self._reader.n_tokens:,}"
             )
         if not 1 <= batch_windows <= self.n_windows:
             raise BadInput(
@@ -144,7 +146,7 @@ class WindowLoader(SteppedLoader[Batch]):
                 f"{bin_path(prefix)}, got {batch_windows:,}"
             )
         share = self.share_of(batch_windows, f"{batch_windows:,} windows")
-        self._prefix, self._share = prefix, slice(self.rank * share, (self.rank + 1) * share)
+        self._share = slice(self.rank * share, (self.rank + 1) * share)
         self._shape = {
             "batch_windows": batch_windows,
             "context_tokens": context_tokens,
@@ -153,22 +155,20 @@ class WindowLoader(SteppedLoader[Batch]):
         }
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
         self._steps_per_epoch = self.n_windows // batch_windows
-        self._open(reader)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the mapped file, which is opened again where the loader is sent."""
         mapped = ("_reader", "_windows", "_drawn")
         return {name: value for name, value in self.__dict__.items() if name not in mapped}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._open(MegatronReader(self._prefix))
+    @cached_property
+    def _reader(self) -> MegatronReader:
+        return MegatronReader(self._prefix)
 
-    def _open(self, reader: MegatronReader) -> None:
+    @cached_property
+    def _windows(self) -> NDArray[Any]:
         n_ids = self._shape["context_tokens"] + 1
-        self._reader = reader
-        self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, n_ids)
-        self._drawn = (-1, 0), np.empty((0, 0), np.int64)
+        return np.lib.stride_tricks.sliding_window_view(self._reader.ids, n_ids)
 
     @property
     def dropped_windows(self) -> int:

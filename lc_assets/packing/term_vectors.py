@@ -12,9 +12,8 @@ Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keep
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +48,6 @@ class PageTerms:
     def __len__(self) -> int:
         return len(self.begins) - 1
 
-    @classmethod
-    def of(cls, pages: Iterable[tuple[Any, Any]], weight: Any = np.int32) -> Self:
-        """Put the terms and weights of pages together."""
-        found = list(pages)
-        return cls(
-            begins=np.cumsum([0, *(len(terms) for terms, _ in found)], dtype=np.int64),
-            terms=np.concatenate([np.empty(0, np.int32), *(terms for terms, _ in found)]),
-            weights=np.concatenate([np.empty(0, weight), *(weights for _, weights in found)]),
-        )
-
     def pages(self, order: NDArray[np.int64]) -> "PageTerms":
         """The same pages in another order."""
         lengths = np.diff(self.begins)[order]
@@ -70,13 +59,14 @@ class PageTerms:
 def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerms:
     """The vectors of all pages of a corpus, with ``most_terms`` terms each at most.
 
-    >>> pages = [np.array(terms, np.int32) for terms in ([1, 2], [1, 3], [4])]
-    >>> vectors = term_vectors(PageTerms.of((terms, np.ones_like(terms)) for terms in pages))
+    >>> terms, begins = np.array([1, 2, 1, 3, 4], np.int32), np.array([0, 2, 4, 5])
+    >>> vectors = term_vectors(PageTerms(begins=begins, terms=terms, weights=np.ones_like(terms)))
     >>> vectors.begins.tolist(), vectors.terms.tolist(), vectors.weights.tolist()
     ([0, 1, 2, 2], [1, 1], [16384, 16384])
     """
     rarity = _rarity(np.bincount(counts.terms, minlength=1 << TERM_BITS), len(counts))
-    parts = list[tuple[Any, Any]]()
+    sizes = [np.zeros(1, np.int64)]
+    terms, weights = [np.empty(0, np.int32)], [np.empty(0, np.int16)]
     for start in range(0, len(counts), AT_ONCE):
         part = counts.pages(np.arange(start, min(start + AT_ONCE, len(counts))))
         values = _OFTEN[np.minimum(part.weights, _MOST_COUNTED)] * rarity[part.terms]
@@ -88,11 +78,16 @@ def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerm
         squares = np.zeros(len(part), np.int64)
         np.add.at(squares, page, values * values)
         scale = UNIT / np.sqrt(np.maximum(squares, 1))
-        weights = np.rint(values * scale[page]).astype(np.int16)
-        ends = np.cumsum(np.bincount(page[weights > 0], minlength=len(part)))
-        terms, weights = part.terms[weights > 0], weights[weights > 0]
-        parts += zip(np.split(terms, ends[:-1]), np.split(weights, ends[:-1]), strict=True)
-    return PageTerms.of(parts, np.int16)
+        scaled = np.rint(values * scale[page]).astype(np.int16)
+        kept = scaled > 0
+        sizes.append(np.bincount(page[kept], minlength=len(part)))
+        terms.append(part.terms[kept])
+        weights.append(scaled[kept])
+    return PageTerms(
+        begins=np.cumsum(np.concatenate(sizes)),
+        terms=np.concatenate(terms),
+        weights=np.concatenate(weights),
+    )
 
 
 def _rarity(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:

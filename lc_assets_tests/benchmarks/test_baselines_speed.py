@@ -19,6 +19,7 @@ from lc_assets.randomness import keyed_u64
 from lc_assets.text.duplicates.keys import term_counts
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.reference import packing as reference
 
 N_DOCS = 200_000
 N_CHARS = 4_000_000
@@ -145,7 +146,7 @@ def test_similar_pages_against_a_matrix_of_all_pairs(pages):
     _, texts, kind = pages
     counted = [term_counts(text) for text in texts]
     counting, _ = cpu_seconds(lambda _: [term_counts(text) for text in texts], rounds=1)
-    counts = PageTerms.of(counted)
+    counts = reference.page_terms(counted)
     weighing, vectors = cpu_seconds(lambda _: term_vectors(counts), rounds=2)
     lengths = np.array([len(text) // 4 for text in texts], np.int64)
     _placed(vectors, lengths, 49_152, Similarity())
@@ -205,7 +206,7 @@ def test_a_hundred_thousand_pages(pages):
     copy.
     """
     _, texts, _ = pages
-    counts = PageTerms.of(term_counts(text) for text in texts)
+    counts = reference.page_terms(term_counts(text) for text in texts)
     vectors = term_vectors(counts)
     n_copies = 100_000 // len(texts) + 1
     drawn = np.random.default_rng(0)
@@ -217,7 +218,7 @@ def test_a_hundred_thousand_pages(pages):
             for a, b in pairwise(begins)
         ]
         parts += [(vectors.terms[own], vectors.weights[own]) for own in kept]
-    many = PageTerms.of(parts, np.int16)
+    many = reference.page_terms(parts, np.int16)
     lengths = np.tile(np.array([len(text) // 4 for text in texts], np.int64), n_copies)
     ours, packs = cpu_seconds(lambda _: _placed(many, lengths, 49_152, Similarity()), rounds=1)
     assert len(packs.order) == len(many) >= 100_000

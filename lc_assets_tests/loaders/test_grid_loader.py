@@ -221,11 +221,6 @@ def test_rows_of_a_step_are_the_rows_it_holds():
     assert loader.dropped_rows == 1
 
 
-def test_numbered_rows_are_refused_where_numbers_would_repeat():
-    with pytest.raises(BadInput, match="cannot be numbered by uint32"):
-        NumberedRows(2**16, 2**16)
-
-
 @given(n_steps=st.integers(0, 40), n_ranks=st.integers(1, 4), n_workers=st.integers(1, 4))
 def test_ranks_and_workers_share_all_steps_without_overlap(n_steps, n_ranks, n_workers):
     """Complete and disjoint; and asking a rank's workers in turn gives its steps in order, whatever

@@ -30,7 +30,7 @@ def counted_pages(draw):
 
 def counts_of(pages):
     """As arrays."""
-    return PageTerms.of(
+    return reference.page_terms(
         (
             np.array(sorted(page), np.int32),
             np.array([page[term] for term in sorted(page)], np.int32),

@@ -154,3 +154,13 @@ def used(packing: Packing) -> NDArray[np.int64]:
     """Tokens of each row that are not padding."""
     tokens = np.bincount(packing.row, packing.pieces.lengths, packing.n_rows)
     return tokens.astype(np.int64)
+
+
+def page_terms(pages, weight=np.int32) -> PageTerms:
+    """The terms and weights of pages, put together."""
+    found = list(pages)
+    return PageTerms(
+        begins=np.cumsum([0, *(len(terms) for terms, _ in found)], dtype=np.int64),
+        terms=np.concatenate([np.empty(0, np.int32), *(terms for terms, _ in found)]),
+        weights=np.concatenate([np.empty(0, weight), *(weights for _, weights in found)]),
+    )
