@@ -45,7 +45,7 @@ def made(tmp_path_factory):
     table = pa.Table.from_pylist(lines, DROPPED)
     publish(
         found.lake,
-        "tokens",
+        "token_documents",
         found.snapshots[0],
         lambda home: write_table(home / "0007-en_head.dropped.parquet", table),
         params={"n": 1},
@@ -105,7 +105,7 @@ QUESTIONS = {
         ),
         lambda made, row: by_loop(
             made.lake,
-            "tokens",
+            "token_documents",
             row.snapshot,
             "0007-en_head.dropped.parquet",
             lambda line: line["id"].endswith("/29000"),
