@@ -43,7 +43,7 @@ from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.orchestration.assets import asset_of, checks_of, jobs_of
 from lc_assets.orchestration.automation import DagsterPlanner, OutOfDate, nightly_schedules
 from lc_assets.orchestration.resources import BuildContextResource
-from lc_assets.orchestration.sensors import Watched, sensors_of
+from lc_assets.orchestration.sensors import sensors_of
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import STAGES
 
@@ -97,7 +97,6 @@ def build_defs(
         recipe=lambda: read_recipe(own_recipe, withdrawn=resource.withdrawn),
         snapshots=frozenset(names),
     )
-    watched = Watched(planner=planner, upstream=resource.upstream, crawl=resource.crawl)
     partitions = {
         "snapshot": dg.StaticPartitionsDefinition(list(names)),
         "mix": dg.StaticPartitionsDefinition(sorted(recipe.blended_mix)),
@@ -119,7 +118,7 @@ def build_defs(
         ],
         jobs=jobs_of(stages),
         sensors=sensors_of(
-            watched, ASSET_OF, own=snapshots, look_every=look_every, running=automation
+            planner, resource, ASSET_OF, own=snapshots, look_every=look_every, running=automation
         ),
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
@@ -138,9 +137,11 @@ def _resources(resource: BuildContextResource, *, recipe: str) -> dict[str, Any]
     if not resource.lake.startswith(SCHEME):
         return {"build_context": BuildContextResource(**settings)}
     # Importing it takes a second.
-    from lc_assets.orchestration.bucket_resources import BucketBuildContextResource, gcs_resource
+    from dagster_gcp import GCSResource
 
-    gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
+    from lc_assets.orchestration.bucket_resources import BucketBuildContextResource
+
+    gcs = GCSResource(project=os.environ.get("LC_GCP_PROJECT"))
     return {"gcs": gcs, "build_context": BucketBuildContextResource(gcs=gcs, **settings)}
 
 

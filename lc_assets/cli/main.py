@@ -40,20 +40,20 @@ COMMANDS: Final = {
     "batch:inspect.batch": "Show the first rows of a training batch",
     "plan:lakes.plan": "List what is out of date, why, and what building it would read and take",
     "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
-    "signals:corpora.signals": "Compute RedPajama-V2's 29 rule signals from text",
+    "signals:corpora.filtering": "Compute RedPajama-V2's 29 rule signals from text",
     "filter:corpora.filtering": "Keep the documents that pass a set of rules",
     "explain:inspect.explain": "Print every signal and measure of one document",
-    "minhash:corpora.dedup": "Compute the MinHash signature of every document",
-    "dedup:corpora.dedup": "Remove duplicates by digest, text, address and shingles",
-    "decontaminate:corpora.decontaminate": "Remove the documents that contain evaluation items",
+    "minhash:corpora.removal": "Compute the MinHash signature of every document",
+    "dedup:corpora.removal": "Remove duplicates by digest, text, address and shingles",
+    "decontaminate:corpora.removal": "Remove the documents that contain evaluation items",
     "links:corpora.longpack": "Find the pages that every page links to, and with which words",
-    "tokenize:corpora.tokenize": "Tokenize documents, one sequence each",
-    "pack:corpora.pack": "Pack documents into rows, and print where all tokens are",
-    "referrals:corpora.referrals": "Measure long-distance referrals",
+    "tokenize:corpora.tokens": "Tokenize documents, one sequence each",
+    "pack:corpora.tokens": "Pack documents into rows, and print where all tokens are",
+    "referrals:corpora.longpack": "Measure long-distance referrals",
     "longpack:corpora.longpack": "Pack pages along their links",
-    "buckets:corpora.tokenize": "Sort documents by their length in tokens",
+    "buckets:corpora.tokens": "Sort documents by their length in tokens",
     "verify:inspect.show": "Read every byte",
-    "withdraw:lakes.withdraw": "Add an entry to a withdrawal list and show what it affects",
+    "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
     "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
     "diff:lakes.releases": "Show which documents, rows and tokens were added, removed and moved",
     "prune:lakes.releases": "Delete versions that are neither published nor pinned by a release",
@@ -64,9 +64,9 @@ MEGATRON_COMMANDS: Final = {
     "index:megatron": "Write the GPT index that Megatron would build",
     "blend:megatron": "Write a blend as Megatron draws it up",
     "cache:megatron": "Build the cache that a launch of Megatron looks for",
-    "merge:megatron_files": "Merge Megatron data sets, in the order given",
-    "export:megatron_files": "Write a data set in another loader's format",
-    "decompose:megatron_files": "Cut every document into pieces of 256, 512, ... tokens",
+    "merge:megatron": "Merge Megatron data sets, in the order given",
+    "export:megatron": "Write a data set in another loader's format",
+    "decompose:megatron": "Cut every document into pieces of 256, 512, ... tokens",
 }
 
 
@@ -79,13 +79,17 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Import the command, and parse its arguments."""
+        from lc_assets.cli.options import with_options
+
         module = importlib.import_module(self.module)
         function = getattr(module, f"{self.name}_", None) or getattr(module, f"{self.name}")
         words, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
         single = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
-        single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(function)
+        single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(
+            with_options(function)
+        )
         return typer.main.get_command(single).make_context(*arguments, **options)
 
 

@@ -1,21 +1,25 @@
-"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache that is
-built before a launch.
+"""``lc megatron``: indices, blends and caches for Megatron, and its data sets merged, exported and
+decomposed.
 """
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import facts, say, table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from lc_assets.mixing.cache_names import Launch
-    from lc_assets.stages.megatron.caching import Entry
+from lc_assets.cli.printing import facts, say, sized, table
+from lc_assets.errors import BadInput
+from lc_assets.execution.local import executor_of
+from lc_assets.formats.megatron.idx import bin_path
+from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
+from lc_assets.mixing.cache_names import hugging_face_identities
+from lc_assets.stages.megatron import caching, megatron_files, megatron_merging
+from lc_assets.stages.megatron.caching import Entry
+from lc_assets.stages.megatron.megatron_merging import prefix_of
 
 SHOWN = 20
 """Entries of a cache that are listed one by one."""
@@ -24,51 +28,27 @@ Out = Annotated[
     Path,
     Option("--out", help="Folder for the .npy files; existing ones are replaced."),
 ]
-Seed = Annotated[int, Option("--seed", help="Megatron's --seed.")]
-LaunchFile = Annotated[
-    Path,
-    Option("--launch", help="File of Megatron's launch arguments, as on its command line."),
-]
-CacheFolder = Annotated[
-    Path | None,
-    Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
-]
-IdentityFile = Annotated[
-    Path | None,
-    Option(
-        "--tokenizer-identity",
-        help="JSON: tokenizer.unique_identifiers, or several of them by name.",
-    ),
-]
-HuggingFaceTokenizer = Annotated[
-    str | None,
-    Option(
-        "--hf-tokenizer",
-        help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
-    ),
+Prefix = Annotated[
+    Path, Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
 ]
 
 
 def index(
-    prefix: Annotated[
-        Path, Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
-    ],
+    prefix: Prefix,
     sequence_length: Annotated[
         int, Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
     ],
     out: Out,
-    seed: Seed = 1234,
+    seed: Annotated[int, Option(help="Megatron's --seed.")] = 1234,
     samples: Annotated[
         int | None,
-        Option("--samples", help="Samples that are needed; by default those of one epoch."),
+        Option(help="Samples that are needed; by default those of one epoch."),
     ] = None,
     split: Annotated[
         str | None,
-        Option("--split", help="Megatron's --split, such as 98,2,0; by default all documents."),
+        Option(help="Megatron's --split, such as 98,2,0; by default all documents."),
     ] = None,
-    part: Annotated[
-        str, Option("--part", help="Which part of the split: train, valid or test.")
-    ] = "train",
+    part: Annotated[str, Option(help="Which part of the split: train, valid or test.")] = "train",
 ) -> None:
     """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy,
     shuffle_index.npy.
@@ -77,10 +57,8 @@ def index(
 
     Example: lc megatron index data/web --seq-length 4096 --out web-index
     """
-    from lc_assets.stages.megatron.megatron_files import index_prefix
-
     facts(
-        index_prefix(
+        megatron_files.index_prefix(
             prefix,
             out,
             sequence_length=sequence_length,
@@ -99,15 +77,13 @@ def blend(
     ] = None,
     weights: Annotated[
         list[str] | None,
-        Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1"),
+        Option(help="Weight of each source: --weights 0.7 0.2 0.1"),
     ] = None,
     sizes: Annotated[
         list[str] | None,
-        Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200"),
+        Option(help="Samples of each source, all to be taken: --sizes 700 200"),
     ] = None,
-    size: Annotated[
-        int | None, Option("--size", help="Samples of the blend; only with --weights.")
-    ] = None,
+    size: Annotated[int | None, Option(help="Samples of the blend; only with --weights.")] = None,
     uint8: Annotated[
         bool,
         Option("--uint8", help="Number the sources in one byte, as Megatron's older forks do."),
@@ -119,10 +95,8 @@ def blend(
 
     Example: lc megatron blend --weights 0.7 0.2 0.1 --size 100000 --out blend
     """
-    from lc_assets.stages.megatron.megatron_files import write_blend
-
     # Typer gives an option one value: the others are arguments.
-    taken = write_blend(
+    taken = megatron_files.write_blend(
         out,
         weights=weights and [*weights, *(more or ())],
         sizes=sizes and [*sizes, *(more or ())],
@@ -140,10 +114,27 @@ def blend(
 
 
 def cache(
-    launch: LaunchFile,
-    folder: CacheFolder = None,
-    identity: IdentityFile = None,
-    tokenizer: HuggingFaceTokenizer = None,
+    launch: Annotated[
+        Path, Option(help="File of Megatron's launch arguments, as on its command line.")
+    ],
+    folder: Annotated[
+        Path | None,
+        Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+    ] = None,
+    identity: Annotated[
+        Path | None,
+        Option(
+            "--tokenizer-identity",
+            help="JSON: tokenizer.unique_identifiers, or several of them by name.",
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        Option(
+            "--hf-tokenizer",
+            help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         Option(
@@ -153,10 +144,7 @@ def cache(
     ] = False,
     versioned: Annotated[
         Path | None,
-        Option(
-            "--versioned",
-            help="Folder for links that name their content; launch over those instead.",
-        ),
+        Option(help="Folder for links that name their content; launch over those instead."),
     ] = None,
     workers: options.Workers = None,
 ) -> None:
@@ -168,39 +156,25 @@ def cache(
 
     Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
     """
-    from lc_assets.errors import BadInput
-    from lc_assets.execution.local import executor_of
-    from lc_assets.formats.megatron.launch_arguments import read_launch
-    from lc_assets.stages.megatron import caching
-
     parsed, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)
     if place is None:
-        raise BadInput(
-            "the cache's folder is missing: pass --cache, or --data-cache-path in the launch "
-            "arguments"
-        )
+        raise BadInput("name the cache's folder: --cache, or --data-cache-path in --launch")
     if versioned is not None:
         parsed = caching.with_versions(parsed, versioned)
         say(f"launch with {caching.write_data_arguments(parsed, versioned)}")
     identities = _identities(identity, tokenizer)
-    if check:
-        entries = caching.look_at_cache(parsed, identities, place)
-        _show(parsed, entries, place, wanting="not found")
-        raise typer.Exit(1 if any(entry.status != "found" for entry in entries) else 0)
-    _show(
-        parsed,
-        caching.build_cache(parsed, identities, place, executor=executor_of(workers)),
-        place,
-        wanting="built",
+    entries = (
+        caching.look_at_cache(parsed, identities, place)
+        if check
+        else caching.build_cache(parsed, identities, place, executor=executor_of(workers))
     )
+    _show(entries, others="not found" if check else "built")
+    if check and any(entry.status != "found" for entry in entries):
+        raise typer.Exit(1)
 
 
 def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mapping[str, object]]":
-    from lc_assets.errors import BadInput
-    from lc_assets.formats.megatron.launch_arguments import read_identities
-    from lc_assets.mixing.cache_names import hugging_face_identities
-
     if (path is None) == (tokenizer is None):
         raise BadInput(
             "expected either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
@@ -209,31 +183,138 @@ def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mappi
     return read_identities(path) if path is not None else hugging_face_identities(tokenizer or "")
 
 
-def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting: str) -> None:
-    wrong = [entry for entry in entries if entry.status != "found"]
+def _show(entries: Sequence[Entry], *, others: str) -> None:
+    n_found = sum(entry.status == "found" for entry in entries)
     table(
-        ["version", "split", "of", "samples", "name", "status"],
+        ("version", "index", "name", "status", "problem"),
         [
-            [
-                entry.version,
-                entry.request.split,
-                entry.request.parts[0].prefix
-                if entry.request.weights is None
-                else f"blend of {len(entry.request.parts):,}",
-                entry.request.parts[0].n_samples
-                if entry.request.weights is None
-                else entry.request.size,
-                entry.stem,
-                entry.status,
-            ]
+            (entry.version, str(entry.request), entry.stem, entry.status, entry.problem)
             for entry in entries[:SHOWN]
         ],
     )
-    for entry in wrong[:SHOWN]:
-        say(f"{entry.status}: {entry.problem}")
+    say(f"{len(entries):,} indices = {n_found:,} found + {len(entries) - n_found:,} {others}")
+
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def merge(
+    sources: Annotated[
+        list[Path],
+        Argument(metavar="PREFIX...", help="Data sets, folders of them, or OUT of lc tokenize."),
+    ],
+    output: Annotated[
+        Path,
+        Option(
+            help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.",
+        ),
+    ],
+    max_size: Annotated[
+        str | None,
+        Option(help="Most bytes of a .bin, such as 30GB; no document is cut."),
+    ] = None,
+) -> None:
+    """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
+
+    Example: lc megatron merge tokens --output data/mine --max-size 30GB
+    """
+    found = megatron_merging.data_sets_of(sources)
+    receipts = megatron_merging.merge(
+        found, output, max_bytes=None if max_size is None else bytes_of(max_size)
+    )
+    lines = [
+        (str(prefix), r.documents, r.tokens, sized(bin_path(prefix).stat().st_size))
+        for prefix, r in receipts.items()
+    ]
+    say(f"{len(found):,} data sets into {len(lines):,}")
+    table(("data set", "documents", "tokens", "size of the .bin"), lines)
+
+
+def export(
+    prefix: Prefix,
+    output: Annotated[Path, Option(help="The file (nanogpt) or the new folder (datasets, mds).")],
+    kind: Annotated[
+        str,
+        Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
+    ],
+    over_last: Annotated[
+        int | None,
+        Option(
+            help="nanogpt: replace the last id of each document by this one; LongCrawl64's script: "
+            "50256.",
+        ),
+    ] = None,
+    split: Annotated[str, Option(help="datasets: the split in the files' names.")] = "train",
+) -> None:
+    """Write a data set in another loader's format.
+
+    Example: lc megatron export data/mine --to nanogpt --output train.bin --over-last 50256
+    """
+    if over_last is not None and kind != "nanogpt":
+        raise BadInput("--over-last belongs to --to nanogpt")
+    source = prefix_of(prefix)
+    if kind == "nanogpt":
+        n, what = megatron_files.export_nanogpt(source, output, over_last=over_last), "tokens"
+    elif kind == "datasets":
+        n, what = megatron_files.export_datasets(source, output, split=split), "files"
+    elif kind == "mds":
+        n, what = megatron_files.export_mds(source, output), "documents"
+    else:
+        raise BadInput(f"no format {kind!r}; there are {', '.join(megatron_files.KINDS)}")
+    say(f"{n:,} {what} in {output}")
+
+
+def decompose(
+    prefix: Prefix,
+    output: Annotated[
+        Path,
+        Option(help="Folder for a data set per length: tokens-00256 and so on."),
+    ],
+    shortest: Annotated[int, Option(help="Tokens of the shortest pieces, a power of two.")] = 256,
+    longest: Annotated[int, Option(help="Tokens of the longest.")] = 8192,
+    seed: Annotated[
+        int | None,
+        Option(
+            help="Draw the order of a document's pieces; by default the longest come first.",
+        ),
+    ] = None,
+) -> None:
+    """Cut every document into pieces of 256, 512, ... tokens, as its length is in binary; no piece
+    crosses a document.
+
+    For training with batches of one length at a time, a curriculum from short to long, and no
+    padding. What is left of a document, shorter than the shortest piece, is counted and left out.
+
+    Example: lc megatron decompose data/mine --output by-length --shortest 256 --longest 8192
+    """
+    counts = megatron_merging.decompose(
+        prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed
+    )
     say(
-        f"{len(entries):,} indices = {len(entries) - len(wrong):,} found + {len(wrong):,} {wanting}"
+        f"{counts.seen:,} tokens = {counts.kept:,} in pieces + {counts.seen - counts.kept:,} left "
+        "over"
     )
-    facts(
-        [("sequence length", launch.sequence_length), ("seed", launch.seed), ("cache", str(place))]
+    pieces = sorted((int(name.removeprefix("pieces of ")), n) for name, n in counts.extra.items())
+    table(
+        ("tokens of a piece", "pieces", "tokens", "share"),
+        [
+            (length, n, length * n, f"{100 * length * n / max(counts.kept, 1):.1f} %")
+            for length, n in pieces
+        ],
     )
+    say(f"written to {output}")
+
+
+def bytes_of(size: str) -> int:
+    """A number of bytes with a unit, in powers of 1,000.
+
+    >>> bytes_of("30GB"), bytes_of("1.5 kB"), bytes_of("512")
+    (30000000000, 1500, 512)
+
+    Raises:
+        BadInput: if it is not a number of bytes.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
+    if found is None:
+        raise BadInput(f"{size!r} is no size; write it as 30GB or 500 MB")
+    return int(float(found[1]) * UNITS[found[2].upper()])

@@ -1,14 +1,15 @@
 """Options that several commands share, and groups of options.
 
-A command with many options takes them in groups: parameters whose type is a dataclass, each field
-of which is an option; and parameters whose default is `settings_options`, for settings of a recipe.
+A command may take options in groups (`with_options`): parameters whose type is a dataclass, each
+field of which is an option; and parameters whose default is `settings_options`, for settings of a
+recipe.
 """
 
 import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from lc_assets.build.stage import BuildContext, Built
+    from lc_assets.counts import Counts
     from lc_assets.text.links.addresses import Kind
 
 _ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
@@ -118,22 +120,13 @@ TextField = Annotated[
     ),
 ]
 Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
-Url = Annotated[str | None, Option("--url", help="A page's URL.")]
-Domain = Annotated[
-    str | None,
-    Option("--domain", help="A domain: its pages, and those of all its subdomains."),
-]
-Digest = Annotated[
-    str | None,
-    Option("--digest", help="Digest of a page (sha1:...) or of a text (sha256:...)."),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentOptions:
     """Which documents, by one of these values."""
 
-    identity: Annotated[
+    document: Annotated[
         str | None,
         Option(
             "--id",
@@ -141,19 +134,18 @@ class DocumentOptions:
             help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
         ),
     ] = None
-    url: Url = None
-    domain: Domain = None
-    digest: Digest = None
+    url: Annotated[str | None, Option(help="A page's URL.")] = None
+    domain: Annotated[
+        str | None, Option(help="A domain: its pages, and those of all its subdomains.")
+    ] = None
+    digest: Annotated[
+        str | None, Option(help="Digest of a page (sha1:...) or of a text (sha256:...).")
+    ] = None
 
     def named(self) -> "dict[Kind, str]":
         """The values that are given, by kind."""
-        found: dict[Kind, str | None] = {
-            "document": self.identity,
-            "url": self.url,
-            "domain": self.domain,
-            "digest": self.digest,
-        }
-        return {kind: value for kind, value in found.items() if value is not None}
+        values: dict[Any, str | None] = asdict(self)
+        return {kind: value for kind, value in values.items() if value is not None}
 
 
 Split = Annotated[str, Option("--split", help="train or heldout.")]
@@ -210,6 +202,32 @@ class Corpus:
         from lc_assets.stages.file_lakes import build_for
 
         return build_for(self.context(settings, **how), target)
+
+
+def require_documents(n_left: int, counts: "Counts") -> None:
+    """Fail when no document is left.
+
+    Raises:
+        BadInput: says why each document was dropped.
+    """
+    if not n_left:
+        dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items())
+        raise BadInput(f"no document is left of {counts.seen:,} seen: {dropped}")
+
+
+def numbers_of(option: str, words: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them.
+
+    >>> numbers_of("--edges", "4096,16384")
+    (4096, 16384)
+
+    Raises:
+        BadInput: when they are none.
+    """
+    try:
+        return tuple(map(int, words.split(",")))
+    except ValueError as error:
+        raise BadInput(f"{option} {words}: expected whole numbers, such as 32,128") from error
 
 
 def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> Any:

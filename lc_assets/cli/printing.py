@@ -7,12 +7,15 @@ markup or sent to the terminal as a control sequence.
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from lc_assets.counts import Counts
 
 PIPED_COLUMNS = 10_000
 """Width of lines in pipes and files: wide enough that nothing is cut or folded."""
@@ -72,6 +75,15 @@ def facts(lines: Iterable[tuple[str, Any]]) -> None:
     for name, value in lines:
         drawn.add_row(Text(name, style="dim"), Text(shown(value)))
     _draw(drawn)
+
+
+def show_counts(counts: "Counts", kept: str, others: str = "left out") -> None:
+    """Print the numbers of documents seen and kept, the reasons for the others, and what else was
+    counted.
+    """
+    n_others = counts.seen - counts.kept
+    say(f"{counts.seen:,} documents = {counts.kept:,} {kept} + {n_others:,} {others}")
+    facts([(f"dropped: {why}", n) for why, n in counts.dropped.items()] + [*counts.extra.items()])
 
 
 def shown(value: Any) -> str:

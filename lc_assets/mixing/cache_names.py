@@ -209,6 +209,9 @@ class Request(NamedTuple):
     weights: tuple[float, ...] | tuple[int, ...] | None = None
     size: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.split} of {', '.join(part.prefix for part in self.parts)}"
+
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the arrays."""

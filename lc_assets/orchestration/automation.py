@@ -90,7 +90,7 @@ class DagsterPlanner:
         begun = [key for key in lake.keys(raw.STAGE.name) if key in self.snapshots]
         return runs_of(plan(lake, self.recipe(), begun)) if begun else []
 
-    def wanted(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
+    def buildable(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
         """Partitions of a stage that can be built now, with their runs; planned once per
         ``moment``.
         """
@@ -135,15 +135,15 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         self, context: dg.AutomationContext[dg.AssetKey]
     ) -> dg.AutomationResult[dg.AssetKey]:
         """Query the planner; the cursor stores requests by partition."""
-        wanted = self.planner.wanted(self.stage, context.evaluation_time)
-        asked = decoded(context.cursor)
+        buildable = self.planner.buildable(self.stage, context.evaluation_time)
+        before = decoded(context.cursor)
         # Assets are evaluated upstream first: what a partition waits for has been requested by now,
         # or is not in this tick. A run whose version is not known is identified by its plans.
         fresh = {
             key: identity
-            for key, (made, run) in wanted.items()
+            for key, (made, run) in buildable.items()
             if self.planner.requested.issuperset(made.waits_for)
-            and asked.get(key) != (identity := made.target or f"with {run.identity}")
+            and before.get(key) != (identity := made.target or f"with {run.identity}")
         }
         candidates = _subset(context, fresh)
         busy = await context.for_child_condition(self.children[0], [0], candidates).evaluate_async()
@@ -152,8 +152,8 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         if keys and free.is_partitioned:
             keys = set(free.expensively_compute_partition_keys())
         requested = {key: fresh[key] for key in keys}
-        self.planner.requested.update(wanted[key][0].name for key in keys)
-        remembered = {key: identity for key, identity in asked.items() if key in wanted}
+        self.planner.requested.update(buildable[key][0].name for key in keys)
+        remembered = {key: identity for key, identity in before.items() if key in buildable}
         cursor = msgspec.json.encode(remembered | requested, order="deterministic").decode()
         return dg.AutomationResult(context, free, cursor=cursor, child_results=[busy])
 
@@ -187,42 +187,34 @@ def nightly_schedules(
         running: whether they run from the start.
     """
     status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
-    return [
-        _schedule(
-            name,
-            planner,
-            {stage: key for stage, key in asset_of.items() if partitioned_by(stage) in kinds},
-            status,
+
+    def schedule(name: str, of_kind: Mapping[str, dg.AssetKey]) -> dg.ScheduleDefinition:
+        @dg.schedule(
+            name=name,
+            target=dg.AssetSelection.assets(*of_kind.values()),
+            cron_schedule=CRON,
+            default_status=status,
+            description="Builds by night what the planner reports as out of date; see `lc plan`.",
         )
+        def nightly(
+            context: dg.ScheduleEvaluationContext,
+        ) -> Iterator[dg.RunRequest | dg.SkipReason]:
+            night = context.scheduled_execution_time.strftime("%Y-%m-%d")
+            try:
+                requests = requests_of(planner, of_kind, context.instance, night=night)
+            except LcError as error:
+                yield dg.SkipReason(f"the planner failed: {error}")
+                return
+            if not requests:
+                yield dg.SkipReason("nothing is out of date that could be built now")
+            yield from requests
+
+        return nightly
+
+    return [
+        schedule(name, {of: key for of, key in asset_of.items() if partitioned_by(of) in kinds})
         for name, kinds in KINDS.items()
     ]
-
-
-def _schedule(
-    name: str,
-    planner: DagsterPlanner,
-    asset_of: Mapping[str, dg.AssetKey],
-    status: dg.DefaultScheduleStatus,
-) -> dg.ScheduleDefinition:
-    @dg.schedule(
-        name=name,
-        target=dg.AssetSelection.assets(*asset_of.values()),
-        cron_schedule=CRON,
-        default_status=status,
-        description="Builds by night what the planner reports as out of date; see `lc plan`.",
-    )
-    def nightly(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        night = context.scheduled_execution_time.strftime("%Y-%m-%d")
-        try:
-            requests = requests_of(planner, asset_of, context.instance, night=night)
-        except LcError as error:
-            yield dg.SkipReason(f"the planner failed: {error}")
-            return
-        if not requests:
-            yield dg.SkipReason("nothing is out of date that could be built now")
-        yield from requests
-
-    return nightly
 
 
 def requests_of(
@@ -277,36 +269,42 @@ def instance_at(home: Path) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-class Recorder:
-    """Executes the planner's runs through Dagster.
+def recorder(
+    defs: dg.Definitions, instance: dg.DagsterInstance, say: Callable[[str], object]
+) -> Callable[[Run], None]:
+    """A function that builds the planner's runs through Dagster.
+
+    It materializes the partitions of one run, and runs their checks. It raises `PartitionFailed`
+    when a step failed, with its message in Dagster's history, and `KeyboardInterrupt` when it was
+    interrupted.
 
     Args:
         defs: the code location.
         instance: where the history is kept.
         say: called with a line per materialized asset.
     """
+    job = defs.resolve_implicit_global_asset_job_def()
 
-    def __init__(
-        self, defs: dg.Definitions, instance: dg.DagsterInstance, say: Callable[[str], object]
-    ) -> None:
-        self._job = defs.resolve_implicit_global_asset_job_def()
-        self._instance, self._say = instance, say
+    def listen(entry: dg.EventLogEntry) -> None:
+        event = entry.dagster_event
+        if event is None or not event.is_step_materialization:
+            return
+        found = event.step_materialization_data.materialization
+        built, rows = (found.metadata.get(name) for name in ("built", "dagster/row_count"))
+        say(
+            f"{found.asset_key.to_user_string()} {found.partition or ''}: "
+            f"{built.value if built else 'materialized'}{f', {rows.value:,} kept' if rows else ''}"
+        )
 
-    def build(self, run: Run) -> None:
-        """Materialize the partitions of one run, and run their checks.
-
-        Raises:
-            PartitionFailed: when a step failed; with its message in Dagster's history.
-            KeyboardInterrupt: when it was interrupted.
-        """
+    def build(run: Run) -> None:
         run_id = str(uuid.uuid4())
-        self._instance.add_event_listener(run_id, self._listen)
+        instance.add_event_listener(run_id, listen)
         with warnings.catch_warnings():
             for category in NOTICES:
                 warnings.simplefilter("ignore", category)
-            ended = self._job.execute_in_process(
+            ended = job.execute_in_process(
                 run_config=QUIET,
-                instance=self._instance,
+                instance=instance,
                 partition_key=None if run.plans[0].key == GLOBAL else run.key,
                 asset_selection=[dg.AssetKey(stage) for stage in run.stages],
                 run_id=run_id,
@@ -317,20 +315,10 @@ class Recorder:
             raise KeyboardInterrupt
         if failures:
             asset = (failures[0].step_key or "").removesuffix("_checks")
-            raise PartitionFailed(
-                f"{asset}/{run.key}", f"{_message_of(failures[0])} (run {run_id})"
-            )
+            message = f"{_message_of(failures[0])} (run {run_id})"
+            raise PartitionFailed(f"{asset}/{run.key}", message)
 
-    def _listen(self, entry: dg.EventLogEntry) -> None:
-        event = entry.dagster_event
-        if event is None or not event.is_step_materialization:
-            return
-        found = event.step_materialization_data.materialization
-        built, rows = (found.metadata.get(name) for name in ("built", "dagster/row_count"))
-        self._say(
-            f"{found.asset_key.to_user_string()} {found.partition or ''}: "
-            f"{built.value if built else 'materialized'}{f', {rows.value:,} kept' if rows else ''}"
-        )
+    return build
 
 
 def _was_interrupted(failure: dg.DagsterEvent) -> bool:

@@ -19,8 +19,3 @@ class BucketBuildContextResource(BuildContextResource):
     def lake_folder(self) -> Lake:
         """The lake, by the resource's client."""
         return open_lake(self.lake, client=self.gcs.get_client())
-
-
-def gcs_resource(project: str | None) -> GCSResource:
-    """dagster-gcp's resource; without a project, the one of the environment."""
-    return GCSResource(project=project)

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -23,32 +22,15 @@ SHARD_LOG = "shards.jsonl"
 """File beside a run's output in Dagster's storage, with a line per shard."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How often a step is retried after an error, and the seconds before the first retry; each
-    later pause is four times as long.
-    """
-
-    retries: int
-    seconds: float
-
-    def pause(self, retries_before: int) -> float:
-        """Seconds to wait now.
-
-        >>> [Patience(3, 60).pause(n) for n in range(3)]
-        [60.0, 240.0, 960.0]
-        """
-        return self.seconds * 4.0**retries_before
-
-
-PATIENCE: Mapping[type[LcError], Patience] = {
-    Unreachable: Patience(3, 60),  # after a minute of retries of the requests themselves
-    Busy: Patience(4, 30),  # another process builds the partition, which is then found finished
-    WorkerDied: Patience(1, 60),  # out of memory, perhaps because of another process
-    StorageFull: Patience(2, 300),  # another process may be deleting files
+RETRIES: Mapping[type[LcError], tuple[int, float]] = {
+    Unreachable: (3, 60),  # after a minute of retries of the requests themselves
+    Busy: (4, 30),  # another process builds the partition, which is then found finished
+    WorkerDied: (1, 60),  # out of memory, perhaps because of another process
+    StorageFull: (2, 300),  # another process may be deleting files
 }
-"""Transient errors. All others (a wrong setting, a corrupt file, a failed check, a mismatch) fail
-immediately, because retries would fail again.
+"""Transient errors: how often a step is retried, and the seconds before the first retry; each later
+pause is four times as long. All other errors (a wrong setting, a corrupt file, a failed check, a
+mismatch) fail immediately, because retries would fail again.
 """
 
 
@@ -94,11 +76,12 @@ class BuildContextResource(dg.ConfigurableResource):
                 yield self.build_context(log)
         except LcError as error:
             failure = dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False)
-            if (patience := PATIENCE.get(type(error))) is None:
+            if type(error) not in RETRIES:
                 raise failure from error
+            most, seconds = RETRIES[type(error)]
+            before_this = step.retry_number if step is not None else 0
             raise dg.RetryRequested(
-                max_retries=patience.retries,
-                seconds_to_wait=patience.pause(step.retry_number if step is not None else 0),
+                max_retries=most, seconds_to_wait=seconds * 4.0**before_this
             ) from failure
         if _size_of(where) > before:
             log.info(f"a line per shard: {where}")

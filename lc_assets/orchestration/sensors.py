@@ -12,11 +12,12 @@ missing there. Downstream stages are requested by the condition
 (`lc_assets.orchestration.automation`).
 """
 
+import functools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import msgspec
@@ -24,6 +25,7 @@ import msgspec
 from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
 from lc_assets.orchestration.metadata import STATE
+from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
@@ -36,6 +38,8 @@ AGAIN_AFTER_SECONDS = 600.0
 AGAIN_AT_LATEST_SECONDS = 86_400.0
 BUILD_EVERY_SECONDS = 30
 
+WATCHES_UPSTREAM = "Requests the manifest of each snapshot that is new or changed upstream."
+WATCHES_CRAWL = "Requests the index of pages of each snapshot whose archives have changed."
 RUNNING = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -45,7 +49,7 @@ RUNNING = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True):
     """A request: the requested state, the number of attempts, and the time of the last one."""
 
     state: str
@@ -64,21 +68,13 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seen: the last materialized state of each snapshot.
-        asked: requests without a result so far.
+        requested: requests without a result so far.
         next: the snapshot to start with.
     """
 
     seen: dict[str, str] = {}
-    asked: dict[str, Asked] = {}
+    requested: dict[str, Request] = {}
     next: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The result of a tick: requests and the new cursor."""
-
-    looks: tuple[tuple[str, Asked], ...]
-    cursor: Cursor
 
 
 def decide(
@@ -88,8 +84,8 @@ def decide(
     looked: Callable[[str], str | None],
     is_running: Callable[[str], bool],
     now: float,
-) -> Decision:
-    """Decide which snapshots to request.
+) -> tuple[dict[str, Request], Cursor]:
+    """Decide which snapshots to request; return the requests and the new cursor.
 
     Args:
         found: what the tick saw.
@@ -98,21 +94,18 @@ def decide(
         is_running: whether it is being materialized.
         now: seconds.
     """
-    seen, asked = dict(cursor.seen), dict(cursor.asked)
-    looks = []
+    seen, requested, requests = dict(cursor.seen), dict(cursor.requested), dict[str, Request]()
     for snapshot, state in found.states.items():
-        if seen.get(snapshot) != state and looked(snapshot) == state:
+        if seen.get(snapshot) == state or looked(snapshot) == state:
             seen[snapshot] = state
-        if seen.get(snapshot) == state:
-            asked.pop(snapshot, None)
+            requested.pop(snapshot, None)
             continue
-        before = asked.get(snapshot)
-        times = before.times if before is not None and before.state == state else 0
-        if is_running(snapshot) or (times and before is not None and not before.is_due(now)):
-            continue
-        asked[snapshot] = Asked(state, times + 1, now)
-        looks.append((snapshot, asked[snapshot]))
-    return Decision(tuple(looks), Cursor(seen=seen, asked=asked, next=found.next))
+        before = requested.get(snapshot)
+        if before is None or before.state != state:
+            before = Request(state, 0, -AGAIN_AT_LATEST_SECONDS)
+        if not is_running(snapshot) and before.is_due(now):
+            requests[snapshot] = Request(state, before.times + 1, now)
+    return requests, Cursor(seen=seen, requested=requested | requests, next=found.next)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,86 +144,72 @@ class Watch:
             selected = [run.asset_selection for run in context.instance.get_runs(filters)]
             return any(assets is None or self.asset in assets for assets in selected)
 
-        decision = decide(found, cursor, looked=looked, is_running=is_running, now=time.time())
-        message = self._message(found, decision)
+        requests, cursor = decide(
+            found, cursor, looked=looked, is_running=is_running, now=time.time()
+        )
+        message = self._message(found, len(requests), len(cursor.requested))
         context.log.info(message)
-        requests = list(self._requests(decision))
         return dg.SensorResult(
-            run_requests=requests or None,
+            run_requests=[
+                dg.RunRequest(
+                    run_key=f"{snapshot}/{request.state}/{request.times}",
+                    partition_key=snapshot,
+                    asset_selection=[self.asset],
+                    tags={"dagster/priority": "-1", "lc/upstream_state": request.state},
+                )
+                for snapshot, request in requests.items()
+            ]
+            or None,
             skip_reason=None if requests else message,
-            cursor=msgspec.json.encode(decision.cursor).decode(),
+            cursor=msgspec.json.encode(cursor).decode(),
         )
 
-    def _requests(self, decision: Decision) -> Iterator[dg.RunRequest]:
-        for snapshot, asked in decision.looks:
-            yield dg.RunRequest(
-                run_key=f"{snapshot}/{asked.state}/{asked.times}",
-                partition_key=snapshot,
-                asset_selection=[self.asset],
-                tags={"dagster/priority": "-1", "lc/upstream_state": asked.state},
-            )
-
-    def _message(self, found: Survey, decision: Decision) -> str:
+    def _message(self, found: Survey, n_requests: int, n_open: int) -> str:
         """What a tick found and requested, and the snapshots that are on no list."""
-        parts = [
-            (
-                f"{len(found.states):,} snapshots seen, {len(decision.looks):,} to look at, "
-                f"{len(decision.cursor.asked):,} requested and not done"
-            )
-        ]
+        message = (
+            f"{len(found.states):,} snapshots seen, {n_requests:,} to look at, {n_open:,} "
+            "requested and not done"
+        )
         if found.next is not None:
-            parts.append(f"the next tick goes on with {found.next}")
+            message += f"; the next tick goes on with {found.next}"
         if found.unknown:
             where = (
                 f"add them to {self.own}"
                 if self.own
                 else "write them into a text file, a name per line, and set LC_SNAPSHOTS to it"
             )
-            parts.append(
-                f"listed upstream, but no partitions: {', '.join(found.unknown)}: {where}, then "
+            message += (
+                f"; listed upstream, but no partitions: {', '.join(found.unknown)}: {where}, then "
                 "reload the code location"
             )
-        return "; ".join(parts)
+        return message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """Inputs of the sensors.
+def see_upstream(planner: "DagsterPlanner", root: str, first: str | None) -> Survey:
+    """The states of the sources' snapshots, beginning with one."""
+    recipe, upstream = planner.recipe(), Upstream(root)
+    if has_redpajama(recipe.sources):
+        upstream = upstream_of(recipe.sources, "", upstream)
+    return survey(
+        upstream,
+        recipe.raw_snapshot,
+        sources=recipe.sources,
+        known=planner.snapshots,
+        begun=planner.lake().keys(raw.STAGE.name),
+        first=first,
+    )
 
-    Attributes:
-        planner: holds lake, recipe and partitions.
-        upstream: root of the upstream.
-        crawl: root of the crawl's own archives; empty for none.
-    """
 
-    planner: "DagsterPlanner"
-    upstream: str
-    crawl: str
-
-    def see_upstream(self, first: str | None) -> Survey:
-        """The states of the sources' snapshots."""
-        recipe, upstream = self.planner.recipe(), Upstream(self.upstream)
-        if has_redpajama(recipe.sources):
-            upstream = upstream_of(recipe.sources, "", upstream)
-        return survey(
-            upstream,
-            recipe.raw_snapshot,
-            sources=recipe.sources,
-            known=self.planner.snapshots,
-            begun=self.planner.lake().keys(raw.STAGE.name),
-            first=first,
-        )
-
-    def see_crawl(self, first: str | None) -> Survey:
-        """The states of the archives that were indexed before."""
-        planner, stage = self.planner, html_index.STAGE
-        indexed = planner.lake().keys(stage.name) if stage.wanted(planner.recipe()) else ()
-        known = set(indexed) & set(planner.snapshots)
-        return survey_crawl(Upstream(self.crawl), known, first=first)
+def see_crawl(planner: "DagsterPlanner", root: str, first: str | None) -> Survey:
+    """The states of the archives that were indexed before, beginning with one."""
+    stage = html_index.STAGE
+    indexed = planner.lake().keys(stage.name) if stage.wanted(planner.recipe()) else ()
+    return survey_crawl(Upstream(root), set(indexed) & set(planner.snapshots), first=first)
 
 
 def sensors_of(
-    watched: Watched,
+    planner: "DagsterPlanner",
+    resource: BuildContextResource,
     asset_of: Mapping[str, dg.AssetKey],
     *,
     own: str | None,
@@ -240,37 +219,31 @@ def sensors_of(
     """Make the sensors; the crawl's sensor only if a crawl is configured.
 
     Args:
-        watched: their inputs.
+        planner: holds lake, recipe and partitions.
+        resource: names the upstream and the crawl.
         asset_of: asset by stage.
         own: path of the file of a user's own snapshots.
         look_every: minimum seconds between ticks of the sensors that read from outside the lake.
         running: whether they run from the start.
     """
     status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
-    upstream, index = asset_of[raw.STAGE.name], asset_of[html_index.STAGE.name]
-    watches = {
-        "Requests the manifest of each snapshot that is new or changed upstream.": Watch(
-            name="upstream", asset=upstream, see=watched.see_upstream, own=own
-        ),
-        "Requests the index of pages of each snapshot whose archives have changed.": Watch(
-            name="crawl", asset=index, see=watched.see_crawl, own=own
-        ),
-    }
 
-    def sensor(watch: Watch, description: str) -> Any:
-        return dg.sensor(
-            name=watch.name,
+    watched = {
+        "upstream": (raw.STAGE.name, see_upstream, resource.upstream, WATCHES_UPSTREAM),
+        "crawl": (html_index.STAGE.name, see_crawl, resource.crawl, WATCHES_CRAWL),
+    }
+    looking = []
+    for name, (stage, see, root, description) in watched.items():
+        view = functools.partial(see, planner, root)
+        watch = Watch(name=name, asset=asset_of[stage], see=view, own=own)
+        sensor = dg.sensor(
+            name=name,
             target=[watch.asset],
             minimum_interval_seconds=look_every,
             default_status=status,
             description=description,
-        )(watch.tick)
-
-    looking = [
-        sensor(watch, description)
-        for description, watch in watches.items()
-        if watch.name != "crawl" or watched.crawl
-    ]
+        )
+        looking += [sensor(watch.tick)] if root else []
     with warnings.catch_warnings():
         # `use_user_code_server` is beta in Dagster 1.13. Our condition is a class of this package,
         # which the daemon does not know.

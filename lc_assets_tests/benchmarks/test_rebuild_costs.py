@@ -26,7 +26,7 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.definitions import build_defs
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.digests import digest_of
-from lc_assets.orchestration.automation import Recorder, instance_at
+from lc_assets.orchestration.automation import instance_at, recorder
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
 from lc_assets.stages.planning import Run, plan
@@ -163,7 +163,7 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
         def by_dagster(context: BuildContext, run: Run) -> None:
             recipe = recipe_file(folder / "recipe.toml", context.recipe)
             defs = build_defs(lake=context.lake.url, upstream=str(upstream), recipe=str(recipe))
-            Recorder(defs, instance, lambda _words: None).build(run)
+            recorder(defs, instance, lambda _words: None)(run)
 
         yield Side(verbs, folder, by_verbs, list(SIX)), Side(dagster, folder, by_dagster, list(SIX))
 

@@ -36,7 +36,8 @@ def test_the_summary_balances_and_names_the_worst(lc, place):
     assert "dropped: contaminated  2" in said.out
     assert "2: 1 contaminated, 1 too short" in said.out
     assert "evals.jsonl#0" in said.out
-    assert f"3 = 1 kept + 2 dropped; the documents are in {place}/out/clean_documents" in said.out
+    assert "3 documents = 1 kept + 2 dropped" in said.out
+    assert f"{place}/out: documents in clean_documents" in said.out
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_the_summary_adds_up_and_the_output_is_a_lake(lc, searched):
     )
     assert said.code == 0
     for reason in ("same digest", "same text", "same url", "near duplicate"):
-        assert f"removed: {reason}" in said.out
+        assert f"dropped: {reason}" in said.out
     assert "candidates" in said.out
     assert "newer: " in said.out
     assert "\x1b" not in said.out

@@ -24,8 +24,8 @@ def test_judging_prints_a_balance_and_a_table_by_rule(lc, pages, tmp_path):
     said = lc("filter", pages, tmp_path / "out", "--rules", "gopher-paper", "--workers", 1)
     assert said.code == 0
     assert "2 documents = 1 kept + 1 dropped, by gopher-paper" in said.out
-    row = re.search(r"words +word_count:whitespace +50 to 100,000 +(\d+) +(\d+) +(\d+)", said.out)
-    assert row.groups() == ("2", "1", "1")
+    row = re.search(r"words +word_count:whitespace +50 to 100,000 +(\d+) +(\d+)\n", said.out)
+    assert row.groups() == ("1", "1")
     assert f"{tmp_path / 'out'}: kept documents" in said.out
     assert lc("show", tmp_path / "out").code == 0
     assert lc("verify", tmp_path / "out").code == 0

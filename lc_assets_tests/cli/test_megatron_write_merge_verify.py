@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from lc_assets.cli.megatron_files import bytes_of
+from lc_assets.cli.megatron import bytes_of
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.named import vocabulary_of
@@ -45,7 +45,7 @@ def written(tmp_path, lc):
         eod=50_256,
         dtype="uint16",
     )
-    write_receipt(tmp_path / "a", made_by="merge", ids=ids, dropped={})
+    write_receipt(tmp_path / "a", made_by="merge", ids=ids)
     return tmp_path / "a", said
 
 
@@ -56,7 +56,7 @@ def test_tokenizing_prints_a_summary_that_balances(written):
         "4 documents = 2 written + 2 left out",
         "",
     )
-    assert "not JSON 1" in " ".join(said.out.split())
+    assert "dropped: not JSON 1" in " ".join(said.out.split())
     assert "tokens 5" in " ".join(said.out.split())
     assert [ids.tolist()[-1] for ids in MegatronReader(prefix)] == [50_256, 50_256]
 

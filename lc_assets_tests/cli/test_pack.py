@@ -239,7 +239,7 @@ def test_sources_keep_their_shares(lc, corpus, tmp_path):
             "a segment must have 1 to 256 tokens, got 1,000",
         ),
         (("--tokenizer", "no-such"), "no-such"),
-        (("--min-tokens", 100_000), "no document to pack of 46 seen"),
+        (("--min-tokens", 100_000), "no document is left of 46 seen"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence_and_2(lc, corpus, tmp_path, options, says):

@@ -74,7 +74,7 @@ def test_pieces_print_a_table_by_length(lc, tmp_path):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["buckets", "IN", "out", "--edges", "8,x"], "expected numbers"),
+        (["buckets", "IN", "out", "--edges", "8,x"], "expected whole numbers"),
         (["buckets", "IN", "out", "--edges", "8,4"], "must be ascending"),
         (["pack", "IN", "--similar"], "name what to read and where to write"),
         (["pack", "IN", "out", "--similar", "--min-similarity", 0.99], "is above max_similarity"),

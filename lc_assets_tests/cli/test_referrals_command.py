@@ -51,7 +51,7 @@ def test_other_buckets_have_no_figures_of_the_paper(lc, source, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--buckets", "a,b"), "wanted whole numbers"),
+        (("--buckets", "a,b"), "expected whole numbers"),
         (("--buckets", "64,32"), "wanted ascending numbers"),
         (("--scope", "page"), "scope"),
         (("--max-df", "0"), "max_df"),

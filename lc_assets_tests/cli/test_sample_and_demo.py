@@ -17,7 +17,7 @@ from lc_assets.cli.lakes.demo import Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.orchestration.automation import Recorder, instance_at
+from lc_assets.orchestration.automation import instance_at, recorder
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import Plan, Run
 from lc_assets.stages.rebuilding import PartitionFailed
@@ -160,7 +160,7 @@ def test_a_failed_run_is_said_in_its_own_words(tmp_path):
         instance_at(tmp_path / "dagster_home") as instance,
         pytest.raises(PartitionFailed, match=r"nothing is listed for snapshot 2023-06.*\(run "),
     ):
-        Recorder(defs, instance, print).build(run_of("raw_snapshot", "2023-06"))
+        recorder(defs, instance, print)(run_of("raw_snapshot", "2023-06"))
 
 
 def run_of(stage, key):
@@ -170,10 +170,7 @@ def run_of(stage, key):
 
 def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
-    code = (
-        "import sys, lc_assets.cli.lakes.demo, lc_assets.cli.lakes.demo_report; "
-        "sys.exit('dagster' in sys.modules)"
-    )
+    code = "import sys, lc_assets.cli.lakes.demo; sys.exit('dagster' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 
@@ -193,4 +190,4 @@ def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
         instance_at(tmp_path / "dagster_home") as instance,
         pytest.raises(KeyboardInterrupt),
     ):
-        Recorder(defs, instance, print).build(run_of("stopped", GLOBAL))
+        recorder(defs, instance, print)(run_of("stopped", GLOBAL))

@@ -202,7 +202,7 @@ def test_a_release_is_traced(lc, lake):
 def test_a_difference_is_told_and_is_json(lc, lake):
     lc("release", lake.lake.root, "v1")
     assert (
-        "the same rows: 2 snapshots, byte by byte"
+        "0 rows added, 0 removed, 0 moved; 2 snapshots are the same byte by byte"
         in lc("diff", "v1", "now", "--lake", lake.lake.root).out
     )
     lake.say(("document", id_of(OLD, ALONE_OLD)))

@@ -23,9 +23,8 @@ from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.orchestration import automation
 from lc_assets.orchestration.automation import decoded
-from lc_assets.orchestration.resources import PATIENCE, Patience
-from lc_assets.orchestration.sensors import Asked as AskedFor
-from lc_assets.orchestration.sensors import Cursor, decide
+from lc_assets.orchestration.resources import RETRIES
+from lc_assets.orchestration.sensors import Cursor, Request, decide
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages import catalogue
 from lc_assets.stages.documents import filtered_documents as filtering
@@ -511,13 +510,13 @@ def test_a_cursor_of_another_condition_says_nothing():
 
 
 @pytest.mark.parametrize(
-    "error", sorted(PATIENCE, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__
+    "error", sorted(RETRIES, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__
 )
 def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error):
     """It fails as often as is borne with, then it works: one run, one materialization, and the
     attempts in its history.
     """
-    left = [PATIENCE[error].retries]
+    left = [RETRIES[error][0]]
     really = raw.write_raw_snapshot
 
     def flaky(workshop, snapshot):
@@ -528,20 +527,20 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
 
     instead(monkeypatch, raw.STAGE, flaky)
     monkeypatch.setattr(
-        "lc_assets.orchestration.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)}
+        "lc_assets.orchestration.resources.RETRIES", {error: (RETRIES[error][0], 0)}
     )
     ended = clock.materialize(["raw_snapshot"], OLD)
     assert ended.success
     assert (
         sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in ended.all_events)
-        == PATIENCE[error].retries
+        == RETRIES[error][0]
     )
 
 
 def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
     """More often than is borne with: the run fails, and says what upstream said."""
     instead(monkeypatch, raw.STAGE, functools.partial(always, Unreachable("the bucket is asleep")))
-    monkeypatch.setattr("lc_assets.orchestration.resources.PATIENCE", {Unreachable: Patience(2, 0)})
+    monkeypatch.setattr("lc_assets.orchestration.resources.RETRIES", {Unreachable: (2, 0)})
     ended = clock.materialize(["raw_snapshot"], OLD)
     (failure,) = [event for event in ended.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
@@ -605,38 +604,38 @@ def decided(cursor=None, *, looked=None, running=(), now=1000.0, seen=SEEN):
     )
 
 
-def test_a_look_is_asked_for_until_one_has_seen_that_state():
-    """Asked for; not again before it is due; then again, later and later; done when the history has
+def test_a_snapshot_is_requested_until_a_run_has_seen_that_state():
+    """Requested; not again before it is due; then again, later and later; done when the history has
     that state.
     """
-    first = decided(looked={"b": "1"})
-    assert [name for name, _ in first.looks] == ["a"]
-    assert first.cursor.seen == {"b": "1"}
-    cursor, now, gaps = first.cursor, 1000.0, []
+    requests, cursor = decided(looked={"b": "1"})
+    assert list(requests) == ["a"]
+    assert cursor.seen == {"b": "1"}
+    now, gaps = 1000.0, []
     for _ in range(12):
-        assert decided(cursor, now=now + 1).looks == ()
+        assert decided(cursor, now=now + 1)[0] == {}
         due = next(
             wait
             for wait in (600.0 * 2**n for n in range(9))
-            if decided(cursor, now=now + min(wait, 86400.0)).looks
+            if decided(cursor, now=now + min(wait, 86400.0))[0]
         )
         now += min(due, 86400.0)
-        cursor = decided(cursor, now=now).cursor
+        cursor = decided(cursor, now=now)[1]
         gaps.append(min(due, 86400.0))
     assert gaps[:4] == [600, 1200, 2400, 4800]
     assert gaps[-1] == 86400
-    done = decided(cursor, looked={"a": "1"}, now=now)
-    assert (done.looks, done.cursor.seen, done.cursor.asked) == ((), {"a": "1", "b": "1"}, {})
+    requests, cursor = decided(cursor, looked={"a": "1"}, now=now)
+    assert (requests, cursor.seen, cursor.requested) == ({}, {"a": "1", "b": "1"}, {})
 
 
-def test_another_state_is_asked_for_at_once_and_a_running_look_is_waited_for():
-    """Back-off is about one state; while a look is under way nothing is asked for, and nothing is
+def test_another_state_is_requested_at_once_and_a_running_look_is_waited_for():
+    """Back-off is about one state; while a look is under way nothing is requested, and nothing is
     forgotten.
     """
-    cursor = Cursor(seen={"b": "1"}, asked={"a": AskedFor("0", 5, 999.0)})
-    assert [(name, one.times) for name, one in decided(cursor).looks] == [("a", 1)]
-    waited = decided(cursor, running=("a",))
-    assert (waited.looks, waited.cursor.asked) == ((), cursor.asked)
+    cursor = Cursor(seen={"b": "1"}, requested={"a": Request("0", 5, 999.0)})
+    assert {name: one.times for name, one in decided(cursor)[0].items()} == {"a": 1}
+    requests, waited = decided(cursor, running=("a",))
+    assert (requests, waited.requested) == ({}, cursor.requested)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -183,7 +183,7 @@ def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
         for number in range(5):
             writer.add(gpt2_tokenizer().encode(f"line {number} of a text"))
     ids = Ids(tokenizer="gpt2", tokenizer_sha256="0" * 64, n_ids=50_257, eod=None, dtype="uint16")
-    write_receipt(prefix, made_by="merge", ids=ids, dropped={})
+    write_receipt(prefix, made_by="merge", ids=ids)
     n_bits = n_said = 0
     for path in sorted(prefix.parent.iterdir()):
         here, found = n_found(path, lambda: verify_data_set(prefix).damage)

@@ -60,14 +60,13 @@ def test_blocks_do_not_matter(data, tmp_path, monkeypatch):
 def test_what_the_ids_mean_is_handed_on_where_it_still_holds(data, tmp_path):
     """Documents that end with an end of document give pieces of which most do not."""
     ids = Ids(tokenizer="gpt2", tokenizer_sha256="0", n_ids=50257, eod=None, dtype="uint16")
-    write_receipt(data, made_by="write", ids=ids, dropped={})
+    write_receipt(data, made_by="write", ids=ids)
     decompose(data, tmp_path / "out", shortest=4, longest=8)
     assert read_receipt(tmp_path / "out/tokens-00008").ids == ids
     write_receipt(
         data,
         made_by="write",
         ids=Ids(tokenizer="gpt2", tokenizer_sha256="0", n_ids=50257, eod=50256, dtype="uint16"),
-        dropped={},
     )
     decompose(data, tmp_path / "again", shortest=4, longest=8)
     assert read_receipt(tmp_path / "again/tokens-00008").ids is None

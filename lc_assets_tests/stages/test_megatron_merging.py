@@ -128,13 +128,13 @@ def ids_of(name, eod=None):
 def test_ids_of_two_tokenizers_make_no_data_set(tmp_path):
     """Nor documents with ends and without; what only some receipts say, the result does not."""
     prefixes = [written(tmp_path / name, [[1, 2]]) for name in "abc"]
-    write_receipt(prefixes[0], made_by="write", ids=ids_of("x"), dropped={})
+    write_receipt(prefixes[0], made_by="write", ids=ids_of("x"))
     assert merge(prefixes, tmp_path / "all")[tmp_path / "all"].ids is None
     for other in (ids_of("y"), ids_of("x", eod=2)):
-        write_receipt(prefixes[1], made_by="write", ids=other, dropped={})
+        write_receipt(prefixes[1], made_by="write", ids=other)
         with pytest.raises(Mismatch, match="ids of two kinds make no data set"):
             merge(prefixes, tmp_path / "all")
-    write_receipt(prefixes[1], made_by="write", ids=ids_of("x"), dropped={})
+    write_receipt(prefixes[1], made_by="write", ids=ids_of("x"))
     merge(prefixes[:2], tmp_path / "two")
     assert read_receipt(tmp_path / "two").ids == ids_of("x")
 

@@ -24,7 +24,7 @@ def written(prefix, documents, dtype=UINT16, ids=None):
         for document in documents:
             writer.add(np.array(document))
     if ids:
-        write_receipt(prefix, made_by="write", ids=ids, dropped={})
+        write_receipt(prefix, made_by="write", ids=ids)
     return prefix
 
 

@@ -208,7 +208,7 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
     assert {one.name.partition("/")[0] for one in planned.deletions} == SERVING
-    assert {name.partition("/")[0] for name, _ in planned.kept} == {
+    assert {name.partition("/")[0] for name in planned.kept} == {
         "filtered_documents",
         "document_keys",
     }
@@ -227,7 +227,7 @@ def test_a_purge_of_what_is_still_published_says_so(lake):
     stage_named("withdrawn_documents").build(lake.context, "all")
     planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
     assert planned.deletions == ()
-    said = {name.partition("/")[0]: why for name, why in planned.kept}
+    said = {name.partition("/")[0]: why for name, why in planned.kept.items()}
     assert said.keys() == {*SERVING, "filtered_documents", "document_keys"}
     assert "materialize" in said["token_grid"]
 
@@ -244,7 +244,7 @@ def test_a_release_is_given_up_by_name_only(lake):
         "token_documents",
         "packing_tokens",
     }
-    assert any("pinned by v1, v2" in why for _, why in planned.kept)
+    assert any("pinned by v1, v2" in why for why in planned.kept.values())
     one_of_two = plan_purge(lake.lake, ids, give_up=["v1"])
     assert {one.name.partition("/")[0] for one in one_of_two.deletions} == {
         "token_documents",

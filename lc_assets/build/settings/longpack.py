@@ -172,8 +172,8 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         min_tokens: shorter documents are skipped.
         append_eod: whether every document ends with an end-of-text token.
         segment_tokens: maximum length of the segments of ``segment`` and ``reorder``.
-        cut_at: where they prefer to cut: at the end of a sentence or line, if one falls in the
-            segment's second half; or anywhere.
+        cut_at: where segments are cut: at ``ends`` of sentences or lines, if one falls in the
+            segment's second half; or ``anywhere``.
         upsampling: how often ``upsample`` repeats documents by length before concatenating as
             ``concat`` does; held-out documents are not repeated.
         megatron: what a Megatron document is: ``spans``, a piece; or ``rows``, a whole row

@@ -1,22 +1,51 @@
-"""``lc filter``: keep the documents that pass a set of rules."""
+"""``lc filter``: keep the documents that pass a set of rules; and ``lc signals``: RedPajama-V2's
+signals of any corpus, in its own lines.
+"""
 
+import dataclasses
+import gzip
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
+import typer
+from msgspec import structs
 from typer import Option
 
 from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-from lc_assets.build.settings.documents import DocumentSignalSettings, ListSettings
+from lc_assets.build.settings.documents import (
+    Bounds,
+    DocumentSignalSettings,
+    FilteringSettings,
+    ListSettings,
+)
+from lc_assets.build.stage import BuildContext, Built
+from lc_assets.build.tables import read_table
 from lc_assets.cli import options
-from lc_assets.cli.printing import heading, say, table
+from lc_assets.cli.printing import heading, print_error, say, table
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lc_assets.build.stage import BuildContext, Built
-    from lc_assets.text.rules.rules import RuleSet
+from lc_assets.formats.lists.rule_files import parse_threshold
+from lc_assets.sources.opening import file_partitions
+from lc_assets.stages.documents.document_signals import (
+    BYTES,
+    LINES_SUFFIX,
+    WITHOUT_BAD_WORDS,
+    WITHOUT_STOP_WORDS,
+    columns_of_key,
+)
+from lc_assets.stages.documents.measuring import lists_of, rules_of_key
+from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
+from lc_assets.stages.documents.sweeping import total_sweep
+from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, replaced
+from lc_assets.text.rules.rules import RuleSet, quantile_bounds
+from lc_assets.text.signals.names import WordLists
+from lc_assets.vocabulary import NO_RULES
 
 Thresholds = Annotated[
     list[str] | None,
@@ -44,7 +73,6 @@ class Values:
     quantiles: Annotated[
         list[str] | None,
         Option(
-            "--quantiles",
             metavar="COLUMN=LOW:HIGH",
             help="Keep the documents between two quantiles of these very documents, such as "
             "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
@@ -64,11 +92,10 @@ class Values:
     ] = False
 
 
-@options.with_options
 def filter_(
     corpus: options.Corpus,
     values: Values,
-    rules: Annotated[str, Option("--rules", help="A preset's name, or a file of rules.")] = "",
+    rules: Annotated[str, Option(help="A preset's name, or a file of rules.")] = "",
     threshold: Thresholds = None,
     lang: options.Lang = "en",
     lists: ListSettings = LISTS,
@@ -83,14 +110,6 @@ def filter_(
 
     Example: lc filter pages.jsonl.gz filtered --rules gopher-paper
     """
-    from msgspec import structs
-
-    from lc_assets.sources.opening import file_partitions
-    from lc_assets.stages.documents.document_signals import columns_of_key
-    from lc_assets.stages.documents.measuring import rules_of_key
-    from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, replaced
-    from lc_assets.vocabulary import NO_RULES
-
     if not rules and not values.quantiles:
         raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
     shares = dict(map(_shares, values.quantiles or ()))
@@ -112,7 +131,9 @@ def filter_(
     if shares:
         context = _within_quantiles(context, shares)
     built = build_for(context, "filtered_documents")
-    _show(built, rules_of_key(context.recipe, key)[0], stored, values.sweep)
+    _show(built, rules_of_key(context.recipe, key)[0])
+    if values.sweep:
+        _show_sweep(built)
     say(f"{corpus.out}: kept documents, and why the others were dropped, in filtered_documents")
 
 
@@ -122,8 +143,6 @@ def thresholds_of(given: list[str] | None) -> dict[str, dict[str, float | None]]
     Raises:
         BadInput: when one is not a threshold.
     """
-    from lc_assets.formats.lists.rule_files import parse_threshold
-
     found: dict[str, dict[str, float | None]] = {}
     for rule, bound, value in map(parse_threshold, given or ()):
         found.setdefault(rule, {})[bound] = value
@@ -147,18 +166,9 @@ def _shares(given: str) -> tuple[str, tuple[Fraction, Fraction]]:
 
 
 def _within_quantiles(
-    context: "BuildContext", shares: "Mapping[str, tuple[Fraction, Fraction]]"
-) -> "BuildContext":
+    context: BuildContext, shares: "Mapping[str, tuple[Fraction, Fraction]]"
+) -> BuildContext:
     """Store the columns' values, and bound them by their quantiles."""
-    import numpy as np
-    from msgspec import structs
-
-    from lc_assets.build.settings.documents import Bounds
-    from lc_assets.build.tables import read_table
-    from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
-    from lc_assets.stages.file_lakes import build_for
-    from lc_assets.text.rules.rules import quantile_bounds
-
     built = build_for(context, "document_signals")["document_signals"].values()
     paths = [
         path for found in built for path in sorted(found.published.folder.glob(f"*{VALUES_SUFFIX}"))
@@ -175,13 +185,8 @@ def _within_quantiles(
     return replace(context, recipe=structs.replace(context.recipe, filtered_documents=filtering))
 
 
-def _show(
-    built: "Mapping[str, Mapping[str, Built]]", rules: "RuleSet", all_values: bool, sweep: bool
-) -> None:
+def _show(built: "Mapping[str, Mapping[str, Built]]", rules: RuleSet) -> None:
     """Print the balance, a table by rule, and the lists and models used."""
-    from lc_assets.counts import Counts
-    from lc_assets.text.signals.names import SCALARS
-
     filtered = built["filtered_documents"].values()
     counts = Counts.total(found.counts for found in filtered)
     say(
@@ -189,32 +194,15 @@ def _show(
         f"dropped, by {rules.name}"
     )
     first, every = counts.dropped, counts.failed_rules
-    measured = rules.but_on(() if all_values else SCALARS)
-    n_measured = counts.kept + sum(first.get(rule.name, 0) for rule in measured.rules)
-    n_read = counts.kept + sum(first.get(rule.name, 0) for rule in rules.rules)
     lines: list[tuple[Any, ...]] = [
-        (
-            rule.name,
-            rule.column,
-            rule.expected,
-            n_measured if rule in measured.rules else n_read,
-            first.get(rule.name, 0),
-            every.get(rule.name, 0),
-        )
+        (rule.name, rule.column, rule.expected, first.get(rule.name, 0), every.get(rule.name, 0))
         for rule in rules.rules
     ]
     others = first.keys() - {rule.name for rule in rules.rules}
-    lines += [(name, "", "", counts.seen, first[name], every[name]) for name in sorted(others)]
-    table(("rule", "tests", "expected", "documents", "failed first", "failed"), lines)
+    lines += [(name, "", "", first[name], every[name]) for name in sorted(others)]
+    table(("rule", "tests", "expected", "failed first", "failed"), lines)
     params = next(iter(filtered)).published.receipt.fingerprint.params
     show_digests({**params["lists"], **params["models"]})
-    if not all_values and measured.rules != rules.rules:
-        say(
-            "What has to be measured was measured of documents that pass the published signals' "
-            "rules; --all-signals measures all"
-        )
-    if sweep:
-        _show_sweep(built)
 
 
 def show_digests(digests: "Mapping[str, str]") -> None:
@@ -225,8 +213,6 @@ def show_digests(digests: "Mapping[str, str]") -> None:
 
 def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print how many documents each threshold would keep."""
-    from lc_assets.stages.documents.sweeping import total_sweep
-
     folders = [found.published.folder for found in built["filtered_documents"].values()]
     heading("What each threshold would keep")
     lines = [
@@ -241,3 +227,59 @@ def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
     ]
     table(("rule", "bound", "threshold", "kept, alone", "kept, with the others"), lines)
     say("* in force")
+
+
+STDOUT = Path("-")
+
+
+def signals(corpus: options.Corpus, lang: options.Lang = "", lists: ListSettings = LISTS) -> None:
+    """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
+
+    OUT is a lake, with NAME.signals.json.gz for each file in `document_signals`; or - for standard
+    output. A signal whose list is not given is left out, and so are those that need a model.
+
+    Example: lc signals corpus signals --lang en --stop-words stop_words.json
+    """
+    known, out = lists_of(lists), corpus.out
+    settings = {
+        "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=lists),
+        "document_signals": DocumentSignalSettings(lines=True),
+    }
+    with ExitStack() as stack:
+        if out == STDOUT:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            corpus = dataclasses.replace(corpus, paths=[*corpus.paths[:-1], folder])
+        stages = corpus.build("document_signals", settings, language=lang)
+        built = stages["document_signals"].values()
+        if out == STDOUT:
+            stream = typer.get_binary_stream("stdout")
+            for found in built:
+                for path in sorted(found.published.folder.glob(f"*{LINES_SUFFIX}")):
+                    with gzip.open(path) as content:
+                        stream.writelines(content)
+            stream.flush()
+    for line in _signals_summary(Counts.total(found.counts for found in built), known):
+        (print_error if out == STDOUT else say)(line)
+    if out != STDOUT:
+        table(("list", "SHA-256"), sorted(known.digests.items()))
+
+
+def _signals_summary(counts: Counts, lists: WordLists) -> list[str]:
+    """Sentences about what was read, written and left out."""
+    unread = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items()) or "none"
+    lacking = {
+        "rps_doc_stop_word_fraction": WITHOUT_STOP_WORDS,
+        "rps_doc_ldnoobw_words": WITHOUT_BAD_WORDS,
+    }
+    absent = [
+        f"{signal} of {n:,} documents"
+        for signal, without in lacking.items()
+        if (n := counts.extra.get(without, 0))
+    ]
+    absent += [] if lists.domains is not None else ["rps_doc_ut1_blacklist"]
+    absent.append("rps_doc_ml_* and rps_doc_*_importance*, which need models")
+    size = f"{counts.extra.get(BYTES, 0):,} bytes of text"
+    return [
+        f"{counts.seen:,} documents seen, {counts.kept:,} measured ({size}), unread: {unread}",
+        f"Left out: {'; '.join(absent)}",
+    ]

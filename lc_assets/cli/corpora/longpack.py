@@ -1,11 +1,13 @@
-"""``lc links``: which pages the pages in WARC files link to; and ``lc longpack``: long documents
-from hyperlinks, and how much they grew.
+"""``lc links``: which pages the pages in WARC files link to; ``lc longpack``: long documents from
+hyperlinks, and how much they grew; ``lc referrals``: how densely documents refer to earlier
+mentions, beside the paper's tables.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
@@ -15,21 +17,30 @@ from lc_assets.build.settings.longpack import (
     LongPackSettings,
     PackingSettings,
     PageLinkSettings,
+    ReferralReportSettings,
 )
 from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.build.stage import Built
+from lc_assets.build.tables import read_lines, read_table
 from lc_assets.cli import options
-from lc_assets.cli.printing import facts, heading, lasted, say, table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lc_assets.build.stage import Built
+from lc_assets.cli.printing import facts, heading, lasted, say, show_counts, table
+from lc_assets.counts import Counts
+from lc_assets.formats.tokenizers.named import located, vocabulary_of
+from lc_assets.stages.file_lakes import counts_of, replaced
+from lc_assets.stages.links.html_index import records_by_kind
+from lc_assets.stages.links.page_linking import LINKS, TARGETS
+from lc_assets.stages.links.page_links import links_by_outcome, most_pointed_at
+from lc_assets.stages.longpack.longpack_documents import spans_files
+from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
+from lc_assets.stages.reports.document_sets import NATURAL
+from lc_assets.stages.reports.measuring import COMMON_FILE, referral_lines
+from lc_assets.stages.reports.referral_report import DENSITIES_FILE, paper_figures, paper_tables
+from lc_assets.text.referrals.referrals import bucket_names
 
 SHOWN_PAGES = 10
 SHOWN_CHARS = 40
 
 
-@options.with_options
 def links(
     corpus: options.Corpus,
     reading: PageLinkSettings = options.settings_options(
@@ -50,10 +61,6 @@ def links(
 
 def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print counts of records and links, and the pages that are linked to most."""
-    from lc_assets.stages.links.html_index import records_by_kind
-    from lc_assets.stages.links.page_linking import LINKS, TARGETS
-    from lc_assets.stages.links.page_links import links_by_outcome, most_pointed_at
-
     built = {stage: next(iter(found.values())) for stage, found in all_built.items()}
     index, found = built["html_index"], built["page_links"]
     counts = found.counts
@@ -82,23 +89,17 @@ class PageOptions:
     warc: Annotated[
         list[Path] | None,
         Option(
-            "--warc",
             help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
             "repeatable.",
         ),
     ] = None
-    any_language: Annotated[
-        bool,
-        Option("--any-language", help="Children may be in another language than their root."),
-    ] = False
     quality: Annotated[
         Literal["fast", "high"],
-        Option("--quality", help="Of texts of the WARC: high is trafilatura."),
+        Option(help="Of texts of the WARC: high is trafilatura."),
     ] = "fast"
     tokenizer: options.Tokenizer = "gpt2"
 
 
-@options.with_options
 def longpack(
     corpus: options.Corpus,
     pages: PageOptions,
@@ -118,6 +119,7 @@ def longpack(
         "hub_share",
         "nofollow",
         "rest",
+        same_language="--same-language/--any-language",
     ),
 ) -> None:
     """Pack pages along their links: what a page links to comes before it, each below its anchor
@@ -128,8 +130,6 @@ def longpack(
 
     Example: lc longpack pages.jsonl.gz packed --warc crawl.warc.gz --roots 0.05 --mode allow
     """
-    from lc_assets.stages.file_lakes import replaced
-
     begun = time.perf_counter()
     settings = {
         "html_index": HtmlIndexSettings(
@@ -137,23 +137,20 @@ def longpack(
         ),
         "page_links": reading,
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
-        "longpack_documents": replaced(packing, same_language=not pages.any_language),
+        "longpack_documents": packing,
         "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
         "packed_rows": PackingSettings(heldout_fraction=0),
     }
     built = corpus.build("longpack_documents", settings, together=True, quality=pages.quality)
-    _show(built)
+    _show_packed(built)
     took = lasted(time.perf_counter() - begun)
     say(f"{corpus.out}: packed documents in longpack_documents; {took}")
 
 
-def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:
+def _show_packed(built: "Mapping[str, Mapping[str, Built]]") -> None:
     """Print the counts of inputs and outcomes, and the growth of documents, beside the paper's
     figures.
     """
-    from lc_assets.stages.longpack.longpack_documents import spans_files
-    from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
-
     found = {stage: next(iter(partitions.values())) for stage, partitions in built.items()}
     for stage, kept in {
         "filtered_documents": "documents",
@@ -182,3 +179,70 @@ def _show(built: "Mapping[str, Mapping[str, Built]]") -> None:
             for name, (before, after) in lengths.shares.items()
         ],
     )
+
+
+EVERY = 1 << 62
+"""Documents of a sample that is all of them."""
+
+TITLES = {
+    "pairs": "Pairs of mentions of one concept, per token (the paper's table 4)",
+    "neighbours": "Neighbouring mentions, per token (table 5)",
+    "concepts": "Concepts with a pair in the bucket, per document (table 6)",
+}
+
+
+def referrals(
+    corpus: options.Corpus,
+    buckets: Annotated[
+        str,
+        Option(
+            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
+        ),
+    ] = "32,128,512",
+    settings: ReferralReportSettings = options.settings_options(
+        ReferralReportSettings(wanted=True, sample=EVERY), "scope", "max_df", "words", "spacy"
+    ),
+    tokens: TokenizingSettings = options.settings_options(TokenizingSettings(), "tokenizer"),
+) -> None:
+    """Measure long-distance referrals: pairs of mentions of a concept by the number of sentences
+    between them.
+
+    Printed by length groups, beside RefinedWeb's and LongPack's documents in the LongPack paper.
+    OUT is a lake: `referral_report` holds a line per document.
+
+    Example: lc referrals packed out --scope document --max-df 0.05 --workers 2
+    """
+    settings = replaced(settings, buckets=options.numbers_of("--buckets", buckets))
+    tokens = replaced(tokens, tokenizer=located(tokens.tokenizer))
+    vocabulary_of(tokens.tokenizer)  # raises before any work is done
+    sections = {"referral_report": settings, "token_documents": tokens}
+    built = corpus.build("referral_report", sections, together=True)
+    (report,) = built["referral_report"].values()
+    _show_referrals(counts_of(built), report.published.folder, settings)
+    say(f"{corpus.out}: a line per document in referral_report")
+
+
+def _show_referrals(counts: Counts, folder: Path, settings: ReferralReportSettings) -> None:
+
+    show_counts(counts, "measured", "that could not be read")
+    if settings.scope == "document":
+        n_whole = sum(not line["n_parts"] for line in referral_lines(folder, NATURAL))
+        facts([("documents without spans", n_whole)])
+    if settings.max_df < 1 and not settings.spacy:
+        n_common = read_table(folder / COMMON_FILE, ["word"]).num_rows
+        say(f"{n_common:,} words in more than {settings.max_df:.0%} of the pieces are no concepts")
+    figures: dict[tuple[str, str], list[Any]] = {}
+    for line in read_lines(folder / DENSITIES_FILE):
+        row = figures.setdefault((line["counted"], line["length_group"]), [line["documents"]])
+        row.append(line["figure"])
+    columns = ["tokens", "set", "documents", *bucket_names(settings.buckets)]
+    for kind, title in TITLES.items():
+        heading(title)
+        lines: list[list[Any]] = []
+        for group, row in [(group, row) for (of, group), row in figures.items() if of == kind]:
+            lines.append([group, "here", *row])
+            for paper_set in paper_tables()[kind]:
+                printed = paper_figures(kind, paper_set, group, settings.buckets)
+                if any(printed):
+                    lines.append([group, paper_set, None, *printed])
+        table(columns, lines)

@@ -29,7 +29,6 @@ MOST_REMOVED = 20
 LINE = 120
 
 
-@options.with_options
 def explain(
     source: Annotated[str, Argument(help="A file or folder of documents, or a lake.")],
     identity: Annotated[str, Argument(metavar="ID", help="The document's id.")],

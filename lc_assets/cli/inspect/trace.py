@@ -50,7 +50,6 @@ class SampleOptions:
     ] = None
 
 
-@options.with_options
 def trace(
     lake: options.LakePath,
     of_row: RowOptions,

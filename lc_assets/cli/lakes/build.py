@@ -2,36 +2,35 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 from typer import Option
 
+from lc_assets.build.recipe import RECIPE_FILE, recorded_recipe
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import facts, heading, say
-from lc_assets.errors import BadInput, NotPublished
+from lc_assets.errors import BadInput
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
-
-if TYPE_CHECKING:
-    from lc_assets.lake.lake import Lake
 
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
 RULES = "gopher-paper"
 
 
-@options.with_options
 def build(
     source: Annotated[
         str,
         Option(
-            "--source",
             help="Folder, file, https://… or gs://… of JSON lines, Parquet, text, WET or WARC.",
         ),
     ],
@@ -45,9 +44,7 @@ def build(
     grid: GriddingSettings = options.settings_options(
         GriddingSettings(row_tokens=ROW_TOKENS), "row_tokens"
     ),
-    to: Annotated[
-        str, Option("--to", help="Build this stage and what it reads, and nothing else.")
-    ] = "",
+    to: Annotated[str, Option(help="Build this stage and what it reads, and nothing else.")] = "",
     workers: options.Workers = None,
     home: options.DagsterHome = None,
 ) -> None:
@@ -58,10 +55,6 @@ def build(
 
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """
-    from dataclasses import replace
-
-    from lc_assets.sources.opening import known_snapshots
-
     text = recipe_text(
         source_at(source, reading),
         rules=filtering.rules,
@@ -71,11 +64,8 @@ def build(
     where = LakeOptions(lake=lake, upstream=source, recipe=_recorded(lake, text))
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)
-    names = list[str](known_snapshots(sources=context.recipe.sources))
-    if not names:
-        raise NotPublished(f"{source}: has no partition; --partition is {reading.partition}")
     up_to = replace(context, recipe=msgspec.structs.replace(context.recipe, target=to))
-    plan = planner_of(up_to, names, look=True)
+    plan = planner_of(up_to, look=True)
     status = run(where, execution, context, plan, home=home)
     if status == 0 and not to:
         _show_outputs(context.lake)
@@ -154,9 +144,6 @@ def _recorded(lake: str, content: str) -> Path | None:
     Raises:
         BadInput: when the lake has another.
     """
-    from lc_assets.build.recipe import RECIPE_FILE, recorded_recipe
-    from lc_assets.lake.bucket_lake import open_lake
-
     found = recorded_recipe(lake)
     if found is None:
         open_lake(lake).replace_note(RECIPE_FILE, content.encode())
@@ -169,7 +156,7 @@ def _recorded(lake: str, content: str) -> Path | None:
     return found
 
 
-def _show_outputs(lake: "Lake") -> None:
+def _show_outputs(lake: Lake) -> None:
     """Print where rows and Megatron files are, and how to look at them."""
     heading("Written")
     files = {

@@ -6,21 +6,44 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.cli import options
+from lc_assets.cli.inspect.batch import batch
+from lc_assets.cli.inspect.trace_shown import show_span
+from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
+from lc_assets.cli.lakes.build import source_at
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
-from lc_assets.cli.printing import lasted, say
-from lc_assets.vocabulary import ROW_TOKENS
-
-if TYPE_CHECKING:
-    from lc_assets.sample.writing import SampleReport
+from lc_assets.cli.printing import heading, lasted, say, sized, table
+from lc_assets.errors import BadInput
+from lc_assets.execution.local import executor_of
+from lc_assets.formats.arrays.flat import FlatReader
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.digests import short
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import decode_json
+from lc_assets.loaders.rows import open_rows
+from lc_assets.sample.pages import texts_of_folder
+from lc_assets.sample.prose import installed_prose
+from lc_assets.sample.writing import (
+    DEFAULT_SEED,
+    DEFAULT_SNAPSHOTS,
+    REPORT,
+    SampleReport,
+    write_sample,
+)
+from lc_assets.sources.settings import SourceSettings
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.lineage.tracing import row_of_order
+from lc_assets.vocabulary import ROW_TOKENS, SPLITS
 
 HELDOUT_FRACTION = 0.1
 """One row in ten; LongCrawl64's one in 128 would be none of a sample's few rows."""
@@ -84,8 +107,8 @@ class Workplace:
             "LC_CRAWL": self.sample / "crawl",
             "LC_RECIPE": self.recipe,
         }
-        values = {name: str(path.absolute()) for name, path in folders.items()}
-        variables = {**values, "LC_ROOT": self.lake}
+        variables = {name: str(path.absolute()) for name, path in folders.items()}
+        variables["LC_ROOT"] = self.lake
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
         installed = shlex.quote(str(Path(sys.executable).with_name("dagster")))
         dagster = "dagster" if shutil.which("dagster") else installed
@@ -127,16 +150,12 @@ def demo(
     ] = None,
     lake: Annotated[
         str | None,
-        Option(
-            "--lake", help="Publish there instead of below --dir, such as into gs://bucket/folder."
-        ),
+        Option(help="Publish there instead of below --dir, such as into gs://bucket/folder."),
     ] = None,
     workers: options.Workers = None,
     row_tokens: Annotated[
         int,
-        Option(
-            "--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts."
-        ),
+        Option(min=8, help="Tokens of a row; fewer make more rows of the same texts."),
     ] = ROW_TOKENS,
 ) -> None:
     """Build the whole chain over a sample of real prose, or over your own documents, through
@@ -149,18 +168,11 @@ def demo(
 
     Example: lc demo --dir demo --from ~/texts
     """
-    from lc_assets.build.recipe import read_recipe
-    from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
-    from lc_assets.cli.lakes.build import source_at
-    from lc_assets.cli.lakes.demo_report import report
-    from lc_assets.sources.opening import known_snapshots
-    from lc_assets.sources.settings import SourceSettings
-
     started = time.monotonic()
     place = Workplace(folder, lake)
     if source is None:
         place.set_up(recipe_text(row_tokens))
-        snapshots = write_or_find_sample(place, workers).snapshots
+        write_or_find_sample(place, workers)
     else:
         recipe = own_recipe_text(
             source_at(str(source), SourceSettings(path=".")),
@@ -169,36 +181,24 @@ def demo(
             packed=False,
         )
         place.set_up(recipe)
-        snapshots = list(known_snapshots(sources=read_recipe(place.recipe).sources))
-    build(place, snapshots, ExecutionOptions(workers=workers))
-    report(place.lake)
+    build(place, ExecutionOptions(workers=workers))
+    show_report(place.lake)
     took = lasted(time.monotonic() - started)
     say(f"All in {took}. Open the graph, the history and the checks with:")
     say(place.ui_command)
 
 
-def write_or_find_sample(place: Workplace, workers: int | None) -> "SampleReport":
+def write_or_find_sample(place: Workplace, workers: int | None) -> None:
     """Write the sample, unless a finished one exists."""
-    from lc_assets.execution.local import executor_of
-    from lc_assets.lake.receipts import decode_json
-    from lc_assets.sample.prose import installed_prose
-    from lc_assets.sample.writing import REPORT, SampleReport, write_sample
-
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:
         say(f"{place.sample}: the sample exists, {found.n_documents:,} documents")
-        return found
-    started = time.monotonic()
+        return
     say(f"Writing a sample into {place.sample} …")
-    executor = executor_of(workers)
-    texts = installed_prose(executor=executor)
-    written = write_sample(place.sample, texts=texts, executor=executor)
-    show_sample(place.sample, written)
-    say(f"sample written in {lasted(time.monotonic() - started)}")
-    return written
+    write_and_show_sample(place.sample, workers)
 
 
-def build(place: Workplace, snapshots: list[str], execution: ExecutionOptions) -> None:
+def build(place: Workplace, execution: ExecutionOptions) -> None:
     """Build what is out of date; nothing, without Dagster, when all is current.
 
     Raises:
@@ -207,7 +207,7 @@ def build(place: Workplace, snapshots: list[str], execution: ExecutionOptions) -
     upstream = str(place.sample.absolute())
     where = LakeOptions(lake=place.lake, upstream=upstream, recipe=place.recipe)
     context = context_of(where, execution)
-    plan = planner_of(context, snapshots, look=True)
+    plan = planner_of(context, look=True)
     n_behind = sum(made.status != "current" for made in plan())
     if not n_behind:
         say(f"{place.lake}: everything is current, nothing is built")
@@ -224,7 +224,7 @@ def sample(
     out: Annotated[Path, Argument(help="A new folder, or that of the same sample.")],
     source: options.Source = None,
     snapshot: options.Snapshots = None,
-    seed: Annotated[int | None, Option("--seed", help="Of everything that is drawn.")] = None,
+    seed: Annotated[int | None, Option(help="Of everything that is drawn.")] = None,
     workers: options.Workers = None,
 ) -> None:
     """Write crawl snapshots of real prose in RedPajama-V2's layout, with added duplicates and short
@@ -232,20 +232,7 @@ def sample(
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """
-    from lc_assets.execution.local import executor_of
-    from lc_assets.sample.pages import texts_of_folder
-    from lc_assets.sample.prose import installed_prose
-    from lc_assets.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
-
-    executor = executor_of(workers)
-    report = write_sample(
-        out,
-        texts=installed_prose(executor=executor) if source is None else texts_of_folder(source),
-        executor=executor,
-        snapshots=snapshot or DEFAULT_SNAPSHOTS,
-        seed=DEFAULT_SEED if seed is None else seed,
-    )
-    show_sample(out, report)
+    report = write_and_show_sample(out, workers, source=source, snapshots=snapshot, seed=seed)
     root = out.absolute()
     say(
         f"Next:\nLC_UPSTREAM={shlex.quote(str(root))} "
@@ -255,12 +242,90 @@ def sample(
     )
 
 
-def show_sample(folder: Path, report: "SampleReport") -> None:
-    """Print what a sample contains, and what it is made of."""
+def write_and_show_sample(
+    out: Path,
+    workers: int | None,
+    *,
+    source: Path | None = None,
+    snapshots: list[str] | None = None,
+    seed: int | None = None,
+) -> SampleReport:
+    """Write a sample, and print what it contains."""
+    executor = executor_of(workers)
+    report = write_sample(
+        out,
+        texts=installed_prose(executor=executor) if source is None else texts_of_folder(source),
+        executor=executor,
+        snapshots=snapshots or DEFAULT_SNAPSHOTS,
+        seed=DEFAULT_SEED if seed is None else seed,
+    )
     say(
-        f"{report.n_documents:,} documents in {folder}: "
+        f"{report.n_documents:,} documents in {out}: "
         + ", ".join(f"{n:,} {kind}s" for kind, n in report.documents.items())
         + f"; {report.listed_duplicates:,} are listed as duplicates"
     )
     skipped = ", ".join(f"{len(names):,} {reason}" for reason, names in report.skipped.items())
     say(f"Read {len(report.sources):,} sources; not used: {skipped or 'nothing'}")
+    return report
+
+
+BATCH_ROWS = 4
+REPORT_COLUMNS = ("partition", "stage", "in", "kept", "dropped", "on disk", "data digest", "took")
+
+
+def show_report(url: str) -> None:
+    """Print everything about a lake.
+
+    Raises:
+        BadInput: when there is no row.
+    """
+    lake = open_lake(url)
+    heading("Documents: in = kept + dropped at every stage, with the first reasons")
+    table((*REPORT_COLUMNS, "why"), _published_lines(lake))
+    heading("Arrays")
+    table(("array", "rows × tokens", "type", "chunks", "on disk"), _array_lines(lake))
+    heading("First batch")
+    rows = open_rows(url, "train")
+    if not rows.n_rows:
+        raise BadInput(
+            "no document was long enough to fill a row: choose fewer --row-tokens, or longer texts"
+        )
+    batch(url, rows=min(BATCH_ROWS, rows.n_rows), context=rows.row_tokens)
+    heading("Where train row 0 came from")
+    show_span(lake, row_of_order(lake, "train", 0))
+
+
+def _published_lines(lake: Lake) -> Iterator[tuple[Any, ...]]:
+    """A line per published version."""
+    for stage in STAGES:
+        for key, version in lake.published(stage.name).items():
+            receipt = version.receipt
+            counts = receipt.counts
+            most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
+            yield (
+                key,
+                stage.name,
+                counts.seen,
+                counts.kept,
+                counts.seen - counts.kept,
+                sized(receipt.n_bytes),
+                short(version.digest),
+                lasted(receipt.measured["seconds"]),
+                ", ".join(f"{n:,} {reason}" for reason, n in most_first),
+            )
+
+
+def _array_lines(lake: Lake) -> Iterator[tuple[str, ...]]:
+    """A line per Zarr array."""
+    for stage, reader_of in (("token_grid", GridReader), ("longcrawl_flat", FlatReader)):
+        for version in lake.published(stage).values():
+            for split in SPLITS:
+                path = version.folder / f"{split}.zarr"
+                reader = reader_of(path)
+                yield (
+                    str(path.relative_to(lake.root)),
+                    f"{reader.n_rows:,} × {reader.row_tokens:,}",
+                    str(reader.dtype),
+                    " × ".join(f"{length:,}" for length in reader.chunk_shape),
+                    sized(sum(of.stat().st_size for of in path.rglob("*") if of.is_file())),
+                )

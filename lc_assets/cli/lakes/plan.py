@@ -2,24 +2,30 @@
 (`lc_assets.stages.costing`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Option
 
+from lc_assets.build.building import executor_for
+from lc_assets.build.recipe import read_recipe, recorded_recipe
+from lc_assets.build.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
-from lc_assets.vocabulary import REDPAJAMA_V2
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lc_assets.build.stage import BuildContext
-    from lc_assets.stages.costing import Cost
-    from lc_assets.stages.planning import Plan
+from lc_assets.execution.progress import on_terminal
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources.opening import file_partitions, has_redpajama
+from lc_assets.sources.redpajama_v2 import listed_snapshots
+from lc_assets.stages import costing, planning
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.costing import Cost
+from lc_assets.stages.planning import Plan
+from lc_assets.vocabulary import REDPAJAMA_V2, parse_snapshot
 
 OUT_OF_DATE = 3
 
@@ -52,7 +58,6 @@ class ExecutionOptions:
         return self.workers or os.cpu_count() or 1
 
 
-@options.with_options
 def plan(
     where: LakeOptions,
     look_upstream: Annotated[
@@ -72,10 +77,8 @@ def plan(
 
     Example: lc plan --lake lake --look-upstream
     """
-    from lc_assets.stages import costing
-
     context = context_of(recipe_of_lake(where), ExecutionOptions())
-    plans = planner_of(context, chosen_snapshots(context, where.snapshot), look=look_upstream)()
+    plans = planner_of(context, where.snapshot, look=look_upstream)()
     show_plans(plans, costing.costs_of(context.lake, context.recipe, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
@@ -84,8 +87,6 @@ def recipe_of_lake(where: LakeOptions) -> LakeOptions:
     """The same with the recipe that the lake was last built by, unless one is named; prints
     which.
     """
-    from lc_assets.build.recipe import recorded_recipe
-
     recorded = recorded_recipe(where.lake) if where.recipe is None else None
     if recorded is None:
         return where
@@ -93,15 +94,8 @@ def recipe_of_lake(where: LakeOptions) -> LakeOptions:
     return replace(where, recipe=recorded)
 
 
-def context_of(where: LakeOptions, execution: ExecutionOptions) -> "BuildContext":
+def context_of(where: LakeOptions, execution: ExecutionOptions) -> BuildContext:
     """A build context as the options name it, with progress on the terminal."""
-    from lc_assets.build.building import executor_for
-    from lc_assets.build.recipe import read_recipe
-    from lc_assets.build.stage import BuildContext
-    from lc_assets.execution.progress import on_terminal
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.upstream import Upstream
-
     lake, upstream = open_lake(where.lake), Upstream(where.upstream)
     crawl = Upstream(where.crawl) if where.crawl else None
     return BuildContext(
@@ -121,18 +115,13 @@ def context_of(where: LakeOptions, execution: ExecutionOptions) -> "BuildContext
     )
 
 
-def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[str]:
+def chosen_snapshots(context: BuildContext, named: list[str] | None) -> list[str]:
     """The partitions that are named, or those that the lake or the sources know; sorted.
 
     Raises:
         BadInput: when a name is not a snapshot.
         NotPublished: when neither has one.
     """
-    from lc_assets.sources.opening import file_partitions, has_redpajama
-    from lc_assets.sources.redpajama_v2 import listed_snapshots
-    from lc_assets.stages.catalogue import STAGES
-    from lc_assets.vocabulary import parse_snapshot
-
     if named:
         return sorted({parse_snapshot(name) for name in named})
     sources, root = context.recipe.sources, context.upstream.root
@@ -150,16 +139,17 @@ def chosen_snapshots(context: "BuildContext", named: list[str] | None) -> list[s
 
 
 def planner_of(
-    context: "BuildContext", snapshots: list[str], *, look: bool
-) -> "Callable[[], list[Plan]]":
-    """A function that plans; with ``look``, compared with what is upstream now."""
-    from lc_assets.stages import planning
-
+    context: BuildContext, named: list[str] | None = None, *, look: bool
+) -> Callable[[], list[Plan]]:
+    """A function that plans `chosen_snapshots`; with ``look``, compared with what is upstream
+    now.
+    """
+    snapshots = chosen_snapshots(context, named)
     looked = look_at_all(context, snapshots) if look else {}
     return lambda: planning.plan(context.lake, context.recipe, snapshots, **looked)
 
 
-def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict[str, str]]:
+def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[str, str]]:
     """Digests of each snapshot's files as they are upstream now, and in the crawl if pages were
     looked up there before.
 
@@ -188,7 +178,7 @@ def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict
     }
 
 
-def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None:
+def show_plans(plans: list[Plan], costs: list[Cost], *, every: bool) -> None:
     """Print the plans, or those that are not current, what they would cost, and a sentence with the
     counts.
     """
@@ -206,7 +196,7 @@ def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None
     )
 
 
-def _line(made: "Plan", cost: "Cost | None") -> tuple[str | None, ...]:
+def _line(made: Plan, cost: Cost | None) -> tuple[str | None, ...]:
     line = made.name, made.status, "; ".join(made.reasons)
     if cost is None:
         return *line, None, None, None if made.seconds is None else lasted(made.seconds)
@@ -219,7 +209,7 @@ def _line(made: "Plan", cost: "Cost | None") -> tuple[str | None, ...]:
     )
 
 
-def _together(costs: "list[Cost]") -> str:
+def _together(costs: list[Cost]) -> str:
     """What is known of all of them, and of how many nothing is."""
     known = [cost.seconds for cost in costs if cost.seconds is not None]
     to_compute, to_reuse, n_bytes = (

@@ -9,42 +9,43 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Option
 
+from lc_assets.build.recipe import record_recipe
+from lc_assets.build.shard_runs import log_shards_to
+from lc_assets.build.stage import BuildContext, Built
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import (
     OUT_OF_DATE,
     ExecutionOptions,
     LakeOptions,
-    chosen_snapshots,
     context_of,
     planner_of,
     recipe_of_lake,
     show_plans,
 )
 from lc_assets.cli.printing import lasted, print_error, say
-
-if TYPE_CHECKING:
-    from lc_assets.build.stage import BuildContext, Built
-    from lc_assets.stages.planning import Plan, Run
-    from lc_assets.stages.rebuilding import Rebuilt
+from lc_assets.errors import LcError
+from lc_assets.stages import costing
+from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.planning import Plan, Run
+from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt
+from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
 FAILED = 1
 
 
-@options.with_options
 def rebuild(
     where: LakeOptions,
     execution: ExecutionOptions,
     own: Annotated[
         Path | None,
-        Option(
-            "--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own."
-        ),
+        Option(envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own."),
     ] = None,
     look_upstream: Annotated[
         bool, Option("--look-upstream", help="Look first at what is upstream as it is now.")
@@ -60,7 +61,7 @@ def rebuild(
     home: options.DagsterHome = None,
     log: Annotated[
         Path | None,
-        Option("--log", help="Append a JSON line per shard: its outcome, seconds, rate."),
+        Option(help="Append a JSON line per shard: its outcome, seconds, rate."),
     ] = None,
 ) -> None:
     """Build what is out of date, in order, and nothing else; print the plan first.
@@ -70,12 +71,9 @@ def rebuild(
 
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
-    from lc_assets.stages import costing
-
     where = recipe_of_lake(where)
     context = context_of(where, execution)
-    names = chosen_snapshots(context, where.snapshot)
-    plan = planner_of(context, names, look=look_upstream)
+    plan = planner_of(context, where.snapshot, look=look_upstream)
     plans = plan()
     behind = [made for made in plans if made.status != "current"]
     show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)
@@ -89,8 +87,8 @@ def rebuild(
 def run(
     where: LakeOptions,
     execution: ExecutionOptions,
-    context: "BuildContext",
-    plan: "Callable[[], list[Plan]]",
+    context: BuildContext,
+    plan: Callable[[], list[Plan]],
     *,
     home: Path | None,
     own: Path | None = None,
@@ -100,10 +98,6 @@ def run(
     """Record the recipe and build what is out of date, through Dagster when it has a ``home``;
     return the command's exit status.
     """
-    from lc_assets.build.recipe import record_recipe
-    from lc_assets.build.shard_runs import log_shards_to
-    from lc_assets.stages.rebuilding import rebuild as rebuild_all
-
     record_recipe(where.lake, where.recipe)
     n_done, n_behind = 0, sum(made.status != "current" for made in plan())
     started = latest = time.monotonic()
@@ -124,12 +118,8 @@ def run(
     return _conclude(made, time.monotonic() - started)
 
 
-def _build_stages(context: "BuildContext", report: Callable[[str], None], run: "Run") -> None:
+def _build_stages(context: BuildContext, report: Callable[[str], None], run: Run) -> None:
     """Build the partitions of a run, without Dagster."""
-    from lc_assets.errors import LcError
-    from lc_assets.stages.catalogue import stage_named
-    from lc_assets.stages.rebuilding import PartitionFailed
-
     for made in run.plans:
         try:
             built = stage_named(made.stage).build(context, run.key)
@@ -145,28 +135,20 @@ def _by_dagster(
     home: Path,
     own: Path | None,
     report: Callable[[str], None],
-) -> "Iterator[Callable[[Run], None]]":
+) -> Iterator[Callable[[Run], None]]:
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.definitions import build_defs
-    from lc_assets.orchestration.automation import Recorder, instance_at
+    from lc_assets.orchestration.automation import instance_at, recorder
 
-    defs = build_defs(
-        lake=where.lake,
-        upstream=where.upstream,
-        recipe=str(where.recipe) if where.recipe else None,
-        snapshots=str(own) if own else None,
-        workers=execution.n_workers,
-        crawl=where.crawl,
-        withdrawn=where.withdrawn,
-        executor=execution.executor,
-        task_seconds=execution.task_seconds,
-        on_terminal=True,
-    )
+    settings = asdict(where) | asdict(execution)
+    settings |= {"recipe": str(where.recipe or ""), "workers": execution.n_workers}
+    del settings["snapshot"]
+    defs = build_defs(snapshots=str(own or ""), on_terminal=True, **settings)
     with instance_at(home) as instance:
-        yield Recorder(defs, instance, report).build
+        yield recorder(defs, instance, report)
 
 
-def _counted(built: "Built") -> str:
+def _counted(built: Built) -> str:
     if built.reused:
         return "found finished, nothing was computed"
     measured = built.published.receipt.measured
@@ -179,7 +161,7 @@ def _counted(built: "Built") -> str:
     return f"{built.counts.kept:,} of {built.counts.seen:,} kept{shards}"
 
 
-def _conclude(made: "Rebuilt", seconds: float) -> int:
+def _conclude(made: Rebuilt, seconds: float) -> int:
     """Print the outcome of a build; return the command's exit status."""
     for words in made.failed.values():
         print_error(words)

@@ -1,35 +1,36 @@
-"""``lc release``, ``lc diff`` and ``lc prune``: name what is published now, compare what was named,
-and delete what no name needs.
+"""``lc release``, ``lc diff``, ``lc prune`` and ``lc withdraw``: name what is published, compare
+what was named, delete what no name needs, and withdraw documents.
 """
 
-from typing import TYPE_CHECKING, Annotated
+import datetime as dt
+from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import typer
 from typer import Argument, Option
 
+from lc_assets.build.recipe import Recipe, read_recipe
 from lc_assets.cli import options
+from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
 from lc_assets.errors import BadInput
-
-if TYPE_CHECKING:
-    from lc_assets.lake.lake import Lake
-    from lc_assets.stages.releases.comparing import Difference
-    from lc_assets.stages.releases.pruning import Pruning
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal, line_of
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import encode_json
+from lc_assets.lake.releases import gone_of, read_release, release_names
+from lc_assets.stages.releases import comparing, pruning, releasing
+from lc_assets.stages.releases.comparing import Difference
+from lc_assets.stages.releases.pruning import Pruning
+from lc_assets.stages.withdrawal import reporting
+from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
+from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve, withdrawn_lines
 
 DAMAGED = 1
 STILL_HELD = 3
-MOST_COMPLAINTS = 50
+MOST_ERRORS = 50
 MOST_PARTITIONS = 3
-CHANGES = {
-    "documents +": "documents_added",
-    "documents −": "documents_removed",
-    "rows +": "rows_added",
-    "rows −": "rows_removed",
-    "rows moved": "rows_moved",
-    "tokens +": "tokens_added",
-    "tokens −": "tokens_removed",
-}
-"""Columns, and the fields of a `Change`."""
 
 
 def release(
@@ -51,16 +52,13 @@ def release(
 
     Example: lc release lake v1
     """
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.stages.releases import releasing
-
     folder = open_lake(lake)
     if name is None:
         _show_releases(folder)
         return
     if verify:
         damage = releasing.release_damage(folder, name)
-        for sentence in damage[:MOST_COMPLAINTS]:
+        for sentence in damage[:MOST_ERRORS]:
             print_error(sentence)
         say(
             f"release {name}: damaged in {len(damage):,} places"
@@ -74,10 +72,8 @@ def release(
     say(f'open_rows("{lake}", release="{name}") reads its rows, whatever is published later')
 
 
-def _show_releases(lake: "Lake") -> None:
+def _show_releases(lake: Lake) -> None:
     """Print the releases and their missing versions."""
-    from lc_assets.lake.releases import gone_of, read_release, release_names
-
     lines = []
     for name in release_names(lake):
         found, gone = read_release(lake, name), gone_of(lake, name)
@@ -108,10 +104,6 @@ def diff(
 
     Example: lc diff v1 now --lake lake
     """
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.receipts import encode_json
-    from lc_assets.stages.releases import comparing
-
     folder = open_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))
     if json:
@@ -120,7 +112,7 @@ def diff(
         _show_difference(found)
 
 
-def _show_difference(found: "Difference") -> None:
+def _show_difference(found: Difference) -> None:
     """Print a difference: counts, then rows by snapshot, then settings, code and libraries."""
     old, new = found.counts
     names = ("snapshots", "documents", "train rows", "heldout rows", "tokens")
@@ -132,31 +124,30 @@ def _show_difference(found: "Difference") -> None:
             if name in old or name in new
         ],
     )
-    if found.changes:
-        heading("Rows, by snapshot")
-        lines = [
-            (change.snapshot, *(getattr(change, name) for name in CHANGES.values()))
-            for change in found.changes
-        ]
-        table(("snapshot", *CHANGES), lines)
-    for title, what_differs, differences in (
-        ("Settings", ("setting",), found.settings),
-        ("Code", (), found.code),
-        ("Libraries", ("library",), found.libraries),
-    ):
-        if differences:
+    mixes = found.mixes.items()
+    sections = {
+        "Rows, by snapshot": [msgspec.structs.asdict(change) for change in found.changes],
+        "Settings": found.settings,
+        "Code": found.code,
+        "Libraries": found.libraries,
+        "Mixes": [{"mix": name, "change": of} for name, of in mixes if of != "is the same"],
+    }
+    for title, lines in sections.items():
+        if lines:
             heading(title)
-            table(
-                ("stage", *what_differs, "partitions", found.before, found.after),
-                [
-                    [_shortened(of) if isinstance(of, list) else of for of in line.values()]
-                    for line in differences
-                ],
-            )
-    if any(change != "is the same" for change in found.mixes.values()):
-        heading("Mixes")
-        table(("mix", ""), list(found.mixes.items()))
-    _summarize(found)
+            cells = [
+                [_shortened(of) if isinstance(of, list) else of for of in line.values()]
+                for line in lines
+            ]
+            table([name.replace("_", " ") for name in lines[0]], cells)
+    added, removed, moved = (
+        sum(getattr(change, f"rows_{what}") for change in found.changes)
+        for what in ("added", "removed", "moved")
+    )
+    say(
+        f"{added:,} rows added, {removed:,} removed, {moved:,} moved; "
+        f"{found.same_snapshots:,} snapshots are the same byte by byte"
+    )
 
 
 def _shortened(keys: list[str]) -> str:
@@ -164,26 +155,11 @@ def _shortened(keys: list[str]) -> str:
     return ", ".join(keys[:MOST_PARTITIONS]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _summarize(found: "Difference") -> None:
-    added, removed, moved = (
-        sum(getattr(change, f"rows_{what}") for change in found.changes)
-        for what in ("added", "removed", "moved")
-    )
-    if found.changes or found.settings or found.code:
-        say(
-            f"{added:,} rows added, {removed:,} removed, {moved:,} moved; "
-            f"{found.same_snapshots:,} snapshots are the same byte by byte"
-        )
-    else:
-        say(f"the same rows: {found.same_snapshots:,} snapshots, byte by byte")
-
-
 def prune(
     lake: options.LakePath,
     keep: Annotated[
         int,
         Option(
-            "--keep",
             min=0,
             help="Keep this many of the newest unneeded versions of each partition.",
         ),
@@ -194,7 +170,7 @@ def prune(
     ] = False,
     give_up: Annotated[
         list[str] | None,
-        Option("--give-up", help="With --purge: a release whose versions may be deleted."),
+        Option(help="With --purge: a release whose versions may be deleted."),
     ] = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show what would be deleted; delete nothing.")
@@ -208,10 +184,6 @@ def prune(
 
     Example: lc prune lake --dry-run
     """
-    from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.stages.releases import pruning
-    from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
-
     folder = open_lake(lake)
     if give_up and not purge:
         raise BadInput(
@@ -229,11 +201,11 @@ def prune(
         pruning.carry_out(folder, planned, reason=f"held some of {len(ids):,} withdrawn documents")
     if purge:
         say(f"{len(ids):,} documents are withdrawn")
-        served = any("working material" not in why for _, why in planned.kept)
+        served = any("working material" not in why for why in planned.kept.values())
         raise typer.Exit(STILL_HELD if served else 0)
 
 
-def _show_pruning(planned: "Pruning", *, dry_run: bool) -> None:
+def _show_pruning(planned: Pruning, *, dry_run: bool) -> None:
     """Print what is deleted, what stays although it contains withdrawn documents, and which
     releases are given up.
     """
@@ -242,10 +214,131 @@ def _show_pruning(planned: "Pruning", *, dry_run: bool) -> None:
             ("version", "size", "why"),
             [(one.name, sized(one.n_bytes), one.why) for one in planned.deletions],
         )
-    for name, versions in planned.broken:
+    for name, versions in planned.broken.items():
         print_error(f"release {name} is given up: {', '.join(versions)}")
     if planned.kept:
-        table(("holds withdrawn documents and stays", "why"), planned.kept)
+        table(("holds withdrawn documents and stays", "why"), list(planned.kept.items()))
     size = sized(sum(one.n_bytes for one in planned.deletions))
     done = "would be removed" if dry_run else "removed"
     say(f"{len(planned.deletions):,} folders, {size}: {done}")
+
+
+MOST_DOCUMENTS = 10
+
+
+def withdraw(
+    lake: options.LakePath,
+    documents: options.DocumentOptions,
+    reason: Annotated[str | None, Option(help="The reason, for the list and every report.")] = None,
+    date: Annotated[str | None, Option(help="YYYY-MM-DD; by default today.")] = None,
+    listed: Annotated[
+        Path | None, Option("--list", help="The list to append the entry to.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show what would be affected; append nothing.")
+    ] = False,
+    report: Annotated[
+        bool,
+        Option(
+            "--report",
+            help="Instead, list what is withdrawn and which versions still contain it.",
+        ),
+    ] = False,
+    recipe: options.Recipe = None,
+    withdrawn: options.Withdrawn = "",
+) -> None:
+    """Add an entry to a withdrawal list and show what it affects, before anything is built.
+
+    Takes one of --document, --url, --domain, --digest, with --reason and --list; or --report. See
+    docs/withdrawal.md.
+
+    Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
+    """
+    folder = open_lake(lake)
+    recipe = recipe_of_lake(LakeOptions(lake=lake, recipe=recipe)).recipe
+    settings = read_recipe(recipe, withdrawn=withdrawn)
+    named = documents.named()
+    if report:
+        if named:
+            raise BadInput(
+                "--report lists all withdrawals; it takes no --document, --url, "
+                "--domain or --digest"
+            )
+        _show_report(folder)
+        return
+    if len(named) != 1 or reason is None or (listed is None and not dry_run):
+        raise BadInput(
+            "expected one of --document, --url, --domain, --digest, with --reason and --list; or "
+            "--report"
+        )
+    ((kind, value),) = named.items()
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    entry = Withdrawal.of((kind, value, reason, date or today))
+    _show_affected(folder, entry, settings)
+    if listed is not None and not dry_run:
+        _append(listed, entry, settings)
+
+
+def _append(path: Path, entry: Withdrawal, recipe: Recipe) -> None:
+    append_withdrawal(path, entry)
+    say(f"{path}: appended {line_of(entry)}")
+    if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawn_documents.lists):
+        say(
+            "the recipe does not name this list: add it to withdrawn_documents.lists or set "
+            f"LC_WITHDRAWN={path}"
+        )
+    say(
+        "Next: commit the list; materialize withdrawn_documents, all snapshot_withdrawals, then "
+        "what `lc plan` calls out of date"
+    )
+
+
+def _show_affected(lake: Lake, entry: Withdrawal, recipe: "Recipe") -> None:
+    """Print the documents that an entry matches, and what will be rebuilt."""
+    published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
+    lines = resolve([entry], {found.name: found for found in published}, recipe)
+    if not lines:
+        say(
+            f"no filtered document matches {entry.kind} {entry.value}; it will "
+            "apply to later snapshots"
+        )
+        return
+    shown = [
+        (line["id"], line["how"], line["for_id"] or None, line["similarity"])
+        for line in lines[:MOST_DOCUMENTS]
+    ]
+    table(("document", "how", "for", "similarity"), shown)
+    if len(lines) > MOST_DOCUMENTS:
+        say(f"and {len(lines) - MOST_DOCUMENTS:,} more")
+    facts(affected_by(lake, lines).items())
+    partitions = partitions_to_rebuild(lake, lines)
+    table(("will be rebuilt",), [(name,) for name in partitions])
+    say(
+        f"{len(partitions):,} partitions; all others keep their bytes"
+        if partitions
+        else "none of them is served: nothing will be rebuilt"
+    )
+
+
+def _show_report(lake: Lake) -> None:
+    """Print withdrawals by date and reason, and the versions that still contain withdrawn
+    documents.
+    """
+    lines = withdrawn_lines(lake.partition(STAGE.name).require())
+    by_reason = reporting.withdrawn_by_reason(lake, lines)
+    heading("Withdrawn, by date and reason")
+    table(reporting.COLUMNS, [tuple(line.values()) for line in by_reason])
+    heading("Versions that contain them")
+    table(
+        ("version", "documents", "size", "state"),
+        [
+            (held.name, held.n_documents, sized(held.published.receipt.n_bytes), state)
+            for held, state in reporting.versions_holding(lake, lines)
+        ],
+    )
+    served = sum(line["still served"] for line in by_reason)
+    say(
+        f"{len(lines):,} documents are withdrawn, {served:,} of them are still served"
+        + ("" if not served else ": see `lc plan`")
+    )
+    say("`lc prune --purge` deletes versions that are not published")

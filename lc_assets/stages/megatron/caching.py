@@ -5,6 +5,7 @@ arguments: `lc_assets.formats.megatron.launch_arguments`.
 """
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -88,18 +89,6 @@ class _DataSets:
         return n_whole(n_epochs * tokens, sequence_length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    request: Request
-    launch: Launch
-    stems: dict[str, str]
-    cache: Path
-    available: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return next(iter(self.stems))
-
-
 def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path) -> list[Entry]:
     """Check every index that a launch needs; nothing is written.
 
@@ -113,7 +102,7 @@ def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Pat
             samples.
         CorruptFile: if a data set is missing or damaged.
     """
-    return _entries(launch, identities, cache, _read(launch))
+    return _entries(identities, cache, _read(launch))
 
 
 def build_cache(
@@ -127,21 +116,10 @@ def build_cache(
         CorruptFile: if a data set is missing or damaged.
     """
     data_sets = _read(launch)
-    before = _entries(launch, identities, cache, data_sets)
-    work = [
-        _Work(
-            request=request,
-            launch=launch,
-            stems={
-                request.stem(launch, tokenizer): request.description(launch, tokenizer)
-                for tokenizer in identities.values()
-            },
-            cache=cache,
-            available=tuple(data_sets.n_samples(request.split, part) for part in request.parts),
-        )
-        for request in dict.fromkeys(entry.request for entry in before if entry.status != "found")
-    ]
-    for _ in executor.run(_build, work, what="indices"):
+    before = _entries(identities, cache, data_sets)
+    missing = dict.fromkeys(entry.request for entry in before if entry.status != "found")
+    build = functools.partial(_build, identities, cache, data_sets)
+    for _ in executor.run(build, list(missing), what="indices"):
         pass
     write_manifest(cache, read_manifest(cache) | dict(data_sets.facts))
     return before
@@ -237,10 +215,8 @@ def _digest(prefix: Path) -> str:
     return hasher.hexdigest()
 
 
-def _entries(
-    launch: Launch, identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets
-) -> list[Entry]:
-    manifest = read_manifest(cache)
+def _entries(identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets) -> list[Entry]:
+    launch, manifest = data_sets.launch, read_manifest(cache)
     changed = {
         prefix for prefix, facts in data_sets.facts.items() if manifest.get(prefix, facts) != facts
     }
@@ -273,10 +249,13 @@ def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[S
     return "found", ""
 
 
-def _build(work: _Work) -> None:
-    request, launch = work.request, work.launch
+def _build(
+    identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets, request: Request
+) -> None:
+    launch = data_sets.launch
     if request.weights is not None:
-        arrays: Sequence[np.ndarray] = _blended(request, work.available)
+        available = [data_sets.n_samples(request.split, part) for part in request.parts]
+        arrays: Sequence[np.ndarray] = _blended(request, available)
     else:
         (part,) = request.parts
         lengths = MegatronReader(Path(part.prefix)).lengths
@@ -288,7 +267,11 @@ def _build(work: _Work) -> None:
             documents=documents_of(part.bounds, len(lengths)),
         )
         arrays = index.document_index, index.sample_index, index.shuffle_index
-    write_entry(work.cache, work.stems, dict(zip(request.files, arrays, strict=True)))
+    stems = {
+        request.stem(launch, tokenizer): request.description(launch, tokenizer)
+        for tokenizer in identities.values()
+    }
+    write_entry(cache, stems, dict(zip(request.files, arrays, strict=True)))
 
 
 def _blended(request: Request, available: Sequence[int]) -> Blend:

@@ -71,7 +71,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
         tokens: number of ids.
         bin_sha256: of the ``.bin``.
         idx_sha256: of the ``.idx``; together they are the content's version.
-        dropped: number of documents that were not written, by reason.
+        dropped: empty; no document is left out.
         checksum: digest of everything else in the receipt.
     """
 
@@ -90,9 +90,7 @@ def receipt_path(prefix: Path) -> Path:
     return prefix.with_name(f"{prefix.name}{SUFFIX}")
 
 
-def write_receipt(
-    prefix: Path, *, made_by: str, ids: Ids | None, dropped: dict[str, int]
-) -> DataSetReceipt:
+def write_receipt(prefix: Path, *, made_by: str, ids: Ids | None) -> DataSetReceipt:
     """Read a data set whole and publish its receipt."""
     reader = MegatronReader(prefix)
     receipt = with_checksum(
@@ -103,7 +101,6 @@ def write_receipt(
             tokens=reader.n_tokens,
             bin_sha256=sha256_of_file(bin_path(prefix)),
             idx_sha256=sha256_of_file(idx_path(prefix)),
-            dropped=dict(sorted(dropped.items())),
         )
     )
     publish_bytes(receipt_path(prefix), encode_json(receipt))
@@ -233,9 +230,7 @@ def merge(
         with MegatronWriter.publishing(result, stretches[0].source.dtype) as writer:
             for stretch in stretches:
                 writer.copy(*stretch)
-    return {
-        result: write_receipt(result, made_by="merge", ids=ids, dropped={}) for result in results
-    }
+    return {result: write_receipt(result, made_by="merge", ids=ids) for result in results}
 
 
 def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
@@ -338,7 +333,7 @@ def decompose(
         ids = None  # pieces do not end with an end of document, except at the end of one
     for result in results.values():
         if idx_path(result).exists():
-            write_receipt(result, made_by="decompose", ids=ids, dropped={})
+            write_receipt(result, made_by="decompose", ids=ids)
     return Counts(
         seen=reader.n_tokens,
         kept=n_kept,

@@ -105,13 +105,12 @@ def _scan(reader: MegatronReader, most: int, eod: int | None) -> _Ids:
     found = _Ids()
     for start in range(0, reader.n_tokens, BLOCK):
         block = reader.ids[start : start + BLOCK]
-        lowest, highest = int(block.min()), int(block.max())
-        found.lowest, found.highest = min(found.lowest, lowest), max(found.highest, highest)
-        if lowest < 0 or highest > most:
-            outside = np.flatnonzero((block < 0) | (block > most))
-            if not found.n_outside:
-                found.first_outside = start + int(outside[0])
-            found.n_outside += len(outside)
+        found.lowest = min(found.lowest, int(block.min()))
+        found.highest = max(found.highest, int(block.max()))
+        outside = np.flatnonzero((block < 0) | (block > most))
+        if len(outside) and not found.n_outside:
+            found.first_outside = start + int(outside[0])
+        found.n_outside += len(outside)
         found.n_eod += 0 if eod is None else int(np.count_nonzero(block == eod))
     return found
 

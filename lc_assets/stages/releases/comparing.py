@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import ROWS, read_table
 from lc_assets.errors import NotPublished
 from lc_assets.lake.digests import changed_keys
@@ -59,11 +58,11 @@ class DataSet:
     @property
     def grids(self) -> dict[str, str]:
         """Digests of the grids in it, by snapshot."""
-        names = {name: name.partition("/") for name in self.release.pins}
+        stem = f"{token_grid.STAGE.name}/"
         return {
-            key: self.release.pins[name].digest
-            for name, (stage, _, key) in names.items()
-            if stage == token_grid.STAGE.name
+            name.removeprefix(stem): pin.digest
+            for name, pin in self.release.pins.items()
+            if name.startswith(stem)
         }
 
 
@@ -167,28 +166,19 @@ def compare(before: DataSet, after: DataSet) -> Difference:
 
 def _change(snapshot: str, old: Published | None, new: Published | None) -> Change:
     before, after = _rows(old), _rows(new)
-    both = before.join(
-        after,
-        ["id", "stretch"],
-        join_type="full outer",
-        left_suffix=" before",
-        right_suffix=" after",
+    added, removed = (
+        _n_without_match(after, before, ["id", "stretch"]),
+        _n_without_match(before, after, ["id", "stretch"]),
     )
-    n_gone, n_come = (both[f"split {side}"].null_count for side in ("after", "before"))
-    differs = [
-        pc.not_equal(both[f"{name} before"], both[f"{name} after"])
-        for name in ("split", "shift", "priority")
-    ]
-    moved = pc.sum(pc.or_(pc.or_(*differs[:2]), differs[2])).as_py()
     return Change(
         snapshot=snapshot,
-        documents_added=_n_not_in(after, before),
-        documents_removed=_n_not_in(before, after),
-        rows_added=n_come,
-        rows_removed=n_gone,
-        rows_moved=moved or 0,
-        tokens_added=n_come * row_tokens_of(new) if new else 0,
-        tokens_removed=n_gone * row_tokens_of(old) if old else 0,
+        documents_added=_n_without_match(after, before, ["id"]),
+        documents_removed=_n_without_match(before, after, ["id"]),
+        rows_added=added,
+        rows_removed=removed,
+        rows_moved=_n_without_match(before, after, list(COLUMNS)) - removed,
+        tokens_added=added * row_tokens_of(new) if new else 0,
+        tokens_removed=removed * row_tokens_of(old) if old else 0,
     )
 
 
@@ -198,10 +188,10 @@ def _rows(grid: Published | None) -> pa.Table:
     return read_table(grid.only(token_grid.ROWS_FILE) / token_grid.ROWS_FILE, COLUMNS)
 
 
-def _n_not_in(table: pa.Table, other: pa.Table) -> int:
-    """How many documents of a table another one does not have."""
-    names = table["id"].unique()
-    return int(pc.sum(pc.invert(pc.is_in(names, value_set=other["id"].unique()))).as_py() or 0)
+def _n_without_match(table: pa.Table, other: pa.Table, columns: list[str]) -> int:
+    """How many different values of some columns another table does not have."""
+    values = table.group_by(columns).aggregate([])
+    return int(values.join(other.select(columns), columns, join_type="left anti").num_rows)
 
 
 def _of_made(
@@ -231,12 +221,10 @@ def _of_made(
 
 def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
-    for name in sorted(
-        of
-        for of in before.pins.keys() | after.pins.keys()
-        if of.startswith(f"{blended_mix.STAGE.name}/")
-    ):
+    for name in sorted(before.pins.keys() | after.pins.keys()):
         old, new = before.pins.get(name), after.pins.get(name)
+        if not name.startswith(f"{blended_mix.STAGE.name}/"):
+            continue
         if old is None or new is None:
             found[name] = "is new" if old is None else "is gone"
         else:

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
@@ -46,19 +48,18 @@ class Deletion:
         return f"{self.partition.name}/{self.folder}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruning:
+class Pruning(msgspec.Struct, frozen=True, kw_only=True):
     """A plan of what to delete.
 
     Attributes:
         deletions: what to delete, downstream first.
-        kept: versions that contain withdrawn documents and stay, each with the reason.
-        broken: releases that lose versions, each with these versions.
+        kept: versions that contain withdrawn documents and stay, with the reason.
+        broken: releases that lose versions, with these versions.
     """
 
     deletions: tuple[Deletion, ...]
-    kept: tuple[tuple[str, str], ...] = ()
-    broken: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    kept: dict[str, str] = {}
+    broken: dict[str, list[str]] = {}
 
 
 def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
@@ -74,7 +75,7 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
             if f"{partition.name}/{name}" not in needed and partition.finished(name) is not None
         )
         versions = sorted(idle, key=lambda name: written[name])
-        why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], "nobody needs it")
+        why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], "not needed")
         why |= dict.fromkeys(
             (name for name in folders if name.startswith(REJECTED)), "its checks failed"
         )
@@ -94,29 +95,35 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
         NotPublished: if ``give_up`` names a release that does not exist.
     """
     pinned = pinned_versions(lake)
-    given_up = {name: set(_pinned_by(lake, name)) for name in give_up}
-    deletions, kept, lost = [], [], dict[str, list[str]]()
+    kept: dict[str, str] = {}
+    deleted: dict[str, Deletion] = {}
     for held in versions_with(lake, ids) if ids else ():
         others = sorted(pinned.get(held.name, set()) - set(give_up))
+        found = held.published
         if held.is_current:
-            kept.append((held.name, _why_it_stays(held)))
+            kept[held.name] = _why_it_stays(held)
         elif others:
-            kept.append(
-                (held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}")
+            kept[held.name] = (
+                f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}"
             )
         else:
-            found, partition = held.published, lake.partition(*held.published.name.split("/"))
-            deletions.append(Deletion(partition, found.version, found.receipt.n_bytes, HOLDS))
-            for name, versions in given_up.items():
-                lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
-    for partition in lake.partitions() if ids else ():
-        deletions += [
-            Deletion(partition, name, kept.n_bytes, UNFINISHED)
-            for name, kept in partition.folders().items()
-            if kept.finished is None
-        ]
-    broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
-    return Pruning(deletions=tuple(_downstream_first(deletions)), kept=tuple(kept), broken=broken)
+            partition = lake.partition(*found.name.split("/"))
+            deleted[held.name] = Deletion(partition, found.version, found.receipt.n_bytes, HOLDS)
+    lost = {
+        name: [version for version in _pinned_by(lake, name) if version in deleted]
+        for name in sorted(give_up)
+    }
+    unfinished = [
+        Deletion(partition, name, folder.n_bytes, UNFINISHED)
+        for partition in (lake.partitions() if ids else ())
+        for name, folder in partition.folders().items()
+        if folder.finished is None
+    ]
+    return Pruning(
+        deletions=tuple(_downstream_first([*deleted.values(), *unfinished])),
+        kept=kept,
+        broken={name: versions for name, versions in lost.items() if versions},
+    )
 
 
 def _why_it_stays(held: Held) -> str:
@@ -136,12 +143,9 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         Busy: if a run is building one of the partitions.
         NotWritable: if a folder cannot be deleted.
     """
-    for name, versions in pruning.broken:
-        publish_gone(
-            lake,
-            name,
-            Gone(versions=list(versions), reason=reason or "it held withdrawn documents"),
-        )
+    for name, versions in pruning.broken.items():
+        gone = Gone(versions=versions, reason=reason or "it held withdrawn documents")
+        publish_gone(lake, name, gone)
     for one in pruning.deletions:
         one.partition.remove(one.folder, patience=BUSY_SECONDS)
     return sum(one.n_bytes for one in pruning.deletions)

@@ -159,5 +159,5 @@ def release_damage(lake: Lake, name: str) -> list[str]:
         except (NotPublished, Mismatch) as error:
             found.append(str(error))
             continue
-        found += [f"{of}/{published.version}/{said}" for said in published.damage()]
+        found += [f"{of}/{published.version}/{sentence}" for sentence in published.damage()]
     return found

@@ -1,0 +1,216 @@
+"""``lc dedup``: remove duplicates, exact and near, with evidence; ``lc minhash``: signatures; and
+``lc decontaminate``: remove documents that contain evaluation items.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from typer import Option
+
+from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.settings.documents import (
+    CleanDocumentsSettings,
+    NearDuplicateSettings,
+    RemovalSettings,
+    SignatureSettings,
+)
+from lc_assets.build.stage import Built
+from lc_assets.build.tables import read_lines, read_table
+from lc_assets.cli import options
+from lc_assets.cli.printing import facts, heading, say, shortened, show_counts, shown, sized, table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.gram_index_files import open_index
+from lc_assets.stages.decontamination.contaminated_documents import IGNORED, INDEX, ITEMS_FILE
+from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
+from lc_assets.stages.deduplication.removed_documents import CLUSTERS_FILE
+from lc_assets.stages.file_lakes import counts_of, replaced
+
+SHOWN_LINES = 20
+CLUSTER_COLUMNS = ("cluster", "id", "similarity_to_kept", "why")
+NEAR = "near"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindOptions:
+    """Which kinds of duplicates are removed, and which document is kept."""
+
+    by: Annotated[str, Option(help="Of digest, text, url and near, with commas.")] = (
+        "digest,text,url,near"
+    )
+    prefer: Annotated[
+        str,
+        Option(
+            help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
+            "(the name of an IN); several with commas.",
+        ),
+    ] = "newest"
+
+
+def dedup(
+    corpus: options.Corpus,
+    kinds: KindOptions,
+    pairs: NearDuplicateSettings = options.settings_options(
+        NearDuplicateSettings(), evidence_floor="--floor"
+    ),
+    removal: RemovalSettings = options.settings_options(RemovalSettings(), "threshold"),
+    clean: CleanDocumentsSettings = options.settings_options(
+        CleanDocumentsSettings(wanted=True), "paragraphs"
+    ),
+) -> None:
+    """Remove duplicates by digest, text, address and shingles; near ones are compared first.
+
+    OUT is a lake: `clean_documents` holds the documents that are left, `near_duplicate_pairs` and
+    `removed_documents` the evidence. Running it again with another threshold or with more IN reuses
+    what was computed.
+
+    Example: lc dedup crawl out --threshold 0.8
+    """
+    by = _listed(kinds.by)
+    if not by:
+        raise BadInput("--by: name at least one of digest, text, url and near")
+    removal = replaced(
+        removal,
+        heldout_floor=max(pairs.evidence_floor, removal.heldout_floor),
+        prefer=_listed(kinds.prefer),
+        exact=[kind for kind in by if kind != NEAR],
+    )
+    settings = {
+        "document_signatures": SignatureSettings(signatures="fast"),
+        "near_duplicate_pairs": replaced(pairs, near=NEAR in by),
+        "removed_documents": removal,
+        "clean_documents": clean,
+    }
+    _show_duplicates(corpus.build("clean_documents", settings), corpus.out)
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words.split(",") if word.strip())
+
+
+def _show_duplicates(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
+    show_counts(counts_of(built), "kept", "removed")
+    pairs = Counts.total(found.counts for found in built.get("near_duplicate_pairs", {}).values())
+    facts([("candidates", pairs.seen), ("pairs", pairs.kept), *pairs.dropped.items()])
+    _show_clusters([found.published.folder for found in built["removed_documents"].values()])
+    say(
+        f"{out}: documents in clean_documents, pairs in near_duplicate_pairs, reasons in "
+        "removed_documents"
+    )
+    say("Run it again with another --threshold to reuse the pairs")
+
+
+def _show_clusters(folders: list[Path]) -> None:
+    """The first lines of the table of clusters."""
+    path = next((path for folder in folders if (path := folder / CLUSTERS_FILE).is_file()), None)
+    lines = list(islice(read_lines(path, CLUSTER_COLUMNS), SHOWN_LINES)) if path else []
+    if lines:
+        heading("The first clusters of near duplicates")
+        table(
+            ("cluster", "document", "like the one that is kept", "why that one"),
+            [[line[name] for name in CLUSTER_COLUMNS] for line in lines],
+        )
+
+
+def minhash(
+    corpus: options.Corpus,
+    fast: Annotated[
+        bool,
+        Option(
+            "--fast",
+            help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
+        ),
+    ] = False,
+) -> None:
+    """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
+    bands as RedPajama-V2 publishes them.
+
+    OUT is a lake: `document_signatures` holds a table per file. The signatures are bit for bit
+    those of RedPajama-V2, unless --fast. A text of fewer than 13 words has none, but null.
+
+    Example: lc minhash documents minhash --workers 2
+    """
+    signatures = SignatureSettings(signatures="fast" if fast else "computed")
+    built = corpus.build("document_signatures", {"document_signatures": signatures})
+    counts = counts_of(built)
+    signed = {name: counts.extra.get(name, 0) for name in (COMPUTED, TOO_SHORT)}
+    counts = msgspec.structs.replace(counts, extra=signed)
+    show_counts(counts, "in the tables", "that could not be read")
+    say(f"{corpus.out}: tables in document_signatures")
+
+
+SHOWN_ITEMS = 10
+SHOWN_CHARS = 60
+ITEM_COLUMNS = {
+    "item": "item_id",
+    "coverage": "best_coverage",
+    "longest, words": "longest_words",
+    "documents": "documents",
+    "contaminated": "condemned_documents",
+    "most of it in": "best_document",
+}
+"""Columns of the table of items, and of the file."""
+
+
+def decontaminate(
+    corpus: options.Corpus,
+    search: DecontaminationSettings = options.settings_options(
+        DecontaminationSettings(),
+        "against",
+        "ngram",
+        "min_words",
+        "sample",
+        "mode",
+        "threshold",
+        "ignore_common",
+        "max_items",
+        "action",
+        "margin",
+        fields="--field",
+    ),
+) -> None:
+    """Remove the documents that contain evaluation items, found by their 13-grams.
+
+    OUT is a lake: `clean_documents` holds the documents that are left, `contaminated_documents` the
+    evidence (document × item) and a line per item. IN may be the OUT of another command.
+
+    Example: lc decontaminate corpus cleaned --against evals --mode any
+    """
+    if not search.against:
+        raise BadInput("name evaluation sets or a held-out corpus: --against")
+    search = msgspec.structs.replace(search, min_words=min(search.min_words, search.ngram))
+    _show_items(corpus.build("clean_documents", {"contaminated_documents": search}), corpus.out)
+
+
+def _show_items(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
+    """Print the balance, the items by result, and those of which most was found."""
+    folders = [found.published.folder for found in built["contaminated_documents"].values()]
+    items = [line for folder in folders for line in read_table(folder / ITEMS_FILE).to_pylist()]
+    index = open_index(folders[0] / INDEX)
+    n_ignored = sum(len(read_npy(folder / INDEX / IGNORED)) for folder in folders)
+    results = Counter(line["verdict"] for line in items)
+    by_result = ", ".join(f"{n:,} {result}" for result, n in sorted(results.items()))
+    size = sized(index.n_bytes)
+    searched = f"{index.n_grams:,} in {size}; {n_ignored:,} too common to count"
+    show_counts(counts_of(built), "kept", "dropped")
+    facts([("evaluation items", f"{len(items):,}: {by_result}"), ("n-grams looked for", searched)])
+    worst = sorted(
+        (line for line in items if line["documents"]),
+        key=lambda line: (-line["best_coverage"], -line["longest_words"]),
+    )
+    if worst:
+        heading("Items of which most was found")
+        table(
+            list(ITEM_COLUMNS),
+            [
+                [shortened(shown(line[name]), SHOWN_CHARS) for name in ITEM_COLUMNS.values()]
+                for line in worst[:SHOWN_ITEMS]
+            ],
+        )
+    say(f"{out}: documents in clean_documents, every item in contaminated_documents")

@@ -1,0 +1,206 @@
+"""``lc tokenize``, ``lc buckets`` and ``lc pack``: token ids of documents, documents by their
+length, and rows of a fixed length.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from typer import Option
+
+from lc_assets.build.settings.longpack import (
+    NO_SOURCE,
+    LengthBucketSettings,
+    PackingSettings,
+    SimilarSettings,
+    UpsamplingSettings,
+)
+from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
+from lc_assets.build.stage import Built
+from lc_assets.cli import options
+from lc_assets.cli.printing import facts, print_error, say, show_counts, table
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput
+from lc_assets.formats.tokenizers.named import located, vocabulary_of
+from lc_assets.packing.lengths import bucket_names
+from lc_assets.stages.file_lakes import counts_of, replaced
+from lc_assets.stages.packing.length_buckets import DOCUMENTS, TOKENS
+from lc_assets.stages.packing.packed_rows import balance_of
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
+from lc_assets.tokens.dtypes import header_warning, stored_dtype
+
+
+def tokenize(
+    corpus: options.Corpus,
+    settings: TokenizingSettings = options.settings_options(
+        TokenizingSettings(min_tokens=1), "tokenizer", "append_eod", "dtype", "min_tokens"
+    ),
+) -> None:
+    """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
+    writes.
+
+    OUT is a lake: `token_documents` holds a data set per input file. `lc megatron merge` joins
+    them.
+
+    Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
+    """
+    settings = replaced(settings, tokenizer=located(settings.tokenizer))
+    vocabulary = vocabulary_of(settings.tokenizer)
+    stored = stored_dtype(vocabulary.n_ids, settings.dtype)
+    if warning := header_warning(vocabulary.n_ids, stored):
+        print_error(f"warning: {warning}")
+    if settings.append_eod and vocabulary.eot is None:
+        print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
+    sections = {
+        "token_documents": settings,
+        "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
+    }
+    _show_data_sets(corpus.build("token_documents", sections), stored.name)
+
+
+def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> None:
+    """Print the counts, warnings about tokenizers, and the data sets."""
+    counts = counts_of(built)
+    options.require_documents(counts.kept, counts)
+    show_counts(counts, "written")
+    for name, why in (
+        (BY_REFERENCE, "because the fast one cannot read this kind, or its ids differ"),
+        (UNCHECKED, "because it cannot read this kind"),
+    ):
+        if n := counts.extra.get(name, 0):
+            print_error(f"warning: {n:,} {name.replace('files', 'files were', 1)}, {why}")
+    facts([("dtype", dtype)])
+    table(
+        ("data sets", "documents", "tokens"),
+        [
+            (str(found.published.folder), found.counts.kept, found.counts.extra.get("tokens", 0))
+            for found in built["token_documents"].values()
+        ],
+    )
+
+
+def buckets(
+    corpus: options.Corpus,
+    edges: Annotated[
+        str | None,
+        Option(help="Tokens at which a bucket ends, such as 4096,16384."),
+    ] = None,
+    tokenizer: options.Tokenizer = "gpt2",
+) -> None:
+    """Sort documents by their length in tokens, a folder for each bucket; by default 4K, 8K, ...
+    128K.
+
+    Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
+    """
+    settings = replaced(LengthBucketSettings(), wanted=True)
+    if edges is not None:
+        settings = replaced(settings, edges=options.numbers_of("--edges", edges))
+    sections = {
+        "length_buckets": settings,
+        "token_documents": replaced(TokenizingSettings(), tokenizer=located(tokenizer)),
+    }
+    built = corpus.build("length_buckets", sections)
+    counts = counts_of(built)
+    show_counts(msgspec.structs.replace(counts, extra={}), "in buckets")
+    total = max(sum(n for name, n in counts.extra.items() if name.startswith(TOKENS)), 1)
+    lines = []
+    for name in bucket_names(settings.edges):
+        n_tokens = counts.extra.get(f"{TOKENS}{name}", 0)
+        n_documents = counts.extra.get(f"{DOCUMENTS}{name}", 0)
+        lines.append((name, n_documents, n_tokens, f"{100 * n_tokens / total:.1f} %"))
+    table(("tokens", "documents", "tokens together", "share of tokens"), lines)
+    for found in built["length_buckets"].values():
+        say(f"written to {found.published.folder}")
+
+
+def pack(
+    corpus: options.Corpus,
+    rows: PackingSettings = options.settings_options(
+        PackingSettings(wanted=True, heldout_fraction=0),
+        "method",
+        "seed",
+        "min_tokens",
+        "order_by",
+        "group_by",
+        "megatron",
+        "texts",
+        append_eod="--append-eod/--no-eod",
+        cut_at="--cut-at",
+        row_tokens="--length",
+        segment_tokens="--segment",
+    ),
+    upsampling: UpsamplingSettings = options.settings_options(
+        UpsamplingSettings(by=NO_SOURCE), "threshold", "keep_short", "budget", by="--source-field"
+    ),
+    neighbourhood: SimilarSettings = options.settings_options(
+        SimilarSettings(), "neighbours", "path", "min_similarity", "max_similarity"
+    ),
+    similar: Annotated[
+        bool,
+        Option(
+            "--similar", help="Pack groups of similar documents, each as long as a row at most."
+        ),
+    ] = False,
+    tokenizer: options.Tokenizer = "gpt2",
+) -> None:
+    """Pack documents into rows, and print where all tokens are; each IN has rows of its own.
+
+    OUT is a lake: `packed_rows` holds train.zarr with its spans for training, train.bin and
+    train.idx for Megatron, spans.parquet, and with --texts the rows as a corpus.
+
+    Example: lc pack corpus packed --method bestfit --length 65536
+    """
+    settings = replaced(
+        rows,
+        upsampling=msgspec.to_builtins(upsampling),
+        similar=msgspec.to_builtins(neighbourhood) if similar else None,
+    )
+    tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
+    if vocabulary_of(tokens.tokenizer).eot is None and rows.append_eod:
+        raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
+    sections = {"packed_rows": settings, "token_documents": tokens}
+    _show_rows(corpus.build("packed_rows", sections), settings)
+
+
+def _show_rows(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSettings) -> None:
+    """Print what was read, where its tokens are, and what that costs."""
+    counts = counts_of(built)
+    tokenized = Counts.total(version.counts for version in built["packing_tokens"].values())
+    packed = Counts.total(version.counts for version in built["packed_rows"].values())
+    options.require_documents(packed.seen, counts)
+    found = balance_of(packed, settings)
+    left_out = [(f"dropped: {why}", n) for why, n in counts.dropped.items()]
+    facts(
+        [
+            ("documents", counts.seen),
+            *left_out,
+            ("tokenized", tokenized.kept),
+            ("packed", found.taken),
+        ]
+    )
+    lines = [
+        ("tokens of documents", found.tokens),
+        ("+ repeated", found.repeated),
+        ("- left over", found.left_over),
+        ("= tokens in rows", found.in_rows),
+        ("+ padding", found.padding),
+        (f"= {found.rows:,} rows of {found.row_tokens:,}", found.rows * found.row_tokens),
+    ]
+    table(("balance", "tokens"), lines)
+    facts(
+        [
+            ("pieces", found.pieces),
+            ("documents cut", found.cut),
+            (
+                "of these, no longer than a row",
+                f"{found.cut_needlessly:,}, {found.cut_share:.2%} of all",
+            ),
+            ("padding", f"{found.padding_share:.4%}"),
+            (
+                "attention within pieces",
+                f"{found.attention_share:.2%} of attention over whole rows",
+            ),
+        ]
+    )
+    for version in built["packed_rows"].values():
+        say(f"written to {version.published.folder}")
