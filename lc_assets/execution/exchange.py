@@ -9,7 +9,7 @@ memory.
 
 Both halves are tasks of an executor (`lc_assets.execution.executor`), idempotent and resumable.
 Between them are files, so there is no shuffle service and nothing is lost with a worker. A bucket
-is a range of keys (`by_range`), so equal keys meet, and consecutive buckets are sorted.
+is a range of keys, so equal keys meet, and consecutive buckets are sorted.
 
 A file is Parquet. Every row group belongs to one bucket, and the column ``bucket`` has statistics,
 so a reader reads only its own row groups. A writer has a limited buffer and writes the largest
@@ -19,28 +19,18 @@ bucket when it is full.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 
 BUCKET: Final = pa.field("bucket", pa.int32())
 BUFFERED_BYTES: Final = 64 << 20
 LINES_AT_ONCE: Final = 1 << 16
-
-
-def by_range(keys: NDArray[Any], bounds: ArrayLike) -> NDArray[np.int32]:
-    """Buckets of ordered keys; ``bounds``, ascending, are the first keys of all buckets but the
-    first.
-
-    >>> by_range(np.array([1, 5, 9]), [5, 9]).tolist()
-    [0, 1, 2]
-    """
-    return np.searchsorted(np.asarray(bounds, keys.dtype), keys, side="right").astype(np.int32)
 
 
 class BucketWriter:

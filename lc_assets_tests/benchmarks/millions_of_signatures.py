@@ -127,7 +127,7 @@ def write_index(folder, n):
 
 
 N_OF_RUN = [0]
-NOWHERE = (Path("made up"), 0, 0)
+NOWHERE = (Path("made up"), 0)
 
 
 def made_up_shingles(task: ShinglesTask) -> Counts:

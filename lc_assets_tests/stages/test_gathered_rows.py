@@ -153,6 +153,6 @@ def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     for row, column in ((2, 0), (5, 3), (11, 5)):
         rows[row, column] ^= 1
     reader = GridReader(write_grid(tmp_path / "train.zarr", rows))
-    for asked, wrong in (([2, 4, 5, 11], [2, 5, 11]), ([0, 1, 3], []), ([5], [5])):
-        plan = plan_of([places[row] for row in asked], [shifts[row] for row in asked])
-        assert _wrong_rows(reader, asked, plan, folder) == wrong
+    for rows, wrong in (([2, 4, 5, 11], [2, 5, 11]), ([0, 1, 3], []), ([5], [5])):
+        plan = plan_of([places[row] for row in rows], [shifts[row] for row in rows])
+        assert _wrong_rows(reader, rows, plan, folder) == wrong

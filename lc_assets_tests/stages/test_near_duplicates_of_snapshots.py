@@ -352,18 +352,18 @@ SPOILS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "claim", "spoil"), SPOILS)
-def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil):
+@pytest.mark.parametrize(("module", "check", "spoil"), SPOILS)
+def test_a_check_fails_with_a_message(made, tmp_path, module, check, spoil):
     context, _ = made
     published = context.lake.partition(
         module.STAGE.name, NEW if module is near_pairs else OLD
     ).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(check_input_of(context.lake, published), folder=folder)
-    test = {found.__name__: found for found in module.STAGE.checks}[claim]
-    assert test(evidence).passed
+    check_input = replace(check_input_of(context.lake, published), folder=folder)
+    test = {found.__name__: found for found in module.STAGE.checks}[check]
+    assert test(check_input).passed
     edited(folder / module.TABLE, spoil)
-    found = test(evidence)
+    found = test(check_input)
     assert not found.passed
     assert found.message
 

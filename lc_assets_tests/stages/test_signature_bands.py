@@ -86,21 +86,19 @@ def workshop_of(tmp_path, upstream, **settings):
     return replace(made, recipe=msgspec.structs.replace(made.recipe, filtered_documents=filtering))
 
 
-def with_recipe(workshop, **settings):
+def with_recipe(context, **settings):
     return replace(
-        workshop,
-        recipe=msgspec.structs.replace(
-            workshop.recipe, **deduplication(workshop.recipe, **settings)
-        ),
+        context,
+        recipe=msgspec.structs.replace(context.recipe, **deduplication(context.recipe, **settings)),
     )
 
 
-def signed(workshop, *snapshots):
+def signed(context, *snapshots):
     for snapshot in snapshots:
-        write_raw_snapshot(workshop, snapshot)
-        write_filtered_documents(workshop, snapshot)
-        write_document_signatures(workshop, snapshot)
-    return workshop
+        write_raw_snapshot(context, snapshot)
+        write_filtered_documents(context, snapshot)
+        write_document_signatures(context, snapshot)
+    return context
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +106,16 @@ def made(tmp_path_factory, upstream):
     """Both snapshots, in files of bands of two shards or so."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(signature_bands, "FILE_DOCUMENTS", 15)
-        workshop = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
-        return workshop, {
-            snapshot: write_signature_index(workshop, snapshot) for snapshot in (OLD, NEW)
+        context = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
+        return context, {
+            snapshot: write_signature_index(context, snapshot) for snapshot in (OLD, NEW)
         }
 
 
-def listed(workshop, snapshot):
+def listed(context, snapshot):
     """Lines of the filtered documents, shard by shard."""
     files = sorted(
-        workshop.lake.partition("filtered_documents", snapshot)
+        context.lake.partition("filtered_documents", snapshot)
         .require()
         .folder.glob("*.documents.parquet")
     )
@@ -128,8 +126,8 @@ def listed(workshop, snapshot):
 
 
 def test_every_document_is_found_at_its_place_and_by_its_id(made):
-    workshop, built = made
-    folder, shards = built[OLD].published.folder, listed(workshop, OLD)
+    context, built = made
+    folder, shards = built[OLD].published.folder, listed(context, OLD)
     manifest = read_bands_manifest(folder)
     assert len(manifest.documents) > 1
     every = [line for lines in shards.values() for line in lines]
@@ -163,7 +161,7 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
     """Whatever is done for the newer snapshot, no signature of the older one is read, and of its
     texts one shard's.
     """
-    workshop, _ = made
+    context, _ = made
     opened = []
     reading = verification.read_lines
     monkeypatch.setattr(
@@ -172,39 +170,39 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
         lambda path, *columns, **options: opened.append(path) or reading(path, *columns, **options),
     )
     monkeypatch.setattr(signature_bands, "_bands_of", None)
-    write_near_duplicate_pairs(workshop, OLD)
+    write_near_duplicate_pairs(context, OLD)
     opened.clear()
-    built = write_near_duplicate_pairs(workshop, NEW)
+    built = write_near_duplicate_pairs(context, NEW)
     (pair,) = pq.read_table(built.published.folder / TABLE).to_pylist()
     assert [pair[side].partition("/")[0] for side in ("a", "b")] == [OLD, NEW]
     of_old = [path for path in opened if f"/{OLD}/" in str(path)]
     assert [path.name for path in of_old] == [
         f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"
     ]
-    assert write_signature_index(workshop, OLD).reused
-    assert write_signature_index(workshop, NEW).reused
+    assert write_signature_index(context, OLD).reused
+    assert write_signature_index(context, NEW).reused
 
 
 def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
     """Of the older snapshot's two pairs' documents only the one is looked up that is like a new
     one; its length, where it counts.
     """
-    workshop, _ = made
+    context, _ = made
     tables = [
-        write_near_duplicate_pairs(workshop, snapshot).published.folder / TABLE
+        write_near_duplicate_pairs(context, snapshot).published.folder / TABLE
         for snapshot in (OLD, NEW)
     ]
-    inputs = removals.STAGE.inputs(workshop.lake, workshop.recipe, NEW)
+    inputs = removals.STAGE.inputs(context.lake, context.recipe, NEW)
     (old,) = pq.read_table(tables[0]).to_pylist()
     (new,) = pq.read_table(tables[1]).to_pylist()
     texts = {
-        line["id"]: line["raw_content"] for name in (OLD, NEW) for line in texts_of(workshop, name)
+        line["id"]: line["raw_content"] for name in (OLD, NEW) for line in texts_of(context, name)
     }
     for lengths in (False, True):
-        with queries(tmp_path / "duckdb", 64 << 20) as asked:
-            gather_families(asked, inputs, NEW, tables, lengths=lengths)
-            found = asked.lines("SELECT id, source, n_chars FROM facts ORDER BY number")
-            pairs = asked.lines("SELECT a, b FROM pairs")
+        with queries(tmp_path / "duckdb", 64 << 20) as database:
+            gather_families(database, inputs, NEW, tables, lengths=lengths)
+            found = database.lines("SELECT id, source, n_chars FROM facts ORDER BY number")
+            pairs = database.lines("SELECT a, b FROM pairs")
         wanted = [(new["a"], OLD), (new["b"], NEW)]
         assert found == [
             {"id": name, "source": source, "n_chars": len(texts[name]) if lengths else 0}
@@ -214,9 +212,9 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
         assert {old["a"], old["b"]}.isdisjoint({new["a"], new["b"]})
 
 
-def texts_of(workshop, snapshot):
+def texts_of(context, snapshot):
     files = (
-        workshop.lake.partition("filtered_documents", snapshot)
+        context.lake.partition("filtered_documents", snapshot)
         .require()
         .folder.glob("*.documents.parquet")
     )
@@ -229,29 +227,29 @@ def texts_of(workshop, snapshot):
 
 def test_of_older_snapshots_no_list_of_files_is_held(made):
     """What a stage reads by its head has the same digest, whoever asks."""
-    workshop, _ = made
-    for lake in (workshop.lake, memoized(workshop.lake)):
-        found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
+    context, _ = made
+    for lake in (context.lake, memoized(context.lake)):
+        found = near_pairs.STAGE.inputs(lake, context.recipe, NEW)
         assert not found[f"filtered_documents/{OLD}"].receipt.files
         assert (
             found[f"filtered_documents/{OLD}"].digest
-            == workshop.lake.partition("filtered_documents", OLD).require().digest
+            == context.lake.partition("filtered_documents", OLD).require().digest
         )
-    assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[
+    assert near_pairs.STAGE.inputs(context.lake, context.recipe, NEW)[
         f"filtered_documents/{NEW}"
     ].receipt.files
     again = check_input_of(
-        workshop.lake,
-        write_near_duplicate_pairs(workshop, NEW).published,
+        context.lake,
+        write_near_duplicate_pairs(context, NEW).published,
         by_summary=near_pairs.STAGE.by_summary,
     )
     assert not again.inputs[f"filtered_documents/{OLD}"].receipt.files
 
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
-    workshop = signed(workshop_of(tmp_path, upstream), OLD, NEW)
-    before = write_signature_index(workshop, OLD)
-    faster = with_recipe(workshop, signatures="fast")
+    context = signed(workshop_of(tmp_path, upstream), OLD, NEW)
+    before = write_signature_index(context, OLD)
+    faster = with_recipe(context, signatures="fast")
     for snapshot in (OLD, NEW):
         write_document_signatures(faster, snapshot)
     write_signature_index(faster, NEW)
@@ -268,10 +266,10 @@ def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
 
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
-    workshop = signed(workshop_of(tmp_path, upstream), OLD)
+    context = signed(workshop_of(tmp_path, upstream), OLD)
     with pytest.raises(NotPublished, match="signature_index/2023-06 has not been published"):
-        write_near_duplicate_pairs(workshop, OLD)
-    off = with_recipe(workshop, near=False)
+        write_near_duplicate_pairs(context, OLD)
+    off = with_recipe(context, near=False)
     built = write_signature_index(off, OLD)
     assert built.counts.seen == 0
     assert read_bands_manifest(built.published.folder).documents == ()
@@ -327,24 +325,24 @@ SPOILS = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "spoil"), SPOILS)
-def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
-    workshop, built = made
+@pytest.mark.parametrize(("check", "spoil"), SPOILS)
+def test_a_check_fails_with_a_message(made, tmp_path, check, spoil):
+    context, built = made
     published = built[OLD].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(check_input_of(workshop.lake, published), folder=folder)
-    test = {found.__name__: found for found in signature_bands.STAGE.checks}[claim]
-    assert test(evidence).passed
+    check_input = replace(check_input_of(context.lake, published), folder=folder)
+    test = {found.__name__: found for found in signature_bands.STAGE.checks}[check]
+    assert test(check_input).passed
     spoil(folder)
     try:
-        found = test(evidence)
+        found = test(check_input)
     except CorruptFile:
         return
     assert not found.passed
     assert found.message
 
 
-def test_every_claim_is_put_to_this_test():
-    assert {claim for claim, _ in SPOILS} == {
-        claim.__name__ for claim in signature_bands.STAGE.checks
+def test_every_check_is_tested():
+    assert {check for check, _ in SPOILS} == {
+        check.__name__ for check in signature_bands.STAGE.checks
     }

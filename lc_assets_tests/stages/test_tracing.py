@@ -254,7 +254,7 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     assert [row.id for row in rows] == [
         name for grid in grids for name in rows_table(grid)["id"].to_pylist()
     ]
-    asked = sorted(
+    values = sorted(
         {
             (kind, value)
             for row in rows
@@ -262,10 +262,10 @@ def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
             for value in values_of(kind, {"id": row.id, "url": row.url, "digest": row.digest})
         }
     )
-    by_index = [whereabouts.rows_by(lake, kind, value) for kind, value in asked]
+    by_index = [whereabouts.rows_by(lake, kind, value) for kind, value in values]
     assert all(found for found in by_index)
     shutil.rmtree(lake.root / "row_lineage")
-    assert [whereabouts.rows_by(lake, kind, value) for kind, value in asked] == by_index
+    assert [whereabouts.rows_by(lake, kind, value) for kind, value in values] == by_index
     assert [tracing.find_row(lake, *place) for place in places] == rows
     with pytest.raises(BadInput, match="no heldout row 99"):
         tracing.find_row(lake, grids[0], "heldout", 99)
@@ -295,7 +295,7 @@ def test_samples_of_several_documents_are_those_of_each(lake):
         }
 
 
-def test_every_value_that_a_document_was_judged_by_is_told(lake):
+def test_every_value_that_a_document_was_filtered_by_is_listed(lake):
     """As it stands in the filtered table, for every row."""
     for row in whereabouts.rows_by(lake, "domain", "example.org"):
         filtered = (
@@ -313,8 +313,8 @@ def test_every_value_that_a_document_was_judged_by_is_told(lake):
 
 
 def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
-    """After the filter was changed and the grid was not, a row is told what its own documents were
-    judged by, or that these are gone.
+    """After the filter was changed and the grid was not, a row has the values that its own documents were
+    filtered by, or none if these are gone.
     """
     context = tiny_context(tmp_path)
     build_all(context)

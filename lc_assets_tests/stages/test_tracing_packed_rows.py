@@ -36,7 +36,7 @@ SNAPSHOT = SNAPSHOTS[0]
 
 
 @pytest.fixture(scope="module", params=["rows", "spans"])
-def workshop(request, published_lake, tmp_path_factory):
+def context(request, published_lake, tmp_path_factory):
     """A lake with a mix that takes packed rows too; its Megatron files hold whole rows, or, as
     older ones may, spans.
     """
@@ -65,10 +65,10 @@ def workshop(request, published_lake, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def samples(workshop):
+def samples(context):
     """Every sample of the mix, as it is traced."""
-    mix = read_mix(workshop.lake.partition("blended_mix", MIX).require().folder)
-    return [tracing.sample_of_mix(workshop.lake, MIX, number) for number in range(mix.n_samples)]
+    mix = read_mix(context.lake.partition("blended_mix", MIX).require().folder)
+    return [tracing.sample_of_mix(context.lake, MIX, number) for number in range(mix.n_samples)]
 
 
 def ids_of_sample(lake, number):
@@ -90,11 +90,11 @@ def ids_of_sample(lake, number):
     return np.concatenate(documents)
 
 
-def test_every_sample_is_made_of_what_it_is_said_to_be(workshop, samples):
+def test_every_sample_is_made_of_what_it_is_said_to_be(context, samples):
     """Its tokens, as Megatron reads them, are those of the rows' columns, and of the documents
     named, token by token.
     """
-    lake, n_packed = workshop.lake, 0
+    lake, n_packed = context.lake, 0
     for sample in samples:
         ids = ids_of_sample(lake, sample.sample)
         of_packed = [piece for piece in sample.pieces if piece.span.is_packed]
@@ -127,9 +127,9 @@ def document_of(store, stretch):
     return MegatronReader(store / stretch.token_shard)[number]
 
 
-def test_a_row_is_its_stretches_and_padding(workshop):
+def test_a_row_is_its_stretches_and_padding(context):
     for snapshot in SNAPSHOTS:
-        packed = workshop.lake.partition("packed_rows", snapshot).require()
+        packed = context.lake.partition("packed_rows", snapshot).require()
         table = read_table(packed.folder / SPANS_FILE).to_pylist()
         for split in SPLITS:
             n_rows = packed_spans_of(packed, split).n_rows
@@ -148,8 +148,8 @@ def test_a_row_is_its_stretches_and_padding(workshop):
 
 
 @pytest.mark.parametrize("kind", ["document", "url", "domain", "digest"])
-def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
-    lake = workshop.lake
+def test_a_document_leads_to_all_of_its_stretches(context, kind):
+    lake = context.lake
     tables = {
         key: read_table(
             lake.partition("packed_rows", key).require().folder / SPANS_FILE
@@ -172,8 +172,8 @@ def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
         assert found
 
 
-def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, samples):
-    lake, mixes = workshop.lake, whereabouts.mixes_of(workshop.lake)
+def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(context, samples):
+    lake, mixes = context.lake, whereabouts.mixes_of(context.lake)
     n_found = 0
     for snapshot in SNAPSHOTS:
         packed = lake.partition("packed_rows", snapshot).require()
@@ -191,8 +191,8 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
     assert n_found > 30
 
 
-def test_what_is_not_there_is_refused(workshop):
-    packed = workshop.lake.partition("packed_rows", SNAPSHOT).require()
+def test_what_is_not_there_is_refused(context):
+    packed = context.lake.partition("packed_rows", SNAPSHOT).require()
     for split, row in (("train", 10**6), ("train", -1), ("test", 0)):
         with pytest.raises(BadInput, match=r"no train row|split"):
             spans_of_packed_row(packed, split, row)
@@ -207,14 +207,14 @@ def test_what_is_not_there_is_refused(workshop):
         padded.token_at(padded.row_stop)
 
 
-def test_the_command_follows_both_ways(workshop, samples):
+def test_the_command_follows_both_ways(context, samples):
     from typer.testing import CliRunner
 
     from lc_assets.cli.main import app
 
     def said(*words):
         ended = CliRunner().invoke(
-            app, ["trace", str(workshop.lake.root), *map(str, words)], catch_exceptions=False
+            app, ["trace", str(context.lake.root), *map(str, words)], catch_exceptions=False
         )
         assert ended.exit_code == 0, ended.output
         return re.sub(r"\s+", " ", ended.output)
@@ -225,13 +225,13 @@ def test_the_command_follows_both_ways(workshop, samples):
         if found.source == f"packed_rows/{SNAPSHOT}" and found.pieces[0].span.id
     )
     stretch, start = sample.pieces[0].span, sample.pieces[0].start
-    told = said("--mix", MIX, "--sample", sample.sample, "--position", 0)
-    assert f"of packed_rows/{SNAPSHOT}" in told
-    assert f"position 0 is column {start} of train row {stretch.row}" in told
-    assert f"column {start} is token {stretch.token_at(start)} of the document" in told
-    told = said("--row", stretch.row, "--snapshot", SNAPSHOT, "--packed", "--column", start)
-    assert f"column {start} is token {stretch.token_at(start)} of the document" in told
+    output = said("--mix", MIX, "--sample", sample.sample, "--position", 0)
+    assert f"of packed_rows/{SNAPSHOT}" in output
+    assert f"position 0 is column {start} of train row {stretch.row}" in output
+    assert f"column {start} is token {stretch.token_at(start)} of the document" in output
+    output = said("--row", stretch.row, "--snapshot", SNAPSHOT, "--packed", "--column", start)
+    assert f"column {start} is token {stretch.token_at(start)} of the document" in output
     for words in (("--id", stretch.id), ("--url", stretch.url)):
-        told = said(*words)
-        assert f"train row {stretch.row} of packed_rows/{SNAPSHOT}" in told
-        assert re.search(rf"blended_mix/{MIX} \d+ samples: .*\b{sample.sample}\b", told)
+        output = said(*words)
+        assert f"train row {stretch.row} of packed_rows/{SNAPSHOT}" in output
+        assert re.search(rf"blended_mix/{MIX} \d+ samples: .*\b{sample.sample}\b", output)

@@ -459,15 +459,15 @@ SPOILS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "key", "claim", "spoil"), SPOILS)
-def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, spoil):
+@pytest.mark.parametrize(("module", "key", "check", "spoil"), SPOILS)
+def test_a_check_fails_with_a_message(made, tmp_path, module, key, check, spoil):
     published = made.lake.partition(module.STAGE.name, key).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(check_input_of(made.lake, published), folder=folder)
-    test = {found.__name__: found for found in module.STAGE.checks}[claim]
-    assert test(evidence).passed
+    check_input = replace(check_input_of(made.lake, published), folder=folder)
+    test = {found.__name__: found for found in module.STAGE.checks}[check]
+    assert test(check_input).passed
     edited(folder / module.TABLE, spoil)
-    found = test(evidence)
+    found = test(check_input)
     assert not found.passed
     assert found.message
 

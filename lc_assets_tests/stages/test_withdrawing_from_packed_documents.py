@@ -47,7 +47,7 @@ PACKING = PackingSettings(
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A workshop over one snapshot with LongPack's documents, packed rows of these and natural
+    """A context over one snapshot with LongPack's documents, packed rows of these and natural
     ones, and a mix of packed rows.
     """
     folder = tmp_path_factory.mktemp("packed")
@@ -106,7 +106,7 @@ def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
             found = packed_by(context.lake, kind, value)
             assert child["id"] in {span.id for span in found}
             for span in found:
-                told = [
+                pages = [
                     (page["id"], page["start"], page["stop"])
                     for page in pages_within(context.lake, span)
                 ]
@@ -115,7 +115,7 @@ def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
                     for line in lines
                     if line["id"] == span.id and span.token_shard.startswith("longpack-")
                 ]
-                assert told == [(line["child_id"], line["start"], line["stop"]) for line in wanted]
+                assert pages == [(line["child_id"], line["start"], line["stop"]) for line in wanted]
 
 
 def test_every_document_in_a_packed_document_is_found(made):

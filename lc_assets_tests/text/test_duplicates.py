@@ -54,7 +54,7 @@ def test_a_chain_of_a_million_is_one_cluster():
 
 
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 5))
-def test_stars_are_the_twins(sizes, centres):
+def test_stars_equal_the_reference(sizes, centres):
     starts = np.cumsum([0, *sizes], dtype=np.int64)
     members = np.arange(starts[-1], dtype=np.int64) * 3
     ours = star_pairs(members, starts, centres)

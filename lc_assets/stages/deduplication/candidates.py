@@ -13,10 +13,10 @@ the first, with probability at most 1 - J at one level, and it takes more than 1
 need a second. No document is removed for a pair that was missed. The cost is at most 16 × (1 +
 `LEVELS`) comparisons per member of a bucket.
 
-`pair_bands` sends the pairs of some bands to ranges of their first document
-(`lc_assets.execution.exchange`); `merge_pairs` reads one range and joins the bands of equal pairs.
-Ranges have equal numbers of documents, so memory does not grow with the corpus, and pairs ascend
-from range to range.
+`pair_bands` sends the pairs of some bands to the file of their first document
+(`lc_assets.execution.exchange`); `merge_pairs` reads those of one file and joins the bands of equal
+pairs. Files have similar numbers of documents, so memory does not grow with the corpus, and pairs
+ascend from file to file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets import arrow_compute as pc
 from lc_assets.errors import CorruptFile
-from lc_assets.execution.exchange import BucketWriter, by_range, read_bucket
+from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.index import (
@@ -53,7 +54,6 @@ PIECE_MEMBERS: Final = 1 << 18
 cache. Sorting all at once, 30 million documents took 1.6 times as long per document as 3 million;
 with this limit, 1.1 times.
 """
-RANGE_DOCUMENTS: Final = 1 << 16
 
 CANDIDATES: Final = pa.schema({"a": "int64", "b": "int64", "band": "uint8"})
 PAIRS: Final = pa.schema({"a": "int64", "b": "int64", "bands": "uint64"})
@@ -69,14 +69,12 @@ class BandsTask:
         first_new: number of the first file whose documents are new; pairs of two older ones are
             left out.
         bands: which bands.
-        bounds: first numbers of all ranges but the first.
-        out: the pairs to publish, by range.
+        out: the pairs to publish, by the file of their first document.
     """
 
     files: tuple[Path, ...]
     first_new: int
     bands: tuple[int, ...]
-    bounds: tuple[int, ...]
     out: Path
 
     def __str__(self) -> str:
@@ -84,12 +82,12 @@ class BandsTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeTask:
-    """One range of the candidates in the scratch folder ``work``.
+class PairsTask:
+    """The candidates in the scratch folder ``work`` whose first document is in one file.
 
     Attributes:
         work: the folder; `BandsTask` published in ``made`` below it.
-        number: of the range.
+        number: of the file.
         floor: least similarity of its verified pairs.
     """
 
@@ -97,39 +95,14 @@ class RangeTask:
     number: int
     floor: float
 
-    @property
-    def pairs(self) -> Path:
-        """Its candidates, `PAIRS`, ascending."""
-        return self.work / "candidates" / f"{self.number:05d}.parquet"
-
-    @property
-    def documents(self) -> Path:
-        """Ascending numbers of the documents in them."""
-        return self.pairs.with_suffix(".npy")
-
-    @property
-    def verified(self) -> Path:
-        """Its verified pairs."""
-        return self.work / "verified" / self.pairs.name
+    def path(self, folder: str, suffix: str = ".parquet") -> Path:
+        """Its file in a folder of ``work``: candidates in ``candidates``, with the ascending
+        numbers of the documents in them (``.npy``), and verified pairs in ``verified``.
+        """
+        return self.work / folder / f"{self.number:05d}{suffix}"
 
     def __str__(self) -> str:
-        return f"candidates, range {self.number}"
-
-
-def bounds_of(sizes: Sequence[int], documents: int = RANGE_DOCUMENTS) -> tuple[int, ...]:
-    """First numbers of all ranges of so many documents but the first; ``sizes`` are the files'
-    documents.
-
-    >>> [(bound >> PLACE_BITS, bound & PLACES) for bound in bounds_of([3, 3], 2)]
-    [(0, 2), (1, 1)]
-    """
-    ends = np.cumsum(np.asarray(sizes, np.int64))
-    ranks = np.arange(documents, ends[-1] if len(ends) else 0, documents)
-    files = np.searchsorted(ends, ranks, side="right").tolist()
-    return tuple(
-        file << PLACE_BITS | int(rank - ends[file] + sizes[file])
-        for file, rank in zip(files, ranks, strict=True)
-    )
+        return f"candidates of file {self.number}"
 
 
 def pair_bands(task: BandsTask) -> None:
@@ -143,29 +116,29 @@ def pair_bands(task: BandsTask) -> None:
                     bands = np.full(int(new.sum()), band, np.uint8)
                     waiting.append(pa.table([left[new], right[new], bands], schema=CANDIDATES))
                     if sum(table.num_rows for table in waiting) >= PAIRS_AT_ONCE:
-                        _send(writer, waiting, task.bounds)
-        _send(writer, waiting, task.bounds)
+                        _send(writer, waiting)
+        _send(writer, waiting)
 
 
-def merge_pairs(task: RangeTask) -> None:
-    """Publish the distinct pairs of one range, and the numbers of the documents in them."""
+def merge_pairs(task: PairsTask) -> None:
+    """Publish the distinct pairs of one file, and the numbers of the documents in them."""
     made = finished((task.work / "made").glob("*.parquet"))
     table = pa.Table.from_batches(read_bucket(made, task.number), CANDIDATES)
-    a, b, band = (column.to_numpy() for column in table.columns)
-    order = np.lexsort((b, a))
-    a, b, shared = a[order], b[order], np.uint64(1) << band[order].astype(np.uint64)
-    firsts = np.flatnonzero(np.append(True, (a[1:] != a[:-1]) | (b[1:] != b[:-1]))[: len(a)])
-    bands = np.bitwise_or.reduceat(shared, firsts) if len(a) else shared
-    a, b = a[firsts], b[firsts]
-    with publish(task.pairs) as draft:
-        pq.write_table(pa.table([a, b, bands], schema=PAIRS), draft, compression="zstd")
-    write_npy(task.documents, np.union1d(a, b))
+    table = table.group_by(CANDIDATES.names, use_threads=False).aggregate([])
+    bits = pc.shift_left(pa.scalar(1, pa.uint64()), table["band"].cast(pa.uint64()))
+    table = table.append_column("bands", bits).group_by(["a", "b"], use_threads=False)
+    pairs = table.aggregate([("bands", "sum")]).rename_columns(PAIRS.names)
+    pairs = pairs.sort_by([("a", "ascending"), ("b", "ascending")])
+    with publish(task.path("candidates")) as draft:
+        pq.write_table(pairs, draft, compression="zstd")
+    documents = np.union1d(pairs["a"].to_numpy(), pairs["b"].to_numpy())
+    write_npy(task.path("candidates", ".npy"), documents)
 
 
-def _send(writer: BucketWriter, waiting: list[pa.Table], bounds: tuple[int, ...]) -> None:
-    """Send many pairs at once: those of one piece are few for each of many ranges."""
+def _send(writer: BucketWriter, waiting: list[pa.Table]) -> None:
+    """Send many pairs at once: those of one piece are few for each of many files."""
     table = pa.concat_tables([CANDIDATES.empty_table(), *waiting])
-    writer.send(table, by_range(table["a"].to_numpy(), bounds))
+    writer.send(table, (table["a"].to_numpy() >> PLACE_BITS).astype(np.int32))
     waiting.clear()
 
 

@@ -100,8 +100,7 @@ def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Bu
     scheme = FAST if settings.signatures == "fast" else RPV2
 
     def fill(staging: StagingFolder) -> Counts:
-        manifest = read_manifest(staging.inputs[f"raw_snapshot/{snapshot}"])
-        published = {files.shard.name: files.parts.get("minhash") for files in manifest}
+        published = _published_files(staging.inputs, snapshot)
         wanted = published if settings.signatures == "published_or_computed" else {}
         tasks = [
             SignTask(
@@ -118,18 +117,24 @@ def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Bu
     return build(context, STAGE, snapshot, fill)
 
 
+def _published_files(
+    inputs: Mapping[str, Published], snapshot: str
+) -> dict[str, UpstreamFile | None]:
+    """RedPajama-V2's files of signatures, by shard."""
+    manifest = read_manifest(inputs[f"raw_snapshot/{snapshot}"])
+    return {files.shard.name: files.parts.get("minhash") for files in manifest}
+
+
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents, and its published signatures where there are any."""
-    published = {
-        files.shard.name: files.parts.get("minhash")
-        for files in read_manifest(inputs[f"raw_snapshot/{key}"])
-    }
+    found: dict[str, Reads] = {}
+    published = _published_files(inputs, key)
     documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
-    return {name: (read, _minhash_read(published.get(name))) for name, read in documents.items()}
-
-
-def _minhash_read(file: UpstreamFile | None) -> Read:
-    return Read("minhash", "") if file is None else Read("minhash", file.identity, file.n_bytes)
+    for name, read in documents.items():
+        file = published.get(name)
+        signatures = Read("minhash", file.identity, file.n_bytes) if file else Read("minhash", "")
+        found[name] = read, signatures
+    return found
 
 
 @once

@@ -8,6 +8,7 @@ connected to a snapshot's own by any chain of near-duplicate pairs. Both create 
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import contextlib
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,8 +25,7 @@ from lc_assets.stages.deduplication.index import (
     documents_path,
     facts_path,
     index_of,
-    read_bands_manifest,
-    snapshots_in,
+    indexed_files,
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
@@ -98,13 +98,11 @@ def gather_facts(database: Queries, inputs: Mapping[str, Published], pairs: Sequ
         inputs: `filtered_documents` and `signature_index` of the partitions.
         pairs: their `near_duplicate_pairs`.
     """
-    tables = list[str]()
-    for key in snapshots_in(inputs):
-        folder = index_of(inputs, key).only("bands.json", "facts/*")
-        for number in range(len(read_bands_manifest(folder).documents)):
-            numbered = f"number | {len(tables) << PLACE_BITS} AS number, {quoted(key)} AS source"
-            table = parquet([facts_path(folder, number)])
-            tables.append(f"SELECT * REPLACE ({numbered}) FROM {table}")
+    tables = [
+        f"SELECT * REPLACE (number | {number << PLACE_BITS} AS number, "
+        f"{quoted(file.snapshot)} AS source) FROM {parquet([facts_path(file.folder, file.number)])}"
+        for number, file in enumerate(indexed_files(inputs, "facts/*"))
+    ]
     if tables:
         database.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
         _number_pairs(database, f"SELECT * FROM {parquet(list(pairs))}" if pairs else _NO_PAIRS)
@@ -132,13 +130,12 @@ def gather_families(
     _make_family(database, snapshot)
     database.do("""CREATE OR REPLACE TABLE members
         (id VARCHAR, digest VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
-    for key in snapshots_in(inputs):
+    for key, files in itertools.groupby(indexed_files(inputs), key=lambda file: file.snapshot):
         family = database.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
         if not family:
             continue
-        folder = index_of(inputs, key).only("bands.json", "documents/*")
-        n_files = len(read_bands_manifest(folder).documents)
-        documents = parquet([documents_path(folder, number) for number in range(n_files)])
+        folder = index_of(inputs, key).only("documents/*")
+        documents = parquet([documents_path(folder, file.number) for file in files])
         measured = "(SELECT 0 AS n_chars) ON true"
         if lengths:
             shards = {parse_document_id(line["id"])[0].name for line in family}

@@ -16,7 +16,7 @@ its *number* the file's number × 2³² + its place. See docs/formats/signature-
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -116,10 +116,36 @@ def index_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
     return found
 
 
-def snapshots_in(inputs: Mapping[str, Published]) -> list[str]:
-    """The snapshots whose filtered documents a stage reads, oldest first."""
-    names = (name.partition("/") for name in inputs)
-    return sorted(key for stage, _, key in names if stage == "filtered_documents")
+class IndexedFile(NamedTuple):
+    """A file of a `signature_index`: its snapshot, its number there, the version's folder, its
+    number of documents, and the scheme of their signatures.
+    """
+
+    snapshot: str
+    number: int
+    folder: Path
+    n_documents: int
+    signature: str
+
+
+def indexed_files(inputs: Mapping[str, Published], *patterns: str) -> list[IndexedFile]:
+    """The files of the `signature_index` of all snapshots whose filtered documents a stage reads,
+    oldest first; only files that match a pattern are fetched.
+
+    Raises:
+        NotPublished: when a snapshot has filtered documents, but no index.
+    """
+    found = list[IndexedFile]()
+    for name in sorted(inputs):
+        stage, _, snapshot = name.partition("/")
+        if stage == "filtered_documents":
+            folder = index_of(inputs, snapshot).only(MANIFEST, *patterns)
+            manifest = read_bands_manifest(folder)
+            found += [
+                IndexedFile(snapshot, number, folder, n_documents, manifest.signature)
+                for number, n_documents in enumerate(manifest.documents)
+            ]
+    return found
 
 
 def bands_path(folder: Path, number: int) -> Path:
@@ -142,24 +168,26 @@ def facts_path(folder: Path, number: int) -> Path:
     return folder / "facts" / f"{number:05d}.parquet"
 
 
-def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool_]) -> None:
-    """Publish the bands of a file.
+def sorted_bands(keys: Keys, signed: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, by name.
 
     Args:
-        folder: of the version.
-        number: of the file.
         keys: ``(n, bands)``, by place.
         signed: ``(n,)``: which documents have a signature; keys of the others are ignored.
     """
     places = np.flatnonzero(signed).astype(np.uint32)
     by_band = np.ascontiguousarray(keys[signed].T)
     order = np.argsort(by_band, axis=1, kind="stable")
-    arrays: dict[str, NDArray[Any]] = {
+    return {
         "keys": np.take_along_axis(by_band, order, axis=1),
         "places": places[order] if len(places) else np.zeros(by_band.shape, np.uint32),
         "rows": (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16),
     }
-    for name, array in arrays.items():
+
+
+def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool_]) -> None:
+    """Publish the bands of a file, as of `sorted_bands`, in a version's folder."""
+    for name, array in sorted_bands(keys, signed).items():
         write_npy(bands_path(folder, number) / f"{name}.npy", array)
 
 

@@ -16,7 +16,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,12 +45,12 @@ from lc_assets.stages.deduplication.index import (
     BANDS,
     PLACE_BITS,
     ROWS,
+    IndexedFile,
     bands_path,
     documents_path,
     index_of,
-    read_bands_manifest,
+    indexed_files,
     shards_at,
-    snapshots_in,
 )
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
@@ -100,60 +100,45 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: str) -> Count
     settings, inputs = context.recipe.near_duplicate_pairs, staging.inputs
     work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)
-    files = indexed_files(inputs) if settings.near else []
-    if not files:
+    files = indexed_files(inputs, "*") if settings.near else []
+    if settings.near:
+        _require_comparable(inputs, files)
+    extra = dict[str, int]()
+    if files:
+        tables, counted = compared_pairs(
+            work,
+            context.executor,
+            {bands_path(file.folder, file.number): file.n_documents for file in files},
+            lambda number, places: _parts_of(inputs, files[number], places),
+            first_new=sum(file.snapshot != snapshot for file in files),
+            floor=settings.evidence_floor,
+        )
+        extra = dict(counted.extra)
+    n_seen, n_pairs = extra.pop("candidates", 0), extra.pop("verified", 0)
+    if n_pairs:
+        _publish(staging.folder / TABLE, tables, files, work)
+    else:
         with publish(staging.folder / TABLE) as draft:
             pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd").close()
-        return Counts()
-    tables, counted = compared_pairs(
-        work,
-        context.executor,
-        {bands_path(file.folder, file.number): file.n_documents for file in files},
-        lambda number, places: _parts_of(inputs, files[number], places),
-        first_new=sum(file.snapshot != snapshot for file in files),
-        floor=settings.evidence_floor,
-    )
-    n_pairs = _publish(staging.folder / TABLE, tables, files, work)
-    extra = dict(counted.extra)
-    n_seen = extra.pop("candidates")
-    extra.pop("verified")
     dropped = {REFUTED: n_seen - n_pairs} if n_seen > n_pairs else {}
     return Counts(seen=n_seen, kept=n_pairs, dropped=dropped, failed_rules=dropped, extra=extra)
 
 
-class IndexedFile(NamedTuple):
-    """A file of a `signature_index`: its snapshot, its number there, the version's folder, and its
-    number of documents.
-    """
-
-    snapshot: str
-    number: int
-    folder: Path
-    n_documents: int
-
-
-def indexed_files(inputs: Mapping[str, Published]) -> list[IndexedFile]:
-    """The files of the `signature_index` of all snapshots that are read, oldest first.
+def _require_comparable(inputs: Mapping[str, Published], files: Sequence[IndexedFile]) -> None:
+    """Require that all indices are of the current documents, and of signatures of one scheme.
 
     Raises:
-        NotPublished: when a snapshot has filtered documents, but no index.
-        Mismatch: when an index is of other documents, or of signatures of another scheme than those
-            of the newest snapshot.
+        Mismatch: when one is not.
     """
-    found, schemes = list[IndexedFile](), dict[str, str]()
-    for snapshot in snapshots_in(inputs):
-        index, filtered = index_of(inputs, snapshot), inputs[f"filtered_documents/{snapshot}"]
-        if index.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
-            raise Mismatch(
-                f"{index.name}: is of other documents than {filtered.name} now has; materialize "
-                "`signature_index` of this snapshot again"
-            )
-        manifest = read_bands_manifest(index.folder)
-        found += [
-            IndexedFile(snapshot, number, index.folder, n_documents)
-            for number, n_documents in enumerate(manifest.documents)
-        ]
-        schemes |= {snapshot: manifest.signature} if manifest.signature else {}
+    for _, filtered in sorted(inputs.items()):
+        if filtered.stage == "filtered_documents":
+            index = index_of(inputs, filtered.key)
+            if index.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
+                raise Mismatch(
+                    f"{index.name}: is of other documents than {filtered.name} now has; "
+                    "materialize `signature_index` of this snapshot again"
+                )
+    schemes = {file.snapshot: file.signature for file in files}
     newest = schemes[max(schemes)] if schemes else ""
     if other := [snapshot for snapshot, scheme in schemes.items() if scheme != newest]:
         raise Mismatch(
@@ -161,7 +146,6 @@ def indexed_files(inputs: Mapping[str, Published]) -> list[IndexedFile]:
             f"{max(schemes)} by {newest}, and the two do not compare: materialize "
             "`document_signatures` and `signature_index` of all snapshots by one recipe"
         )
-    return found
 
 
 def _parts_of(
@@ -171,14 +155,11 @@ def _parts_of(
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
-    return tuple(
-        (folder / name, shard["first"], shard["n_documents"])
-        for name, shard in zip(names, shards, strict=True)
-    )
+    return tuple((folder / name, shard["first"]) for name, shard in zip(names, shards, strict=True))
 
 
-def _publish(path: Path, tables: Sequence[Path], files: Sequence[IndexedFile], work: Path) -> int:
-    """Publish pairs by their documents' ids, sorted; return their number."""
+def _publish(path: Path, tables: Sequence[Path], files: Sequence[IndexedFile], work: Path) -> None:
+    """Publish pairs by their documents' ids, sorted."""
     documents = " UNION ALL ".join(
         f"SELECT file_row_number | {number << PLACE_BITS} AS number, id FROM {parquet([table])}"
         for number, file in enumerate(files)
@@ -190,7 +171,7 @@ def _publish(path: Path, tables: Sequence[Path], files: Sequence[IndexedFile], w
             SELECT l.id AS a, r.id AS b, bands, similarity FROM {parquet(tables)} AS pairs
             JOIN documents l ON l.number = pairs.a JOIN documents r ON r.number = pairs.b
             ORDER BY 1, 2"""
-        return database.publish(query, path, NEAR_PAIRS)
+        database.publish(query, path, NEAR_PAIRS)
 
 
 def the_pairs_add_up(check_input: CheckInput) -> CheckResult:

@@ -122,12 +122,13 @@ def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Buil
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        lines = {line["id"]: line for line in _duplicates(staging, context.recipe, snapshot)}
-        removed = [withdrawn(staging.inputs, snapshot)]
+        found = _duplicates(staging, context.recipe, snapshot)
         if context.recipe.contaminated_documents.action != "cut":
-            removed.insert(0, contaminated(staging.inputs, snapshot))
-        for found in removed:
-            lines = {line["id"]: line for line in found} | lines
+            found += contaminated(staging.inputs, snapshot)
+        found += withdrawn(staging.inputs, snapshot)
+        lines: dict[str, dict[str, Any]] = {}
+        for line in found:
+            lines.setdefault(line["id"], line)
         table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
         write_in_groups(staging.folder / TABLE, table)
         n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept

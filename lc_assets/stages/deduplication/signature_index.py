@@ -7,6 +7,7 @@ filtered documents and signatures. The files are described in
 `lc_assets.stages.deduplication.index`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -64,6 +65,7 @@ from lc_assets.stages.deduplication.index import (
     read_bands_manifest,
     read_rows,
     shards_path,
+    sorted_bands,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
@@ -76,8 +78,8 @@ RedPajama-V2's shards keep about 40 documents each, and a search opens each file
 one file per shard would cost 15 CPU-milliseconds each and exceed Linux's limit on memory maps per
 process.
 """
-CHECKED_SHARDS: Final = 5
-"""Number of shards whose bands the check recomputes from their signatures."""
+CHECKED_FILES: Final = 2
+"""Number of files whose bands the check computes again from the signatures."""
 _LOW: Final = np.uint64((1 << ROW_BITS) - 1)
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
@@ -109,8 +111,8 @@ class FileTask:
         return f"{self.documents[0]} and {len(self.documents) - 1:,} more"
 
 
-class ShardBands(NamedTuple):
-    """The documents of a shard, `BANDED`; ``(n, BANDS)`` keys, zeros without a signature; and
+class FileBands(NamedTuple):
+    """The documents of some shards, `BANDED`; ``(n, BANDS)`` keys, zeros without a signature; and
     ``(n,)`` which are signed.
     """
 
@@ -168,12 +170,10 @@ def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:
         write_facts(facts_path(task.folder, task.number), task.documents)
-    parts = [_bands_of(path, _signatures_of(path, task.signatures)) for path in task.documents]
-    signed = np.concatenate([part.signed for part in parts])
-    publish_bands(task.folder, task.number, np.concatenate([part.keys for part in parts]), signed)
-    documents = pa.concat_tables([part.documents for part in parts])
-    write_in_groups(documents_path(task.folder, task.number), documents)
-    counts = np.array([part.documents.num_rows for part in parts], np.int64)
+    bands = _bands_of(task.documents, task.signatures)
+    publish_bands(task.folder, task.number, bands.keys, bands.signed)
+    write_in_groups(documents_path(task.folder, task.number), bands.documents)
+    counts = np.array([count_lines(path) for path in task.documents], np.int64)
     shards = {
         "shard": [path.name.removesuffix(DOCUMENTS_SUFFIX) for path in task.documents],
         "n_bytes": [path.stat().st_size for path in task.documents],
@@ -181,28 +181,35 @@ def index_file(task: FileTask) -> Counts:
         "first": np.cumsum(counts) - counts,
     }
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
-    n_signed, n_documents = int(signed.sum()), len(signed)
+    n_signed, n_documents = int(bands.signed.sum()), len(bands.signed)
     return Counts(
         seen=n_documents,
         kept=n_documents,
-        extra={"shards": len(parts), SIGNED: n_signed, NOT_SIGNED: n_documents - n_signed},
+        extra={"shards": len(counts), SIGNED: n_signed, NOT_SIGNED: n_documents - n_signed},
     )
 
 
-def _bands_of(documents: Path, signatures: Path) -> ShardBands:
-    table = read_table(documents, BANDED.names).cast(BANDED)
-    ids, keys, signed = list[str](), [np.empty((0, BANDS), np.uint64)], [np.empty(0, np.bool_)]
-    for part in read_signatures(signatures, where=str(signatures)):
-        found = band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
-        keys.append(np.where(part.is_signed[:, None], found, np.uint64(0)))
-        signed.append(part.is_signed)
-        ids += part.ids
-    if ids != table["id"].to_pylist():
-        raise Mismatch(
-            f"{signatures}: is of other documents than {documents}; materialize "
-            "`document_signatures` of this snapshot again"
-        )
-    return ShardBands(table, np.concatenate(keys), np.concatenate(signed))
+def _bands_of(documents: Sequence[Path], folder: Path) -> FileBands:
+    """Bands of some shards, given as tables of documents, by the signatures in a folder."""
+    tables, keys, signed = list[pa.Table](), list[Keys](), list[NDArray[np.bool_]]()
+    for path in documents:
+        signatures, ids = _signatures_of(path, folder), list[str]()
+        for part in read_signatures(signatures, where=str(signatures)):
+            found = band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
+            keys.append(np.where(part.is_signed[:, None], found, np.uint64(0)))
+            signed.append(part.is_signed)
+            ids += part.ids
+        tables.append(read_table(path, BANDED.names).cast(BANDED))
+        if ids != tables[-1]["id"].to_pylist():
+            raise Mismatch(
+                f"{signatures}: is of other documents than {path}; materialize "
+                "`document_signatures` of this snapshot again"
+            )
+    return FileBands(
+        pa.concat_tables(tables),
+        np.concatenate([np.empty((0, BANDS), np.uint64), *keys]),
+        np.concatenate([np.empty(0, np.bool_), *signed]),
+    )
 
 
 def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
@@ -258,36 +265,33 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
 
 
 def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
-    """Documents and band keys of some shards, recomputed from their signatures, equal those in the
-    files.
-    """
+    """Documents and bands of some files, computed again from the signatures, equal the files."""
     folder, wrong = check_input.folder, list[str]()
-    lines = [
-        (number, line)
-        for number in range(len(read_bands_manifest(folder).documents))
-        for line in read_table(shards_path(folder, number)).to_pylist()
-    ]
-    chosen = [lines[place] for place in evenly_spaced(len(lines), CHECKED_SHARDS)]
-    for number, shard in chosen:
-        names = (f"{shard['shard']}{suffix}" for suffix in (DOCUMENTS_SUFFIX, MINHASH_SUFFIX))
-        files = (
-            check_input.only_input(stage).only(name) / name
-            for stage, name in zip(STAGE.upstream, names, strict=True)
-        )
-        again, first = _bands_of(*files), shard["first"]
+    n_files = len(read_bands_manifest(folder).documents)
+    chosen = evenly_spaced(n_files, CHECKED_FILES)
+    documents, signatures = map(check_input.only_input, STAGE.upstream)
+    for number in chosen:
+        shards = read_table(shards_path(folder, number), ["shard"])["shard"].to_pylist()
+        names = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
+        tables = documents.only(*names)
+        again = _bands_of([tables / name for name in names], signatures.folder)
         listed = read_table(documents_path(folder, number), BANDED.names)
-        same = listed.slice(first, shard["n_documents"]).equals(again.documents)
-        ascending, places = read_bands(bands_path(folder, number))
-        keys = np.zeros_like(again.keys)
-        band, at = np.nonzero((places >= first) & (places < first + len(keys)))
-        keys[places[band, at] - first, band] = ascending[band, at]
-        same = same and np.array_equal(keys, again.keys)
-        wrong += [] if same else [shard["shard"]]
+        at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
+        keys, places = read_bands(at)
+        found: dict[str, NDArray[Any]] = {
+            "keys": keys,
+            "places": places,
+            "rows": read_rows(at),
+        }
+        if not listed.equals(again.documents) or any(
+            not np.array_equal(found[name], expected[name]) for name in expected
+        ):
+            wrong.append(f"file {number}")
     return CheckResult(
         passed=not wrong,
-        message=f"{len(chosen):,} of {len(lines):,} shards cut again, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {n_files:,} files computed again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
-        values={"shards cut again": len(chosen), "differ": len(wrong)},
+        values={"files computed again": len(chosen), "differ": len(wrong)},
     )
 
 

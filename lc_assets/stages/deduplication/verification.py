@@ -1,9 +1,9 @@
 """From bands to verified pairs: candidates, and the exact Jaccard index of each from its texts.
 
 Shingles of the documents that are in a candidate are written one after the other, a file of numbers
-per file of the index, and mapped into memory; a task compares a range of candidates. So memory is
-that of one document and one block, and the disk holds eight bytes per shingle (somewhat more than
-the text) until it is done.
+per file of the index, and mapped into memory; a task compares the candidates of one file. So memory
+is that of one document and one block, and the disk holds eight bytes per shingle (somewhat more
+than the text) until it is done.
 """
 
 import functools
@@ -24,13 +24,12 @@ from lc_assets.publishing import finished, publish
 from lc_assets.stages.deduplication.candidates import (
     PAIRS,
     BandsTask,
-    RangeTask,
-    bounds_of,
+    PairsTask,
     merge_pairs,
     pair_bands,
 )
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
-from lc_assets.text.duplicates.clusters import Hashes, Numbers, Similarities, similarities
+from lc_assets.text.duplicates.clusters import Hashes, Numbers, similarities
 from lc_assets.text.duplicates.keys import shingle_hashes
 
 TASK_KEYS = 1 << 21
@@ -39,8 +38,8 @@ BLOCK_PAIRS = 1 << 18
 """Pairs that are compared at once."""
 VERIFIED = pa.schema([*PAIRS, ("similarity", pa.float64())])
 
-Part = tuple[Path, int, int]
-"""A table of documents, the place of its first, and their number."""
+Part = tuple[Path, int]
+"""A table of documents, and the place of its first."""
 Finder = Callable[[int, Numbers], tuple[Part, ...]]
 """The tables that hold some documents of a file, by ascending index."""
 
@@ -85,21 +84,19 @@ def compared_pairs(
     Returns:
         Tables of `VERIFIED`, in order; and counts of candidates, documents and characters.
     """
-    bounds = bounds_of(list(files.values()))
     together = max(1, TASK_KEYS // max(1, sum(files.values())))
     bands = [
         BandsTask(
             files=tuple(files),
             first_new=first_new,
             bands=tuple(range(first, min(first + together, BANDS))),
-            bounds=bounds,
             out=work / "made" / f"{first:02d}.parquet",
         )
         for first in range(0, BANDS, together)
     ]
     list(executor.run(pair_bands, bands, what="match bands"))
-    ranges = [RangeTask(work=work, number=n, floor=floor) for n in range(len(bounds) + 1)]
-    list(executor.run(merge_pairs, ranges, what="merge candidates"))
+    pairs = [PairsTask(work=work, number=number, floor=floor) for number in range(len(files))]
+    list(executor.run(merge_pairs, pairs, what="merge candidates"))
     shutil.rmtree(work / "made")
     places = {number: wanted_places(work, number) for number in range(len(files))}
     shingles = [
@@ -108,10 +105,10 @@ def compared_pairs(
         if len(wanted)
     ]
     read = list(executor.run(gather_shingles, shingles, what="read candidates"))
-    compared = list(executor.run(verify, ranges, what="compare"))
+    compared = list(executor.run(verify, pairs, what="compare"))
     shutil.rmtree(work / "shingles", ignore_errors=True)
     counted = Counts.total(counts for _, counts in [*read, *compared])
-    return [task.verified for task in ranges], counted
+    return [task.path("verified") for task in pairs], counted
 
 
 def gather_shingles(task: ShinglesTask) -> Counts:
@@ -130,43 +127,37 @@ def gather_shingles(task: ShinglesTask) -> Counts:
 
 
 def _texts(parts: tuple[Part, ...], wanted: set[int]) -> Iterator[tuple[int, str]]:
-    for path, first, _ in parts:
+    for path, first in parts:
         for place, line in enumerate(read_lines(path, ["raw_content"], batch_lines=16), first):
             if place in wanted:
                 yield place, line["raw_content"]
 
 
-def verify(task: RangeTask) -> Counts:
-    """Publish the pairs of a range with at least the floor's similarity."""
+def verify(task: PairsTask) -> Counts:
+    """Publish the pairs of a file with at least the floor's similarity."""
     n_candidates = n_verified = 0
+    sets = functools.cache(functools.partial(_shingles, task.work))
     with (
-        pq.ParquetFile(task.pairs) as file,
-        publish(task.verified) as draft,
+        pq.ParquetFile(task.path("candidates")) as file,
+        publish(task.path("verified")) as draft,
         pq.ParquetWriter(draft, VERIFIED, compression="zstd") as writer,
     ):
         for batch in file.iter_batches(BLOCK_PAIRS):
             left, right = (np.asarray(batch[name], np.int64) for name in ("a", "b"))
-            found = _similarities(task.work, left, right, task.floor)
+            found = np.empty(len(left), np.float64)
+            order = np.argsort(right, kind="stable")
+            others, starts = np.unique(right[order] >> PLACE_BITS, return_index=True)
+            for other, group in zip(others.tolist(), np.split(order, starts[1:]), strict=True):
+                ours, theirs = left[group] & PLACES, right[group] & PLACES
+                found[group] = similarities(
+                    *sets(task.number), ours, *sets(other), theirs, task.floor
+                )
             verified = batch.append_column("similarity", pa.array(found))
             kept = verified.filter(pa.array(found >= task.floor))
             writer.write_batch(kept.cast(VERIFIED))
             n_candidates += len(found)
             n_verified += kept.num_rows
     return Counts(extra={"candidates": n_candidates, "verified": n_verified})
-
-
-def _similarities(work: Path, left: Numbers, right: Numbers, floor: float) -> Similarities:
-    """Jaccard index of some pairs, the pairs of two files at a time."""
-    sets = functools.cache(functools.partial(_shingles, work))
-    files = np.stack([left >> PLACE_BITS, right >> PLACE_BITS])
-    order = np.lexsort(files[::-1])
-    changes = np.flatnonzero((np.diff(files[:, order], axis=1) != 0).any(axis=0)) + 1
-    out = np.empty(len(left), np.float64)
-    for group in np.split(order, changes):
-        one, other = files[:, group[0]].tolist()
-        ours, theirs = left[group] & PLACES, right[group] & PLACES
-        out[group] = similarities(*sets(one), ours, *sets(other), theirs, floor)
-    return out
 
 
 def _shingles(work: Path, number: int) -> tuple[Hashes, Numbers]:

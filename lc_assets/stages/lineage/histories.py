@@ -15,10 +15,9 @@ from lc_assets.build.lookups import lines_where, read_some
 from lc_assets.build.tables import KEYED
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.deduplication import removed_documents
-from lc_assets.stages.documents import document_keys, filtered_documents
+from lc_assets.stages.documents import document_keys
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import Span
-from lc_assets.stages.tokens import token_documents
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
@@ -47,10 +46,10 @@ def filter_values(lake: Lake, row: Span) -> dict[str, float]:
     """Every value that a row's document was filtered by, by column; NaN if upstream has none; empty
     if the documents are no longer in the lake.
     """
-    name = f"{filtered_documents.STAGE.name}/{row.snapshot}"
-    for tokens in lake.inputs_of(row.published, token_documents.STAGE.name):
+    name = f"filtered_documents/{row.snapshot}"
+    for tokens in lake.inputs_of(row.published, "token_documents"):
         wanted = tokens.receipt.fingerprint.inputs.get(name)
-        for keys in lake.partition(document_keys.STAGE.name, row.snapshot).versions():
+        for keys in lake.partition("document_keys", row.snapshot).versions():
             if keys.receipt.fingerprint.inputs.get(name) == wanted:
                 for line in document_keys.documents_of(keys).find("document", row.id):
                     if line["digest"] == row.digest:
@@ -63,11 +62,11 @@ def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
     by id.
     """
     found = []
-    for key in lake.keys(row_lineage.STAGE.name):
-        index = lake.partition(row_lineage.STAGE.name, key).current_summary()
+    for key in lake.keys("row_lineage"):
+        index = lake.partition("row_lineage", key).current_summary()
         lines = row_lineage.removal_lines(index, "kept_id", identity) if index else []
         if index and lines:
-            removals = lake.require_input(index, removed_documents.STAGE.name)
+            removals = lake.require_input(index, "removed_documents")
             table = read_some(
                 removals.only(removed_documents.TABLE) / removed_documents.TABLE, lines
             )
@@ -83,7 +82,7 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
     """
     shard, _ = parse_document_id(identity)
     table = f"{shard.name}{DROPPED_SUFFIX}"
-    for stage in (filtered_documents.STAGE.name, token_documents.STAGE.name):
+    for stage in ("filtered_documents", "token_documents"):
         published = lake.partition(stage, shard.snapshot).current()
         path = None if published is None else published.only(table) / table
         if path is None or not path.is_file():
@@ -100,7 +99,7 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
 
 
 def _kept_instead(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, str] | None:
-    published = lake.partition(removed_documents.STAGE.name, snapshot).current()
+    published = lake.partition("removed_documents", snapshot).current()
     if published is not None:
         path = published.only(removed_documents.TABLE) / removed_documents.TABLE
         for line in lines_where(path, pc.field("id") == identity):
@@ -112,10 +111,15 @@ def documents_by(lake: Lake, kind: Kind, value: str) -> list[Mapping[str, Any]]:
     """The filtered documents of all snapshots that match a value: rows of `tables.KEYED`, with the
     values of the rules.
     """
-    keys = (
-        [parse_document_id(value)[0].snapshot]
-        if kind == "document"
-        else lake.keys(document_keys.STAGE.name)
-    )
+    keys = keys_with(lake, "document_keys", kind, value)
     indexes = (document_keys.keyed_documents(lake, key) for key in keys)
     return [line for index in indexes if index is not None for line in index.find(kind, value)]
+
+
+def keys_with(lake: Lake, stage: str, kind: Kind, value: str) -> list[str]:
+    """Partitions of a stage that may hold documents that match a value.
+
+    Raises:
+        BadInput: for a document, if it is not a document id.
+    """
+    return [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys(stage)

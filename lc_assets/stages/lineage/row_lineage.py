@@ -67,6 +67,7 @@ RECORDS: Final = (
 )
 """Columns of `tables.ROWS` that identify a row's document and the position of its tokens."""
 SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
+_Keys = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 
 def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
@@ -77,8 +78,8 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        grid = staging.inputs[f"{TOKEN_GRID.name}/{snapshot}"]
-        removals = staging.inputs[f"{REMOVED_DOCUMENTS.name}/{snapshot}"]
+        grid = staging.inputs[f"token_grid/{snapshot}"]
+        removals = staging.inputs[f"removed_documents/{snapshot}"]
         rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
         removed = read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
         return write_index(staging.folder, rows, removed)
@@ -89,17 +90,23 @@ def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
 def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
     """Write the files of an index of a row table and a table of exclusions."""
     write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
-    keys, places = keys_of_parts([_keyed_columns(rows)])
-    write_key_index(folder / ROW_INDEX, keys, places)
-    write_key_index(folder / REMOVED_INDEX, *keys_of_removals(removed))
+    indices = _indices(rows, removed)
+    for name, (keys, places) in indices.items():
+        write_key_index(folder / name, keys, places)
     extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
-        "keys": len(keys),
+        "keys": len(indices[ROW_INDEX][0]),
         "removals": removed.num_rows,
     }
     return Counts(seen=rows.num_rows, kept=rows.num_rows, extra=extra)
 
 
-def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def _indices(rows: pa.Table, removed: pa.Table) -> dict[str, _Keys]:
+    """Keys and their lines, by the name of the index."""
+    columns = {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
+    return {ROW_INDEX: keys_of_parts([columns]), REMOVED_INDEX: _keys_of_removals(removed)}
+
+
+def _keys_of_removals(removed: pa.Table) -> _Keys:
     """Keys of excluded documents and of the documents kept instead, with their lines; ascending."""
     names, kept = (np.array(removed[column].to_pylist(), object) for column in ("id", "kept_id"))
     instead = np.flatnonzero(kept != "")
@@ -113,10 +120,6 @@ def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.
 
 def _removed_keys(column: str, values: Sequence[str]) -> NDArray[np.uint64]:
     return keyed_u64(f"look up removals by {column}", seed=0, keys=values)
-
-
-def _keyed_columns(rows: pa.Table) -> dict[str, Sequence[str]]:
-    return {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
 
 
 def rows_in(index: Published) -> KeyedTable:
@@ -149,20 +152,10 @@ def rows_of(lake: Lake, grid: Published) -> KeyedTable | ScannedTable:
     return rows_in(index) if index else ScannedTable(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
 
 
-def current_rows(lake: Lake, snapshot: str) -> KeyedTable | None:
-    """The records of a snapshot's published grid; None when there is no index of that very grid."""
-    index = lake.partition(STAGE.name, snapshot).current_summary()
-    grid = lake.partition(TOKEN_GRID.name, snapshot).pointer()
-    name = f"{TOKEN_GRID.name}/{snapshot}"
-    if index and grid and index.receipt.fingerprint.inputs.get(name) == grid.digest:
-        return rows_in(index)
-    return None
-
-
 def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     """The records are the grid's row table, line by line."""
     records = read_table(check_input.folder / RECORDS_FILE, RECORDS)
-    grid = check_input.only_input(TOKEN_GRID.name)
+    grid = check_input.only_input("token_grid")
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
     right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
@@ -177,21 +170,17 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are exactly those of the rows' documents and of the exclusions, and each refers to
     its line.
     """
-    removals = check_input.only_input(REMOVED_DOCUMENTS.name)
-    wanted = {
-        ROW_INDEX: keys_of_parts(
-            [_keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))]
-        ),
-        REMOVED_INDEX: keys_of_removals(
-            read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
-        ),
-    }
+    removals = check_input.only_input("removed_documents")
+    indices = _indices(
+        read_table(check_input.folder / RECORDS_FILE, RECORDS),
+        read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names),
+    )
     wrong = [
         name
-        for name, (keys, places) in wanted.items()
-        if not KeyIndex(check_input.folder / name).holds(keys, places)
+        for name, index in indices.items()
+        if not KeyIndex(check_input.folder / name).holds(*index)
     ]
-    n_keys = {name: len(keys) for name, (keys, _) in wanted.items()}
+    n_keys = {name: len(keys) for name, (keys, _) in indices.items()}
     return CheckResult(
         passed=not wrong,
         message=f"{n_keys[ROW_INDEX]:,} keys of rows, {n_keys[REMOVED_INDEX]:,} of removals"

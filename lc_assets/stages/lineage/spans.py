@@ -15,7 +15,6 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.order import require_split
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published
-from lc_assets.stages.packing import packed_rows
 from lc_assets.vocabulary import SPLITS
 
 
@@ -65,7 +64,7 @@ class Span:
     @property
     def is_packed(self) -> bool:
         """Whether it belongs to a packed row."""
-        return self.published.stage == packed_rows.STAGE.name
+        return self.published.stage == "packed_rows"
 
     @property
     def document(self) -> int:

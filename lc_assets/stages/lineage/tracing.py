@@ -18,7 +18,6 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
-from lc_assets.stages.documents import clean_documents
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import (
     Span,
@@ -29,20 +28,15 @@ from lc_assets.stages.lineage.spans import (
     span_of_row,
     spans_of_packed_row,
 )
-from lc_assets.stages.longpack import longpack_documents
-from lc_assets.stages.megatron import megatron_rows
 from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import length_buckets, packed_rows
-from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
-from lc_assets.stages.tokens import packing_tokens
 from lc_assets.vocabulary import SPLITS
 
 READ_THROUGH = {
-    longcrawl_flat.STAGE.name: longcrawl.STAGE.name,
-    megatron_rows.STAGE.name: token_grid.STAGE.name,
-    row_lineage.STAGE.name: token_grid.STAGE.name,
-    packed_rows.STAGE.name: packing_tokens.STAGE.name,
-    length_buckets.STAGE.name: clean_documents.STAGE.name,
+    "longcrawl_flat": "longcrawl",
+    "megatron_rows": "token_grid",
+    "row_lineage": "token_grid",
+    "packed_rows": "packing_tokens",
+    "length_buckets": "clean_documents",
 }
 """Stage → the input that records the origin of its rows or documents."""
 
@@ -100,22 +94,18 @@ def sources_of(lake: Lake, published: Published) -> list[Published]:
         NotPublished: if one of them is gone.
     """
     stage = published.stage
-    if stage == longcrawl.STAGE.name:
+    if stage == "longcrawl":
         order = GlobalOrder.open(published.only("*.json", "train_*.npy"), "train", pass_over=False)
         return [
-            lake.partition(token_grid.STAGE.name, source.snapshot).at(source.version)
+            lake.partition("token_grid", source.snapshot).at(source.version)
             for source in order.sources
         ]
-    if stage == blended_mix.STAGE.name:
+    if stage == "blended_mix":
         sources = blended_mix.read_mix(published.only(blended_mix.MIX_FILE)).sources
         return [lake.version_of(source.prefix) for source in sources if source.used]
-    if stage == packing_tokens.STAGE.name:
-        packed = f"{longpack_documents.STAGE.name}/{published.key}"
-        wanted = (
-            longpack_documents.STAGE.name
-            if packed in published.receipt.fingerprint.inputs
-            else None
-        )
+    if stage == "packing_tokens":
+        packed = f"longpack_documents/{published.key}"
+        wanted = "longpack_documents" if packed in published.receipt.fingerprint.inputs else None
     else:
         wanted = READ_THROUGH.get(stage)
     return [lake.require_input(published, wanted)] if wanted else []
@@ -127,8 +117,8 @@ def rows_behind(lake: Lake, megatron: Published) -> Published:
     Raises:
         NotPublished: if that version is gone.
     """
-    is_copy = megatron.stage == megatron_rows.STAGE.name
-    return lake.require_input(megatron, token_grid.STAGE.name) if is_copy else megatron
+    is_copy = megatron.stage == "megatron_rows"
+    return lake.require_input(megatron, "token_grid") if is_copy else megatron
 
 
 def find_row(lake: Lake, grid: Published, split: str, row: int) -> Span:
@@ -154,7 +144,7 @@ def row_of_order(lake: Lake, split: str, position: int) -> Span:
         NotPublished: if there is no global order, or its grid is no longer in the lake.
         BadInput: if there is no such split or position.
     """
-    return _row_in_order(lake, lake.partition(longcrawl.STAGE.name).require(), split, position)
+    return _row_in_order(lake, lake.partition("longcrawl").require(), split, position)
 
 
 def row_of_array(array: str, position: int) -> Span | None:
@@ -169,9 +159,9 @@ def row_of_array(array: str, position: int) -> Span | None:
     split, found = name.removesuffix(".zarr"), located(folder)
     if split not in SPLITS or found is None or not found.version:
         return None
-    if found.stage == token_grid.STAGE.name:
+    if found.stage == "token_grid":
         return find_row(found.lake, found.published, split, position)
-    order = found.lake.require_input(found.published, longcrawl.STAGE.name)
+    order = found.lake.require_input(found.published, "longcrawl")
     return _row_in_order(found.lake, order, split, position)
 
 
@@ -190,7 +180,7 @@ def _row_in_order(lake: Lake, published: Published, split: str, position: int) -
             f"{len(order.sources):,}"
         )
     source = order.sources[number]
-    grid = lake.partition(token_grid.STAGE.name, source.snapshot).at(source.version)
+    grid = lake.partition("token_grid", source.snapshot).at(source.version)
     return find_row(lake, grid, split, int(order.row[position]))
 
 
@@ -201,7 +191,7 @@ def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
         NotPublished: if there is no such mix, or its sources are no longer in the lake.
         BadInput: if there is no such sample.
     """
-    published = lake.partition(blended_mix.STAGE.name, mix).require()
+    published = lake.partition("blended_mix", mix).require()
     described = blended_mix.read_mix(published.only(blended_mix.MIX_FILE))
     if not 0 <= sample < described.n_samples:
         raise BadInput(
@@ -220,7 +210,7 @@ def _pieces(
     lake: Lake, rows: Published, document: int, start: int, stop: int | None
 ) -> Iterator[Piece]:
     """The spans in columns ``start`` to ``stop`` of a Megatron document; None means its end."""
-    if rows.stage == token_grid.STAGE.name:
+    if rows.stage == "token_grid":
         spans = [find_row(lake, rows, "train", document)]
     elif holds_whole_rows(rows):
         spans = spans_of_packed_row(rows, "train", document)

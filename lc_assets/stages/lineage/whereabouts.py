@@ -28,8 +28,8 @@ from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.lineage.histories import documents_by
-from lc_assets.stages.lineage.row_lineage import current_rows, rows_of
+from lc_assets.stages.lineage.histories import documents_by, keys_with
+from lc_assets.stages.lineage.row_lineage import rows_of
 from lc_assets.stages.lineage.spans import (
     Span,
     holds_whole_rows,
@@ -39,8 +39,6 @@ from lc_assets.stages.lineage.spans import (
 from lc_assets.stages.lineage.tracing import cuts_of_sample, rows_behind, sources_of
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
-from lc_assets.stages.rows import longcrawl, token_grid
 from lc_assets.stages.tokens.packing_tokens import LABEL
 from lc_assets.text.links.addresses import Kind
 from lc_assets.tokens.orders import place_of, places_of
@@ -81,7 +79,7 @@ def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
 
 def whereabouts_of(lake: Lake, spans: Sequence[Span]) -> list[Found]:
     """Positions of some spans, and the samples that contain tokens of each."""
-    mixes, order = mixes_of(lake), lake.partition(longcrawl.STAGE.name).current()
+    mixes, order = mixes_of(lake), lake.partition("longcrawl").current()
     splits = {span.split for span in spans if not span.is_packed} if order else ()
     orders = {
         split: GlobalOrder.open(order.folder, split, pass_over=False) for split in splits if order
@@ -98,19 +96,11 @@ def whereabouts_of(lake: Lake, spans: Sequence[Span]) -> list[Found]:
 
 def rows_by(lake: Lake, kind: Kind, value: str) -> list[Span]:
     """All rows of grids of the documents that match a value; sorted by snapshot, split and row."""
-    keys = (
-        [parse_document_id(value)[0].snapshot]
-        if kind == "document"
-        else lake.keys(token_grid.STAGE.name)
-    )
     found = []
-    for key in keys:
-        rows = current_rows(lake, key)
-        lines = rows.find(kind, value) if rows else None
-        grid = None if lines == [] else lake.partition(token_grid.STAGE.name, key).current()
+    for key in keys_with(lake, "token_grid", kind, value):
+        grid = lake.partition("token_grid", key).current()
         if grid is not None:
-            lines = rows_of(lake, grid).find(kind, value) if lines is None else lines
-            found += [span_of_row(grid, line) for line in lines]
+            found += [span_of_row(grid, line) for line in rows_of(lake, grid).find(kind, value)]
     return found
 
 
@@ -120,8 +110,7 @@ def packed_by(lake: Lake, kind: Kind, value: str) -> list[Span]:
     """
     named = [value] if kind == "document" else [of["id"] for of in documents_by(lake, kind, value)]
     found = []
-    for key in lake.keys(packed_rows.STAGE.name):
-        packed = lake.partition(packed_rows.STAGE.name, key).require()
+    for key, packed in lake.published("packed_rows").items():
         ids = {name for name in named if parse_document_id(name)[0].snapshot == key}
         longpack = _longpack(lake, packed)
         if longpack is not None:
@@ -179,7 +168,7 @@ def mixes_of(lake: Lake) -> Mixes:
     """The published mixes by name, with their descriptions."""
     return {
         name: (published, blended_mix.read_mix(published.only(blended_mix.MIX_FILE)))
-        for name, published in lake.published(blended_mix.STAGE.name).items()
+        for name, published in lake.published("blended_mix").items()
     }
 
 

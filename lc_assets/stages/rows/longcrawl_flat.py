@@ -5,7 +5,6 @@ An optional full copy for readers that support only that layout. The global orde
 rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,31 +83,25 @@ def write_longcrawl_flat(context: BuildContext, _key: str = GLOBAL) -> Built:
         order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
         bring_grids(context.lake, order)
         codec = CODECS[context.recipe.longcrawl_flat.codec]
-        tasks = [
-            task
-            for split in SPLITS
-            for task in _bands(context.lake.root, order, staging.folder, split, codec)
-        ]
+        tasks = list[FlatTask]()
+        for split in SPLITS:
+            opened, folder = GlobalOrder.open(order, split), staging.folder
+            create_flat(
+                folder / f"{split}.zarr",
+                len(opened),
+                opened.row_tokens,
+                codec=codec,
+                vocab_size=opened.vocab_size,
+            )
+            tasks += [
+                FlatTask(
+                    root=context.lake.root, order=order, folder=folder, split=split, block=block
+                )
+                for block in plan_rows(len(opened), CHUNK[0])
+            ]
         return run_shards(context, staging, write_band, tasks, what="flatten")
 
     return build(context, STAGE, GLOBAL, fill)
-
-
-def _bands(
-    root: Path, order: Path, folder: Path, split: str, codec: FlatCodec
-) -> Sequence[FlatTask]:
-    opened = GlobalOrder.open(order, split)
-    create_flat(
-        folder / f"{split}.zarr",
-        len(opened),
-        opened.row_tokens,
-        codec=codec,
-        vocab_size=opened.vocab_size,
-    )
-    return [
-        FlatTask(root=root, order=order, folder=folder, split=split, block=block)
-        for block in plan_rows(len(opened), CHUNK[0])
-    ]
 
 
 @once
@@ -172,13 +165,10 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     """
     order = check_input.only_input("longcrawl").folder
     bring_grids(check_input.lake, order)
-    wrong: list[str] = []
-    n_checked = 0
+    wrong, n_checked = list[str](), 0
     for split in SPLITS:
-        rows, flat = (
-            OrderedRows(check_input.lake.root, order, split),
-            FlatReader(check_input.folder / f"{split}.zarr"),
-        )
+        rows = OrderedRows(check_input.lake.root, order, split)
+        flat = FlatReader(check_input.folder / f"{split}.zarr")
         if flat.n_rows != len(rows.order):
             wrong.append(f"{split}: {flat.n_rows:,} rows of {len(rows.order):,}")
             continue

@@ -192,18 +192,15 @@ def rows_of(folder: Path, split: str) -> pa.Table:
 def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int) -> list[dict[str, Any]]:
     """The beginnings of the first training rows as text, each with its document."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
-    if not plan.num_rows:
+    lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
+    if not lines:
         return []
     reader = GridReader(grid.folder / "train.zarr")
-    shown = slice(0, min(SHOWN_TOKENS, reader.row_tokens))
-    begins = (
-        " ".join(text_of(tokenizer, ids).split())[:SHOWN_CHARS]
-        for ids in reader.read(slice(0, plan.num_rows), shown)
-    )
-    lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
+    ids = reader.read(slice(0, len(lines)), slice(0, min(SHOWN_TOKENS, reader.row_tokens)))
+    texts = (" ".join(text_of(tokenizer, row).split())[:SHOWN_CHARS] for row in ids)
     return [
         {"row": row, "begins": text, **line}
-        for row, (line, text) in enumerate(zip(lines, begins, strict=True))
+        for row, (text, line) in enumerate(zip(texts, lines, strict=True))
     ]
 
 

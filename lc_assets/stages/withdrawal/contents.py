@@ -34,42 +34,27 @@ from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.documents import (
-    clean_documents,
-    document_keys,
-    document_signals,
-    filtered_documents,
-)
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.tracing import sources_of
-from lc_assets.stages.longpack import longpack_documents
 from lc_assets.stages.longpack.page_index import page_index
-from lc_assets.stages.megatron import megatron_rows
-from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import length_buckets, packed_rows
-from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
-from lc_assets.stages.tokens import packing_tokens, token_documents
 from lc_assets.stages.withdrawal import withdrawn_documents
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
 CHECK: Final = "nothing_withdrawn_is_served"
 SERVED: Final = frozenset(
-    stage.name
-    for stage in (
-        longpack_documents.STAGE,
-        token_grid.STAGE,
-        longcrawl.STAGE,
-        longcrawl_flat.STAGE,
-        megatron_rows.STAGE,
-        packed_rows.STAGE,
-        blended_mix.STAGE,
+    (
+        "longpack_documents",
+        "token_grid",
+        "longcrawl",
+        "longcrawl_flat",
+        "megatron_rows",
+        "packed_rows",
+        "blended_mix",
     )
 )
 """Stages that serve rows or texts."""
-WORKING_MATERIAL: Final = tuple(
-    stage.STAGE.name for stage in (filtered_documents, document_keys, document_signals)
-)
+WORKING_MATERIAL: Final = ("filtered_documents", "document_keys", "document_signals")
 """Inputs of the stages that find withdrawn documents; never served."""
 Sought = Sequence[tuple[Kind, str]]
 """Kinds and normal values, as `lc_assets.text.links.addresses` has them."""
@@ -108,7 +93,7 @@ class Search:
         if published.stage in _TABLES:
             yield published
         sources = sources_of(self.lake, published)
-        if published.stage == packed_rows.STAGE.name:
+        if published.stage == "packed_rows":
             # Not all documents of `packing_tokens` are packed; the spans list those that are.
             sources = [part for store in sources for part in sources_of(self.lake, store)]
         for source in sources:
@@ -140,16 +125,12 @@ def _ids(found: Iterable[tuple[int, Mapping[str, Any]]]) -> set[str]:
 
 _TABLES: Mapping[str, Callable[[Lake, Published, Sought], set[str]]] = {
     **dict.fromkeys(WORKING_MATERIAL, _in_snapshot),
-    clean_documents.STAGE.name: _in_document_tables,
-    token_documents.STAGE.name: _in_document_tables,
-    packing_tokens.STAGE.name: _in_document_tables,
-    token_grid.STAGE.name: lambda lake, grid, sought: _ids(
-        row_lineage.rows_of(lake, grid).find_all(sought)
-    ),
-    longpack_documents.STAGE.name: lambda _, longpack, sought: _ids(
-        page_index(longpack).find_all(sought)
-    ),
-    packed_rows.STAGE.name: lambda _, packed, sought: _ids(
+    "clean_documents": _in_document_tables,
+    "token_documents": _in_document_tables,
+    "packing_tokens": _in_document_tables,
+    "token_grid": lambda lake, grid, sought: _ids(row_lineage.rows_of(lake, grid).find_all(sought)),
+    "longpack_documents": lambda _, longpack, sought: _ids(page_index(longpack).find_all(sought)),
+    "packed_rows": lambda _, packed, sought: _ids(
         ScannedTable(packed.only(SPANS_FILE) / SPANS_FILE).find_all(sought)
     ),
 }
@@ -183,7 +164,7 @@ def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
     """
     search = Search(lake, [("document", name) for name in sorted(ids)])
     chain = [stage.name for stage in STAGES]
-    holders = SERVED | _TABLES.keys() | {row_lineage.STAGE.name, length_buckets.STAGE.name}
+    holders = SERVED | _TABLES.keys() | {"row_lineage", "length_buckets"}
     partitions = [partition for partition in lake.partitions() if partition.stage in holders]
     for partition in sorted(partitions, key=lambda found: (chain.index(found.stage), found.name)):
         pointer = partition.pointer()
@@ -202,49 +183,45 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
     `withdrawn_documents` is up to date with the lists.
     """
     entries = withdrawn_documents.entries_of(recipe.withdrawn_documents)
+    withdrawn = lake.partition("withdrawn_documents").current()
+    served: list[str] = []
     if not entries:
-        return _result([], "no list names anything", n_documents=0)
-    withdrawn = lake.partition(withdrawn_documents.STAGE.name).current()
-    if withdrawn is None:
-        return _result(["`withdrawn_documents` was never materialized"], "")
-    wrong = (
-        []
-        if withdrawn.receipt.fingerprint.params
-        == withdrawn_documents.STAGE.resolved(recipe, GLOBAL)
-        else ["`withdrawn_documents` is older than the lists: materialize it"]
-    )
-    names = [line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)]
-    sought: list[tuple[Kind, str]] = [entry.sought for entry in entries]
-    found = Search(lake, [*sought, *(("document", name) for name in names)]).found_in(published)
-    for snapshot in found:
-        wrong += _not_considered(lake, withdrawn, snapshot)
-    served = sorted(set().union(*found.values()))
-    wrong += (
-        [f"{len(served):,} withdrawn documents are served, such as {served[0]}"] if served else []
-    )
-    return _result(
-        wrong,
-        f"{len(entries):,} entries and {len(names):,} documents sought, none is served",
-        n_documents=len(served),
-    )
-
-
-def _not_considered(lake: Lake, withdrawn: Published, snapshot: str) -> list[str]:
-    """Whether the snapshot's current version was not searched when the withdrawn documents were
-    found.
-    """
-    made_of = withdrawn.receipt.fingerprint.inputs
-    for stage in withdrawn_documents.STAGE.upstream:
-        current = lake.partition(stage, snapshot).current()
-        if current is not None and made_of.get(current.name) != current.digest:
-            return [f"`withdrawn_documents` was made before {current.name}: materialize it"]
-    return []
-
-
-def _result(wrong: Sequence[str], right: str, **numbers: Any) -> CheckResult:
+        wrong, right = [], "no list names anything"
+    elif withdrawn is None:
+        wrong, right = ["`withdrawn_documents` was never materialized"], ""
+    else:
+        names = [line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)]
+        sought: list[tuple[Kind, str]] = [entry.sought for entry in entries]
+        search = Search(lake, [*sought, *(("document", name) for name in names)])
+        found = search.found_in(published)
+        served = sorted(set().union(*found.values()))
+        wrong = _reasons_to_search_again(lake, recipe, withdrawn, found)
+        if served:
+            wrong += [f"{len(served):,} withdrawn documents are served, such as {served[0]}"]
+        right = f"{len(entries):,} entries and {len(names):,} documents sought, none is served"
     return CheckResult(
         check=CHECK,
         passed=not wrong,
-        message="; ".join(dict.fromkeys(wrong)) or right,
-        values={name.replace("_", " "): float(n) for name, n in numbers.items()},
+        message="; ".join(wrong) or right,
+        values={"documents": len(served)},
     )
+
+
+def _reasons_to_search_again(
+    lake: Lake, recipe: Recipe, withdrawn: Published, snapshots: Iterable[str]
+) -> list[str]:
+    """Why the withdrawn documents may not be all: the lists have changed, or current versions of
+    some snapshots were not searched.
+    """
+    found, made_of = list[str](), withdrawn.receipt.fingerprint
+    if made_of.params != withdrawn_documents.STAGE.resolved(recipe, GLOBAL):
+        found.append("`withdrawn_documents` is older than the lists: materialize it")
+    for snapshot in snapshots:
+        for stage in withdrawn_documents.STAGE.upstream:
+            current = lake.partition(stage, snapshot).current()
+            if current is not None and made_of.inputs.get(current.name) != current.digest:
+                found.append(
+                    f"`withdrawn_documents` was made before {current.name}: materialize it"
+                )
+                break
+    return found

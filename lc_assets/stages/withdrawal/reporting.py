@@ -12,10 +12,7 @@ from lc_assets.stages.deduplication import removed_documents
 from lc_assets.stages.lineage.row_lineage import rows_of
 from lc_assets.stages.lineage.spans import Span, span_of_row
 from lc_assets.stages.lineage.whereabouts import mixes_of, samples_of
-from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
 from lc_assets.stages.releases.pruning import pinned_versions
-from lc_assets.stages.rows import token_grid
 from lc_assets.stages.withdrawal.contents import Held, versions_with
 from lc_assets.stages.withdrawal.withdrawn_documents import LISTED, NEAR_DUPLICATE, SAME_DIGEST
 from lc_assets.vocabulary import parse_document_id
@@ -51,7 +48,7 @@ def _published_rows(lake: Lake, lines: Sequence[Line]) -> dict[str, list[Span]]:
     """Rows of the documents in published grids, by document."""
     found: dict[str, list[Span]] = {}
     for snapshot, names in _ids_by_snapshot(lines).items():
-        grid = lake.partition(token_grid.STAGE.name, snapshot).current()
+        grid = lake.partition("token_grid", snapshot).current()
         if grid is not None:
             for _, row in rows_of(lake, grid).find_all([("document", name) for name in names]):
                 found.setdefault(row["id"], []).append(span_of_row(grid, row))
@@ -59,7 +56,7 @@ def _published_rows(lake: Lake, lines: Sequence[Line]) -> dict[str, list[Span]]:
 
 
 def _any_goes_on(lake: Lake, snapshot: str, ids: set[str]) -> bool:
-    removals = lake.partition(removed_documents.STAGE.name, snapshot).current()
+    removals = lake.partition("removed_documents", snapshot).current()
     return (
         removals is not None
         and not ids <= removed_documents.removed_ids(removals.only(removed_documents.TABLE)).keys()
@@ -68,13 +65,13 @@ def _any_goes_on(lake: Lake, snapshot: str, ids: set[str]) -> bool:
 
 def partitions_to_rebuild(lake: Lake, lines: Sequence[Line]) -> list[str]:
     """Names of the published partitions that withdrawing documents changes, upstream first."""
-    below = {removed_documents.STAGE.name}
+    below = {"removed_documents"}
     below.update(stage.name for stage in STAGES if below.intersection(stage.upstream))
     stages = [stage for stage in STAGES if stage.name in below]
     ids = _ids_by_snapshot(lines)
     losing = [snapshot for snapshot, names in ids.items() if _any_goes_on(lake, snapshot, names)]
     with_rows = {row.snapshot for of in _published_rows(lake, lines).values() for row in of}
-    changed = with_rows | {f"{packed_rows.STAGE.name}/{key}" for key in losing}
+    changed = with_rows | {f"packed_rows/{key}" for key in losing}
     return [
         *(
             f"{stage.name}/{key}"
@@ -89,7 +86,7 @@ def partitions_to_rebuild(lake: Lake, lines: Sequence[Line]) -> list[str]:
             for key in lake.keys(stage.name)
         ),
         *(
-            f"{blended_mix.STAGE.name}/{name}"
+            f"blended_mix/{name}"
             for name, (_, mix) in mixes_of(lake).items()
             if changed & {source.name for source in mix.sources}
         ),

@@ -49,7 +49,7 @@ def write_snapshot_withdrawals(context: BuildContext, snapshot: SnapshotId) -> B
     """
 
     def fill(staging: StagingFolder) -> Counts:
-        lines = part_of(staging.inputs[f"{WITHDRAWN_DOCUMENTS.name}/{GLOBAL}"], snapshot)
+        lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], snapshot)
         write_table(staging.folder / TABLE, lines)
         return Counts(seen=lines.num_rows, kept=lines.num_rows)
 
@@ -71,7 +71,7 @@ def withdrawals_in(folder: Path) -> list[dict[str, Any]]:
 def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     """The table equals this snapshot's part of `withdrawn_documents`."""
     ours = read_table(check_input.folder / TABLE, COLUMNS)
-    theirs = part_of(check_input.only_input(WITHDRAWN_DOCUMENTS.name), check_input.fingerprint.key)
+    theirs = part_of(check_input.only_input("withdrawn_documents"), check_input.fingerprint.key)
     right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
         passed=right,

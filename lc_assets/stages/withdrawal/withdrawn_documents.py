@@ -124,8 +124,8 @@ def resolve(
     Returns:
         Rows of `tables.WITHDRAWN`, sorted by id, each id once.
     """
-    names = sorted(inputs) if entries else []
-    indexes = [documents_of(inputs[name]) for name in names if inputs[name].stage == KEYS.name]
+    read = [inputs[name] for name in sorted(inputs)]
+    indexes = [documents_of(part) for part in read if part.stage == "document_keys"]
     listed = _first_found(indexes, [entry.sought for entry in entries])
     found = {name: _line(name, LISTED, number, entries) for name, (number, _) in listed.items()}
     if recipe.withdrawn_documents.same_content != "goes" or not found:
@@ -140,7 +140,7 @@ def resolve(
         source = sources[number]
         entry = found[source]["entry"]
         found.setdefault(name, _line(name, SAME_DIGEST, entry, entries, source=source))
-    pairs = [inputs[name] for name in names if inputs[name].stage == NEAR_DUPLICATE_PAIRS.name]
+    pairs = [part for part in read if part.stage == "near_duplicate_pairs"]
     nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
     for name, (distance, source) in nearest.items():
         line = _line(name, NEAR_DUPLICATE, found[source]["entry"], entries, source=source)
@@ -189,13 +189,9 @@ def _near(
     return found
 
 
-def withdrawn_lines(published: Published) -> list[Line]:
-    """All rows of the published table."""
-    return _lines_in(published.only(TABLE))
-
-
-def _lines_in(folder: Path) -> list[Line]:
-    lines: list[Line] = read_table(folder / TABLE, WITHDRAWN.names).to_pylist()
+def withdrawn_lines(published: Published | CheckInput) -> list[Line]:
+    """All rows of the table."""
+    lines: list[Line] = read_table(published.folder / TABLE, WITHDRAWN.names).to_pylist()
     return lines
 
 
@@ -203,7 +199,7 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     """No document occurs twice, the counts match the receipt, and every document of the same
     content refers to a withdrawn one.
     """
-    lines = _lines_in(check_input.folder)
+    lines = withdrawn_lines(check_input)
     by_id = {line["id"]: line for line in lines}
     extra = check_input.counts.extra
     counted = _counted(lines)
@@ -237,12 +233,12 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
     """Looking up an even sample of entries again finds only withdrawn documents, and each listed
     document matches its entry.
     """
-    lines = _lines_in(check_input.folder)
+    lines = withdrawn_lines(check_input)
     withdrawn = {line["id"] for line in lines}
     indexes = [
         documents_of(published)
         for published in check_input.inputs.values()
-        if published.stage == KEYS.name
+        if published.stage == "document_keys"
     ]
     listed = [line for line in lines if line["how"] == LISTED]
     entries = sorted({(line["kind"], line["value"]) for line in listed})

@@ -129,8 +129,6 @@ SCHEMES: Final = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAS
 """Every scheme, by label."""
 
 
-_CHUNK: Final = 2048
-"""Hashes that are permuted together: 8 kB fit in the L1 cache."""
 _PRIME: Final = np.uint64(_MODULUS)
 _61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
 _HIGHEST: Final = np.uint32(0xFFFFFFFF)
@@ -152,18 +150,14 @@ def _prime_minima(
         terms: ``(p,)``.
         out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
     """
-    out[:] = _HIGHEST
-    for start in range(0, len(hashes), _CHUNK):
-        chunk = hashes[start : start + _CHUNK]
-        for i in range(len(factors)):
-            factor, term = factors[i], terms[i]
-            least = out[i]
-            for value in chunk:
-                product = np.uint64(value) * factor + term
-                folded = (product & _PRIME) + (product >> _61)
-                # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
-                least = min(least, _u32(folded + ((folded + _1) >> _61)))
-            out[i] = least
+    for i in range(len(factors)):
+        factor, term, least = factors[i], terms[i], _HIGHEST
+        for value in hashes:
+            product = np.uint64(value) * factor + term
+            folded = (product & _PRIME) + (product >> _61)
+            # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
+            least = min(least, _u32(folded + ((folded + _1) >> _61)))
+        out[i] = least
 
 
 @compiled
@@ -181,19 +175,12 @@ def _multiply_minima(
         terms: ``(p,)``.
         out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
     """
-    out[:] = _HIGHEST
-    upper = np.empty(_CHUNK, np.uint32)
-    for start in range(0, len(hashes), _CHUNK):
-        chunk = hashes[start : start + _CHUNK]
-        for i in range(len(chunk)):
-            upper[i] = _u32(chunk[i] >> _32)
-        values = upper[: len(chunk)]
-        for i in range(len(factors)):
-            factor, term = factors[i], terms[i]
-            least = out[i]
-            for value in values:
-                least = min(least, _u32(value * factor + term))
-            out[i] = least
+    upper = (hashes >> _32).astype(np.uint32)
+    for i in range(len(factors)):
+        factor, term, least = factors[i], terms[i], _HIGHEST
+        for value in upper:
+            least = min(least, _u32(value * factor + term))
+        out[i] = least
 
 
 _LANES: Final = 16

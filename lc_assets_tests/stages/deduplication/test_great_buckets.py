@@ -32,7 +32,6 @@ def met(tmp_path, signatures, *, files=1, first_new=0):
         files=tuple(bands_path(tmp_path / "index", number) for number in range(files)),
         first_new=first_new,
         bands=(0,),
-        bounds=(),
         out=tmp_path / "met.parquet",
     )
     pair_bands(task)

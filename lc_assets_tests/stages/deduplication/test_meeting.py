@@ -1,16 +1,14 @@
-"""What meets in several bands is one pair, wherever the ranges of the exchange begin."""
+"""What meets in several bands is one pair, in whatever files its documents are."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from lc_assets.execution.exchange import BucketWriter, by_range
+from lc_assets.execution.exchange import BucketWriter
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.stages.deduplication.candidates import (
     CANDIDATES,
-    RangeTask,
-    bounds_of,
+    PairsTask,
     merge_pairs,
 )
 from lc_assets.stages.deduplication.index import PLACE_BITS
@@ -26,21 +24,12 @@ def numbers():
     ]
 
 
-@pytest.mark.parametrize("documents", [1, 2, 5, 12, 100])
-def test_ranges_are_of_as_many_documents(documents):
-    bounds = bounds_of(FILES, documents)
-    _, counts = np.unique(by_range(np.array(numbers()), bounds), return_counts=True)
-    assert set(counts.tolist()[:-1]) <= {documents}
-    assert counts.sum() == 12
-
-
-@pytest.mark.parametrize("documents", [1, 3, 100])
-def test_pairs_are_those_of_one_table(tmp_path, documents):
-    """Three files of pairs, met in some bands: joined and in order over all ranges as a dictionary
+def test_pairs_are_those_of_one_table(tmp_path):
+    """Three files of pairs, met in some bands: joined and in order over all files as a dictionary
     has them.
     """
     rng = np.random.default_rng(7)
-    named, bounds = np.array(numbers()), bounds_of(FILES, documents)
+    named = np.array(numbers())
     wanted, met = {}, []
     for file in range(3):
         sides = np.sort(rng.choice(len(named), (40, 2)), axis=1)
@@ -51,16 +40,21 @@ def test_pairs_are_those_of_one_table(tmp_path, documents):
         met.append(tmp_path / "made" / f"{file}.parquet")
         met[-1].parent.mkdir(exist_ok=True)
         with BucketWriter(met[-1], CANDIDATES) as writer:
-            writer.send(pa.table([left, right, bands], schema=CANDIDATES), by_range(left, bounds))
-    tasks = [RangeTask(work=tmp_path, number=n, floor=0.5) for n in range(len(bounds) + 1)]
+            writer.send(
+                pa.table([left, right, bands], schema=CANDIDATES),
+                (left >> PLACE_BITS).astype(np.int32),
+            )
+    tasks = [PairsTask(work=tmp_path, number=n, floor=0.5) for n in range(len(FILES))]
     for task in tasks:
         merge_pairs(task)
     found = [
-        tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()
+        tuple(line.values())
+        for task in tasks
+        for line in pq.read_table(task.path("candidates")).to_pylist()
     ]
     assert found == [(*pair, bands) for pair, bands in sorted(wanted.items())]
     for task in tasks:
-        table = pq.read_table(task.pairs)
-        assert read_npy(task.documents).tolist() == sorted(
+        table = pq.read_table(task.path("candidates"))
+        assert read_npy(task.path("candidates", ".npy")).tolist() == sorted(
             {*table["a"].to_pylist(), *table["b"].to_pylist()}
         )

@@ -38,10 +38,10 @@ def test_who_stays_and_why(tmp_path, words, stays, why_rather_than_old):
     if why_rather_than_old:
         assert why(prefer, stays, OLD) == why_rather_than_old
     lines = [asdict(found) | {"text_high": 1, "text_low": 2} for found in (OLD, NEW, UNDATED)]
-    with queries(tmp_path / "duckdb") as asked:
-        asked.connection.register("facts", pa.Table.from_pylist(lines, schema=FACTS))
-        decide(asked, ("text",), prefer, 0.8)
-        removed = asked.lines(removed_query(prefer))
+    with queries(tmp_path / "duckdb") as database:
+        database.connection.register("facts", pa.Table.from_pylist(lines, schema=FACTS))
+        decide(database, ("text",), prefer, 0.8)
+        removed = database.lines(removed_query(prefer))
     assert {line["id"]: (line["kept_id"], line["why"]) for line in removed} == {
         found.id: (stays.id, why(prefer, stays, found))
         for found in (OLD, NEW, UNDATED)
