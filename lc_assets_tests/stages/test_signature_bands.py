@@ -303,15 +303,24 @@ SPOILS = [
         lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[1:]),
     ),
     ("every_document_has_its_place", lambda folder: (folder / MANIFEST).write_bytes(b"{}")),
-    ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/keys.npy", swapped)),
-    ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/rows.npy", shifted)),
-    ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/places.npy", shifted)),
     (
-        "bands_ascend",
+        "bands_are_those_of_the_signatures",
+        lambda folder: edit_array(folder / "bands/00000/keys.npy", swapped),
+    ),
+    (
+        "bands_are_those_of_the_signatures",
+        lambda folder: edit_array(folder / "bands/00000/rows.npy", shifted),
+    ),
+    (
+        "bands_are_those_of_the_signatures",
+        lambda folder: edit_array(folder / "bands/00000/places.npy", shifted),
+    ),
+    (
+        "bands_are_those_of_the_signatures",
         lambda folder: edit_array(folder / "bands/00000/keys.npy", lambda keys: keys[:, 1:]),
     ),
     (
-        "bands_ascend",
+        "bands_are_those_of_the_signatures",
         lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[:3]),
     ),
     (

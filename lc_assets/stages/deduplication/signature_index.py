@@ -68,7 +68,7 @@ from lc_assets.stages.deduplication.index import (
     sorted_bands,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.text.duplicates.keys import ROW_BITS, band_keys
+from lc_assets.text.duplicates.keys import band_keys
 from lc_assets.vocabulary import SnapshotId
 
 FILE_DOCUMENTS: Final = 1 << 16
@@ -80,7 +80,6 @@ process.
 """
 CHECKED_FILES: Final = 2
 """Number of files whose bands the check computes again from the signatures."""
-_LOW: Final = np.uint64((1 << ROW_BITS) - 1)
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
 
@@ -217,50 +216,29 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
     where the one before ends.
     """
     folder, params = check_input.folder, check_input.fingerprint.params
-    wrong, n_documents, n_before = list[str](), 0, 0
+    wrong, n_documents, n_signed, n_before = list[str](), 0, 0, 0
     for number, wanted in enumerate(read_bands_manifest(folder).documents):
         shards = read_table(shards_path(folder, number), BANDED_SHARDS.names)
         counts = shards["n_documents"].to_numpy()
         starts = np.cumsum(counts) - counts
-        n_rows = len(read_rows(bands_path(folder, number)))
+        bands = bands_path(folder, number)
+        n_rows = len(read_rows(bands))
+        n_signed += read_bands(bands)[0].shape[1]
         found = {count_lines(documents_path(folder, number)), int(counts.sum()), n_rows}
         if found != {wanted} or not np.array_equal(shards["first"].to_numpy(), starts):
             wrong.append(f"file {number}: {sorted(found)} documents, of {wanted}")
         n_documents += wanted
     if params["near"] or params["facts"]:
         n_before = check_input.only_input("filtered_documents").receipt.counts.kept
-    return CheckResult(
-        passed=not wrong and n_documents == n_before == check_input.counts.seen,
-        message="; ".join(wrong) or f"{n_documents:,} documents, {n_before:,} came in",
-        values={"documents": n_documents},
-    )
-
-
-def bands_ascend(check_input: CheckInput) -> CheckResult:
-    """The keys of each band ascend and refer to each signed document once; the rows that divide
-    large buckets equal the keys' lowest bits.
-    """
-    wrong, n_signed = list[str](), 0
-    for number in range(len(read_bands_manifest(check_input.folder).documents)):
-        at = bands_path(check_input.folder, number)
-        (keys, places), rows = read_bands(at), read_rows(at)
-        signed = np.sort(places[0])
-        n_signed += len(signed)
-        if rows.shape[1:] != keys.shape[:1] or (len(signed) and signed[-1] >= len(rows)):
-            wrong.append(f"file {number}: {keys.shape} keys, {rows.shape} first rows")
-        elif not (
-            (keys[:, 1:] >= keys[:, :-1]).all()
-            and (np.sort(places) == signed).all()
-            and (np.diff(signed) > 0).all()
-            and np.array_equal(rows[places, np.arange(len(keys))[:, None]], keys & _LOW)
-        ):
-            wrong.append(f"file {number}")
     n_counted = check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
-        passed=not wrong and n_signed == n_counted,
-        message=f"{n_signed:,} signed documents of {n_counted:,} counted, {len(wrong):,} files "
-        "wrong" + (f", such as {wrong[0]}" if wrong else ""),
-        values={"signed": n_signed, "wrong": len(wrong)},
+        passed=not wrong
+        and n_documents == n_before == check_input.counts.seen
+        and n_signed == n_counted,
+        message="; ".join(wrong)
+        or f"{n_documents:,} documents, {n_before:,} came in; "
+        f"{n_signed:,} signed, of {n_counted:,} counted",
+        values={"documents": n_documents},
     )
 
 
@@ -312,7 +290,7 @@ STAGE = Stage(
     code_version="1",
     reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, DOCUMENT_SIGNATURES: SAME_SNAPSHOT},
     params=_params,
-    checks=(every_document_has_its_place, bands_ascend, bands_are_those_of_the_signatures),
+    checks=(every_document_has_its_place, bands_are_those_of_the_signatures),
     group="documents",
     job="snapshot_documents",
     pool=WORKERS,
