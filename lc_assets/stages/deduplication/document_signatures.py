@@ -209,13 +209,11 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
             n_short += int((~part.is_signed).sum())
         if ids != read_table(path, ["id"])["id"].to_pylist():
             wrong.append(f"{file.name} names other documents than {path.name}")
-    extra = check_input.counts.extra
-    if n_signed != extra.get(PUBLISHED, 0) + extra.get(COMPUTED, 0) or n_short != extra.get(
-        TOO_SHORT, 0
-    ):
+    counted = Counter(check_input.counts.extra)
+    if (n_signed, n_short) != (counted[PUBLISHED] + counted[COMPUTED], counted[TOO_SHORT]):
         wrong.append(
             f"the files hold {n_signed:,} signatures and {n_short:,} short texts, the receipt "
-            f"says {extra}"
+            f"says {dict(counted)}"
         )
     return CheckResult(
         passed=not wrong,
@@ -241,17 +239,13 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
     """Some published signatures of every shard were computed too, and are the same; broken files
     upstream are counted.
     """
-    extra = check_input.counts.extra
-    n_different, n_broken = extra.get(DIFFERENT, 0), extra.get(BROKEN, 0)
+    counted = Counter(check_input.counts.extra)
     return CheckResult(
-        passed=not n_different and not n_broken,
-        message=f"{extra.get(PUBLISHED, 0):,} published, {extra.get(COMPUTED, 0):,} computed; "
-        f"{n_different:,} of "
-        f"{extra.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are "
-        "broken and were computed instead",
-        values={
-            name: extra.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)
-        },
+        passed=not counted[DIFFERENT] and not counted[BROKEN],
+        message=f"{counted[PUBLISHED]:,} published, {counted[COMPUTED]:,} computed; "
+        f"{counted[DIFFERENT]:,} of {counted[CHECKED]:,} that were checked differ; "
+        f"{counted[BROKEN]:,} files upstream are broken and were computed instead",
+        values={name: counted[name] for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)},
         severity="warning",
     )
 

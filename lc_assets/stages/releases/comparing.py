@@ -25,7 +25,6 @@ from lc_assets.lake.releases import Made, Release, read_release, release_names
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.spans import row_tokens_of
 from lc_assets.stages.lineage.tracing import sources_of
-from lc_assets.stages.mixes import blended_mix
 from lc_assets.stages.releases.releasing import described, pinned_now
 from lc_assets.stages.rows import token_grid
 
@@ -48,17 +47,13 @@ class DataSet:
         Raises:
             NotPublished: if that version is gone.
         """
-        pin = self.release.pins.get(f"{token_grid.STAGE.name}/{snapshot}")
-        return (
-            None
-            if pin is None
-            else self.lake.partition(token_grid.STAGE.name, snapshot).at(pin.version)
-        )
+        pin = self.release.pins.get(f"token_grid/{snapshot}")
+        return None if pin is None else self.lake.partition("token_grid", snapshot).at(pin.version)
 
     @property
     def grids(self) -> dict[str, str]:
         """Digests of the grids in it, by snapshot."""
-        stem = f"{token_grid.STAGE.name}/"
+        stem = "token_grid/"
         return {
             name.removeprefix(stem): pin.digest
             for name, pin in self.release.pins.items()
@@ -136,7 +131,7 @@ def data_set(lake: Lake, words: str) -> DataSet:
 
 def _grids_behind(lake: Lake, published: Published) -> list[Published]:
     """The grids whose rows a version contains."""
-    if published.stage == token_grid.STAGE.name:
+    if published.stage == "token_grid":
         return [published]
     return [grid for source in sources_of(lake, published) for grid in _grids_behind(lake, source)]
 
@@ -223,7 +218,7 @@ def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
     for name in sorted(before.pins.keys() | after.pins.keys()):
         old, new = before.pins.get(name), after.pins.get(name)
-        if not name.startswith(f"{blended_mix.STAGE.name}/"):
+        if not name.startswith("blended_mix/"):
             continue
         if old is None or new is None:
             found[name] = "is new" if old is None else "is gone"

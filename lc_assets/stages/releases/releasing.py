@@ -26,10 +26,6 @@ from lc_assets.lake.releases import (
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import rows_behind, sources_of
-from lc_assets.stages.megatron import megatron_rows
-from lc_assets.stages.mixes import blended_mix
-from lc_assets.stages.packing import packed_rows
-from lc_assets.stages.rows import longcrawl, longcrawl_flat, token_grid
 from lc_assets.vocabulary import SPLITS
 
 
@@ -53,15 +49,15 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
         NotPublished: if there is no global order, or an input of a version is gone.
         Mismatch: if a mix is made of other versions than the order.
     """
-    order = lake.partition(longcrawl.STAGE.name).require()
+    order = lake.partition("longcrawl").require()
     grids = {grid.name: grid for grid in sources_of(lake, order)}
     found = {order.name: order, **grids}
-    flat = lake.partition(longcrawl_flat.STAGE.name).current()
-    if flat is not None and lake.require_input(flat, longcrawl.STAGE.name).digest == order.digest:
+    flat = lake.partition("longcrawl_flat").current()
+    if flat is not None and lake.require_input(flat, "longcrawl").digest == order.digest:
         found[flat.name] = flat
-    packed = lake.published(packed_rows.STAGE.name).values()
+    packed = lake.published("packed_rows").values()
     served = grids | {rows.name: rows for rows in packed}
-    for mix in lake.published(blended_mix.STAGE.name).values():
+    for mix in lake.published("blended_mix").values():
         found[mix.name] = mix
         for source in sources_of(lake, mix):
             found[source.name] = source
@@ -71,7 +67,7 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
                     "than the global order is over: "
                     "materialize what `lc plan` calls out of date, then release it"
                 )
-    for megatron in lake.published(megatron_rows.STAGE.name).values():
+    for megatron in lake.published("megatron_rows").values():
         if _is_among(grids, rows_behind(lake, megatron)):
             found.setdefault(megatron.name, megatron)
     indexes = (row_index(lake, grid) for grid in grids.values())
@@ -128,7 +124,7 @@ def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
 
 def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
     receipts = (published.receipt for published in pinned.values())
-    grids = [found for found in receipts if found.fingerprint.stage == token_grid.STAGE.name]
+    grids = [found for found in receipts if found.fingerprint.stage == "token_grid"]
     counts = {
         f"{split} rows": sum(grid.counts.extra[f"{split} rows"] for grid in grids)
         for split in SPLITS

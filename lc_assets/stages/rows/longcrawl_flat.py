@@ -173,26 +173,20 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
             wrong.append(f"{split}: {flat.n_rows:,} rows of {len(rows.order):,}")
             continue
         chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
+        differ = np.zeros(flat.n_rows, np.bool_)
         for close in by_chunk(chosen, flat.chunk_shape[0]):
-            wrong += [f"{split} row {row}" for row in _wrong_rows(rows, flat, close)]
+            for tokens in _columns(flat.row_tokens):
+                found = flat.read(slice(close[0], close[-1] + 1), tokens)
+                expected = [rows.read(range(row, row + 1), tokens) for row in close]
+                found = found[np.subtract(close, close[0])]
+                differ[close] |= (found != np.concatenate(expected)).any(axis=1)
+        wrong += [f"{split} row {row}" for row in np.flatnonzero(differ).tolist()]
         n_checked += len(chosen)
     return CheckResult(
         passed=not wrong,
         message="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
         values={"rows read back": n_checked},
     )
-
-
-def _wrong_rows(rows: OrderedRows, flat: FlatReader, close: list[int]) -> list[int]:
-    """Those of some rows within the same chunks that differ from the ordered rows; one column of
-    chunks at a time.
-    """
-    same = np.ones(len(close), np.bool_)
-    for tokens in _columns(flat.row_tokens):
-        found = flat.read(slice(close[0], close[-1] + 1), tokens)[np.subtract(close, close[0])]
-        wanted = np.concatenate([rows.read(range(row, row + 1), tokens) for row in close])
-        same &= (found == wanted).all(axis=1)
-    return [row for row, is_same in zip(close, same.tolist(), strict=True) if not is_same]
 
 
 STAGE = Stage(
