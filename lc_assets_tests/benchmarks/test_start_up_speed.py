@@ -2,6 +2,7 @@
 lc_assets_tests/benchmarks/test_start_up_speed.py``.
 """
 
+import json
 import os
 import resource
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 
@@ -105,6 +107,69 @@ def test_what_one_waits_for(environment):
     for command, most in MOST_TIMES_A_START.items():
         seconds, _, _, _ = found[command]
         assert seconds < most * bare, command
+
+
+OVER_FIVE = {
+    "lc filter": "filter five.jsonl {out} --rules gopher-paper",
+    "lc signals": "signals five.jsonl {out}",
+    "lc minhash": "minhash five.jsonl {out}",
+    "lc dedup": "dedup five.jsonl {out}",
+    "lc decontaminate": "decontaminate five.jsonl {out} --against items.jsonl",
+    "lc tokenize": "tokenize five.jsonl {out}",
+    "lc pack": "pack five.jsonl {out} --length 1024",
+    "lc buckets": "buckets five.jsonl {out}",
+    "lc links": "links five.warc.gz {out}",
+    "lc longpack": "longpack five.warc.gz {out}",
+    "lc referrals": "referrals five.jsonl {out}",
+    "lc plan, nothing to do": "plan --lake {packed}",
+}
+LINK = "<a href='https://a.org/1'>one</a>"
+MOST_TIMES_ARROW = {"lc plan, nothing to do": 4.0}
+MOST_TIMES = 6.5
+"""At most so many times the CPU seconds of importing numpy and pyarrow, some 0.16."""
+
+
+def test_commands_over_five_documents(tmp_path):
+    """CPU seconds of each command once its kernels are compiled."""
+    words = "One of many plain words, in sentences that end. " * 40
+    lines = [
+        {"id": f"d{i}", "url": f"https://a.org/{i}", "text": f"Text {i}. {words}"} for i in range(5)
+    ]
+    (tmp_path / "five.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    pages = [
+        FetchedPage(line["url"], "2023-02-02T00:00:00Z", f"<p>{line['text']}</p>{LINK}")
+        for line in lines
+    ]
+    write_pages(tmp_path / "five.warc.gz", pages, filename="five.warc.gz")
+    (tmp_path / "items.jsonl").write_text(json.dumps({"text": words[:300]}) + "\n")
+    program = str(Path(sys.executable).with_name("lc"))
+    arrow = min(_seconds(tmp_path, *python("import numpy, pyarrow")) for _ in range(5))
+    print()
+    slow = []
+    for name, command in OVER_FIVE.items():
+        tries = []
+        for number in range(4):  # the first one compiles
+            out = f"{name.split()[1]}{number}"
+            filled = command.format(out=out, packed="pack0")
+            tries.append(_seconds(tmp_path, program, *filled.split()))
+        times = min(tries) / arrow
+        print(f"{name:25s} {min(tries):5.2f} CPU-s: {times:4.1f} × import numpy, pyarrow")
+        if times > MOST_TIMES_ARROW.get(name, MOST_TIMES):
+            slow.append(name)
+    assert slow == []
+
+
+def _seconds(folder, *command):
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    } | {"OPENBLAS_NUM_THREADS": "1"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def receipts_of(environment):
