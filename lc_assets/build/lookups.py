@@ -21,7 +21,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.publishing import publish
-from lc_assets.text.links.addresses import Kind, keys_of, normal, sought, values_of
+from lc_assets.text.links.addresses import Kind, keys_of, normal, values_of
 
 GROUP_LINES = 1024
 
@@ -135,8 +135,8 @@ class KeyedTable:
         Raises:
             CorruptFile: when the index or its table is damaged.
         """
-        wanted, key = sought(kind, value)
-        places = self.index.places(key)
+        wanted = normal(kind, value)
+        places = self.index.places(int(keys_of(kind, [wanted])[0]))
         return (
             [line for line in self.lines(places) if wanted in values_of(kind, line)]
             if places

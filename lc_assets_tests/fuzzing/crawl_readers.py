@@ -19,7 +19,6 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import capture_of, captures_in, matches
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.paths import index_batches, is_inside, listed_paths
-from lc_assets.formats.archives.wat import wat_pages
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.redpajama.documents import (
@@ -45,7 +44,7 @@ from lc_assets.text.signals.signals import measure_signals
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.fuzzing.table import Reader
-from lc_assets_tests.reference.pages import html_pages, look_up
+from lc_assets_tests.reference.pages import html_pages, look_up, wat_pages
 
 SHARD = Shard.parse("2023-06/0000/en_head")
 TEXTS = ("One two three.\nFour five.", "Caf\u00e9 \u65e5\u672c <|endoftext|>", "x " * 200)

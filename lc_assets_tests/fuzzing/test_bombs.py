@@ -94,7 +94,7 @@ PAGES = """
     return [getattr(one, "why", "read") for one in html_pages(path, max_page_bytes=1 << 20)]
 """
 WAT = """
-    from lc_assets.formats.archives.wat import wat_pages
+    from lc_assets_tests.reference.pages import wat_pages
     pages = wat_pages(path, filename=path.name, max_links_bytes=1 << 20)
     return [getattr(one, "why", "read") for one in pages]
 """

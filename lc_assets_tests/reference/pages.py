@@ -16,6 +16,7 @@ from lc_assets.formats.archives.fetching import (
     pages_at,
 )
 from lc_assets.formats.archives.records import records_in
+from lc_assets.formats.archives.wat import MAX_LINKS_BYTES, METADATA, WatPage, wat_page
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Extractor, Link, page_links
 from lc_assets.text.links.targets import Target, targets_of
@@ -75,9 +76,28 @@ def page_at(
     return page
 
 
+class RecordPage(HtmlPage, frozen=True):
+    """A page with what its record says of it, and the record's location."""
+
+    date: str = ""
+    filename: str = ""
+    offset: int = -1
+    length: int = 0
+    digest: str = ""
+
+
+def wat_pages(
+    source: Path | BinaryIO, *, filename: str, max_links_bytes: int = MAX_LINKS_BYTES
+) -> Iterator[WatPage | Unread]:
+    """Yield the pages of a WAT file with their links, and an `Unread` for each other record."""
+    found = records_in(source, filename=filename, most_bytes=max_links_bytes, kinds=METADATA)
+    for where, block in found:
+        yield wat_page(block, where)
+
+
 def html_pages(
     source: Path | BinaryIO, *, filename: str | None = None, max_page_bytes: int = MAX_PAGE_BYTES
-) -> Iterator[HtmlPage | Unread]:
+) -> Iterator[RecordPage | Unread]:
     """Yield the pages of a WARC file in its order, and an `Unread` for each other record.
 
     Args:
@@ -93,7 +113,19 @@ def html_pages(
     name = filename or (source.name if isinstance(source, Path) else where)
     found = records_in(source, filename=where, most_bytes=max_page_bytes, kinds=RESPONSES)
     for record, block in found:
-        yield page_of(block, name, record, max_page_bytes)
+        page = page_of(block, record, max_page_bytes)
+        if isinstance(page, Unread):
+            yield page
+            continue
+        yield RecordPage(
+            page.url,
+            page.html,
+            date=block.header("WARC-Date"),
+            filename=name,
+            offset=block.offset,
+            length=block.length,
+            digest=block.header("WARC-Payload-Digest"),
+        )
 
 
 def extract_links(html: str, extractor: Extractor = "html5") -> list[Link]:

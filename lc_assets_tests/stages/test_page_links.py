@@ -335,9 +335,7 @@ def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("why", HOSTILE)
 def test_a_hostile_page_of_the_chain_is_counted(why):
-    page = HtmlPage(
-        url="http://example.org/", html=HOSTILE[why], date="", filename="", offset=0, length=0
-    )
+    page = HtmlPage(url="http://example.org/", html=HOSTILE[why])
     assert page_linking._links_of(page, "html5") == why
     assert page_linking._links_of(page, "paper") == page_links_of(HOSTILE[why], "paper")
 

@@ -19,7 +19,7 @@ values of a line are not trusted: see `refusal`.
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -29,11 +29,9 @@ from fastwarc.warc import WarcRecordType
 from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.archives.fetching import RESPONSES, kind_of_record, unread
 from lc_assets.formats.archives.paths import refusal
-from lc_assets.formats.archives.records import NO_PLACE, Block, opened, records_in
-from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, is_html, read_summary
+from lc_assets.formats.archives.records import NO_PLACE, Block, Kinds, opened, records_in
+from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, NoPage, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
-
-NO_PLACE_OF_ITS_OWN: Final = "no place of its own"
 
 _NO_DIGITS: Final = re.compile(r"\D", re.ASCII)
 _EARLIEST: Final = "00000101000000"
@@ -102,17 +100,35 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
         CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
             one.
     """
-    found = records_in(source, filename=filename, most_bytes=MAX_HEAD_BYTES, kinds=RESPONSES)
+    return captures_by(
+        _capture, source, filename=filename, most_bytes=MAX_HEAD_BYTES, kinds=RESPONSES
+    )
+
+
+def captures_by(
+    capture_of: Callable[[Block, str], Capture],
+    source: Path | BinaryIO,
+    *,
+    filename: str,
+    most_bytes: int,
+    kinds: Kinds,
+) -> Iterator[Capture | Unread]:
+    """Yield the capture of each record that can be fetched alone; ``capture_of`` raises `NoPage`
+    for a record that is none.
+    """
+    found = records_in(source, filename=filename, most_bytes=most_bytes, kinds=kinds)
     for where, block in found:
-        if block.record.record_type != WarcRecordType.response:
-            yield unread(block, where, kind_of_record(block))
-        elif block.offset == NO_PLACE:
-            yield unread(block, where, NO_PLACE_OF_ITS_OWN)
-        else:
-            yield _capture(block, filename)
+        try:
+            capture = capture_of(block, filename)
+        except NoPage as reason:
+            yield unread(block, where, str(reason))
+            continue
+        yield capture if block.offset != NO_PLACE else unread(block, where, "no place of its own")
 
 
 def _capture(block: Block, filename: str) -> Capture:
+    if block.record.record_type != WarcRecordType.response:
+        raise NoPage(kind_of_record(block))
     head = read_summary(block.content)
     return Capture(
         url=block.header("WARC-Target-URI"),

@@ -52,46 +52,24 @@ _OTHER_KINDS: Final = frozenset(
 
 
 class HtmlPage(msgspec.Struct, frozen=True):
-    """A page as it was fetched.
-
-    Attributes:
-        url: its address, as the crawler fetched it.
-        html: the page, decoded.
-        date: when it was fetched, ISO 8601 text, as the crawler wrote it.
-        filename: of the archive, as it was given.
-        offset: where in the archive its record begins; -1 when the record cannot be fetched alone.
-        length: how many bytes of the archive the record takes; 0 when it cannot be fetched alone.
-        digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when the crawler wrote
-            none.
-    """
+    """A page as it was fetched: its address, as the crawler fetched it, and its HTML, decoded."""
 
     url: str
     html: str
-    date: str
-    filename: str
-    offset: int
-    length: int
-    digest: str = ""
 
 
-def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> HtmlPage | Unread:
+def page_of(block: Block, where: str, max_page_bytes: int) -> HtmlPage | Unread:
     """The page in a record, or the reason for none.
 
     Args:
         block: the record, read to ``max_page_bytes``.
-        filename: of its archive.
         where: name of the record, for messages.
         max_page_bytes: longest page that is read.
     """
     try:
-        html = _html(block, max_page_bytes)
+        return HtmlPage(block.header("WARC-Target-URI"), _html(block, max_page_bytes))
     except NoPage as reason:
         return unread(block, where, str(reason))
-    headers = block.record.headers
-    date, digest = headers.get("WARC-Date") or "", headers.get("WARC-Payload-Digest") or ""
-    return HtmlPage(
-        block.header("WARC-Target-URI"), html, date, filename, block.offset, block.length, digest
-    )
 
 
 def unread(block: Block, where: str, why: str) -> Unread:
@@ -173,13 +151,8 @@ def pages_at(
         Unreachable: when the server does not answer, whether or not the records exist.
     """
 
-    def read(block: Block, spot: Spot, where: str) -> HtmlPage | Unread:
-        return page_of(
-            block._replace(offset=spot.offset, length=spot.length),
-            spot.filename,
-            where,
-            max_page_bytes,
-        )
+    def read(block: Block, where: str) -> HtmlPage | Unread:
+        return page_of(block, where, max_page_bytes)
 
     return fetched(upstream, spots, read, kinds=RESPONSES, most_bytes=max_page_bytes)
 
@@ -187,7 +160,7 @@ def pages_at(
 def fetched(
     upstream: Ranges,
     spots: Iterable[Spot],
-    read: Callable[[Block, Spot, str], Found],
+    read: Callable[[Block, str], Found],
     *,
     kinds: Kinds,
     most_bytes: int,
@@ -198,7 +171,7 @@ def fetched(
     Args:
         upstream: source of the archives.
         spots: locations of the records.
-        read: called with a record, its location, and its name for messages.
+        read: called with a record, and its name for messages.
         kinds: kinds of records whose content is read.
         most_bytes: maximum bytes of a block that are kept or decompressed.
     """
@@ -208,7 +181,7 @@ def fetched(
         for spot in batch:
             where = f"{spot.filename} at byte {spot.offset:,}"
             try:
-                yield read(_block(spot, packed, kinds, most_bytes), spot, where)
+                yield read(_block(spot, packed, kinds, most_bytes), where)
             except _NoRecord as reason:
                 yield Unread(id="", where=where, why=str(reason))
 

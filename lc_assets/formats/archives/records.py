@@ -15,7 +15,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, Protocol, cast
+from typing import BinaryIO, Final, NamedTuple, cast
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from isal import igzip_lib
@@ -180,18 +180,6 @@ class Block(NamedTuple):
         return len(self.content) == self.n_bytes
 
 
-class Bytes(Protocol):
-    """A sequential stream that counts its bytes."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Up to ``size`` bytes; none at the end."""
-        ...
-
-    def tell(self) -> int:
-        """Bytes that were read so far."""
-        ...
-
-
 @contextlib.contextmanager
 def opened(source: Path | BinaryIO, *, where: str) -> Iterator[Members | Plain]:
     """Bytes of an archive by its path, or of an open one; gzipped when the name ``where`` ends in
@@ -230,7 +218,12 @@ def records_in(
 
 
 def blocks(
-    source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_end: bool = True
+    source: Members | Plain | BinaryIO,
+    *,
+    where: str,
+    most_bytes: int,
+    kinds: Kinds,
+    to_the_end: bool = True,
 ) -> Iterator[Block]:
     """Yield every record of an archive, in its order; those of other kinds than ``kinds`` come
     without content, but must be complete.

@@ -36,13 +36,13 @@ from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import UNDECODABLE
 from lc_assets.formats.archives.captures import (
-    NO_PLACE_OF_ITS_OWN,
     Capture,
+    captures_by,
     digest_of_sha1,
     timestamp_of,
 )
 from lc_assets.formats.archives.fetching import Ranges, Spot, fetched, kind_of_record, unread
-from lc_assets.formats.archives.records import NO_PLACE, Block, bare, records_in
+from lc_assets.formats.archives.records import Block, bare
 from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Link
@@ -51,7 +51,7 @@ MAX_LINKS_BYTES: Final = 64 << 20
 """Default limit for a list of links."""
 
 A_HREF: Final = "A@/href"
-_METADATA: Final = (WarcRecordType.metadata,)
+METADATA: Final = (WarcRecordType.metadata,)
 
 
 class WatPage(msgspec.Struct, frozen=True):
@@ -61,23 +61,11 @@ class WatPage(msgspec.Struct, frozen=True):
         url: the page's address.
         links: of ``<a href>``, in their order.
         base: the page's ``<base>``, which links are relative to; empty without.
-        date: when it was fetched, ISO 8601 text.
-        filename: name of the WAT file, as given.
-        offset: where in the WAT file the record begins; -1 when it cannot be fetched alone.
-        length: bytes of the record in the WAT file.
-        digest: SHA-1 of what the server sent; empty when unknown.
-        n_others: links of other elements, which are left out.
     """
 
     url: str
     links: tuple[Link, ...]
     base: str
-    date: str
-    filename: str
-    offset: int
-    length: int
-    digest: str = ""
-    n_others: int = 0
 
 
 class _Link(msgspec.Struct):
@@ -131,26 +119,6 @@ class _Record(msgspec.Struct):
 _RECORD: Final = msgspec.json.Decoder(_Record)
 
 
-def wat_pages(
-    source: Path | BinaryIO, *, filename: str, max_links_bytes: int = MAX_LINKS_BYTES
-) -> Iterator[WatPage | Unread]:
-    """Yield the pages of a WAT file with their links, in its order, and an `Unread` for each other
-    record.
-
-    Args:
-        source: the file's path, or the file, open at its beginning.
-        filename: its name in pages and messages; it is gzipped when that ends in ``.gz``.
-        max_links_bytes: longest record that is read.
-
-    Raises:
-        CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
-            one.
-    """
-    found = records_in(source, filename=filename, most_bytes=max_links_bytes, kinds=_METADATA)
-    for where, block in found:
-        yield _page(block, filename, where)
-
-
 def wat_pages_at(
     upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: int = MAX_LINKS_BYTES
 ) -> Iterator[WatPage | Unread]:
@@ -160,61 +128,42 @@ def wat_pages_at(
     Raises:
         Unreachable: when the server does not answer, whether or not the records exist.
     """
-
-    def read(block: Block, spot: Spot, where: str) -> WatPage | Unread:
-        return _page(block._replace(offset=spot.offset, length=spot.length), spot.filename, where)
-
-    return fetched(upstream, spots, read, kinds=_METADATA, most_bytes=max_links_bytes)
+    return fetched(upstream, spots, wat_page, kinds=METADATA, most_bytes=max_links_bytes)
 
 
 def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
-    """Yield the captures in a WAT file, in its order: each with the place of its list of links.
-
-    Raises:
-        CorruptFile: as `wat_pages`.
+    """Yield the captures in a WAT file, in its order: each with the place of its list of links; see
+    `lc_assets.formats.archives.captures.captures_in`.
     """
-    for found in wat_pages(source, filename=filename):
-        if isinstance(found, Unread):
-            yield found
-        elif found.offset == NO_PLACE:
-            yield Unread(id=found.url, where=filename, why=NO_PLACE_OF_ITS_OWN)
-        else:
-            yield Capture(
-                found.url,
-                timestamp_of(found.date),
-                True,
-                found.digest,
-                filename,
-                found.offset,
-                found.length,
-            )
+    return captures_by(
+        _capture, source, filename=filename, most_bytes=MAX_LINKS_BYTES, kinds=METADATA
+    )
 
 
-def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
+def _capture(block: Block, filename: str) -> Capture:
+    warc, response, _ = _read(block)
+    digest = digest_of_sha1(warc.digest or response.entity_digest)
+    time = timestamp_of(warc.date)
+    return Capture(bare(warc.url), time, True, digest, filename, block.offset, block.length)
+
+
+def wat_page(block: Block, where: str) -> WatPage | Unread:
+    """The list of links in a record, whose name is ``where``, or the reason for none."""
     try:
-        warc, response, html = _read(block)
+        warc, _, html = _read(block)
     except NoPage as reason:
         return unread(block, where, str(reason))
-    links = [link for link in html.links if link.path == A_HREF and link.url is not None]
-    return WatPage(
-        url=bare(warc.url),
-        links=tuple(
-            Link(
-                link.url or "",
-                " ".join((link.text or "").split()),
-                link.rel or "",
-                label=link.title or "",
-            )
-            for link in links
-        ),
-        base=html.head.base or "",
-        date=warc.date,
-        filename=filename,
-        offset=block.offset,
-        length=block.length,
-        digest=digest_of_sha1(warc.digest or response.entity_digest),
-        n_others=len(html.links) - len(links),
+    links = tuple(
+        Link(
+            link.url,
+            " ".join((link.text or "").split()),
+            link.rel or "",
+            label=link.title or "",
+        )
+        for link in html.links
+        if link.path == A_HREF and link.url is not None
     )
+    return WatPage(bare(warc.url), links, html.head.base or "")
 
 
 def _read(block: Block) -> tuple[_Warc, _Response, _Html]:

@@ -15,9 +15,8 @@ key. Lengths are those of the texts, without anchor lines and line ends.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,46 +35,35 @@ from lc_assets.text.links.addresses import keys_of_parts
 MEASURES: Final = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lengths:
-    """Tokens of the documents of a packing, each array in no particular order.
+class Lengths(NamedTuple):
+    """Tokens of the documents of a packing.
 
     Attributes:
-        roots: of each packed document's root.
-        packed: of each packed document; in the order of ``roots``.
-        pages: of each page in any of them, once.
-        n_roots: roots that were tried.
+        growth: how roots grew.
+        packed: of each packed document, in no particular order.
+        shares: share of all tokens by group of lengths, of the pages alone and of the packed
+            documents.
     """
 
-    roots: NDArray[np.int64]
+    growth: Growth
     packed: NDArray[np.int64]
-    pages: NDArray[np.int64]
-    n_roots: int
-
-    @property
-    def growth(self) -> Growth:
-        """How roots grew."""
-        return growth(self.roots, self.packed, n_roots=self.n_roots)
-
-    @property
-    def shares(self) -> dict[str, tuple[float, float]]:
-        """Share of all tokens by group of lengths, of the pages alone and of the packed
-        documents.
-        """
-        pairs = zip(bucket_counts(self.pages), bucket_counts(self.packed), strict=True)
-        return {before.name: (before.share, after.share) for before, after in pairs}
+    shares: dict[str, tuple[float, float]]
 
 
 def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
-    """The lengths recorded in span tables."""
+    """The lengths recorded in span tables, of which ``n_roots`` roots were tried."""
     table = read_all(spans, SPANS, ["id", "role", "child_id", "n_tokens"])
     roots = table.filter(pc.equal(table["role"], "root")).select(["id", "n_tokens"])
-    packed = table.group_by("id").aggregate([("n_tokens", "sum")])
-    both = roots.join(packed, "id")
+    both = roots.join(table.group_by("id").aggregate([("n_tokens", "sum")]), "id")
     pages = table.group_by("child_id").aggregate([("n_tokens", "max")])
     numbers = (both["n_tokens"], both["n_tokens_sum"], pages["n_tokens_max"])
     before, after, alone = (np.asarray(column, np.int64) for column in numbers)
-    return Lengths(roots=before, packed=after, pages=alone, n_roots=n_roots)
+    pairs = zip(bucket_counts(alone), bucket_counts(after), strict=True)
+    return Lengths(
+        growth=growth(before, after, n_roots=n_roots),
+        packed=after,
+        shares={one.name: (one.share, other.share) for one, other in pairs},
+    )
 
 
 def roots_tried(counts: Counts) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -73,14 +73,10 @@ UNTOKENIZABLE: Final = "tokenizer gave up"
 _INDEX: Final = re.compile(r"[^/?]+/index\.[A-Za-z0-9]{1,5}")
 
 
-class Run(Protocol):
-    """Runs a shard function over tasks and adds up what it counted."""
-
-    def __call__(
-        self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str
-    ) -> Counts:
-        """Run it; ``what`` describes the task for the progress bar."""
-        ...
+Run = Callable[..., Counts]
+"""Runs a shard function over tasks and adds up what it counted; ``what`` describes the tasks for
+the progress bar.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -253,20 +253,6 @@ def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
     return keyed_u64(f"look up by {kind}", seed=0, keys=values)
 
 
-@functools.lru_cache(maxsize=256)
-def sought(kind: Kind, value: str) -> tuple[str, int]:
-    """The normal form of a value, and its key; cached, because it is looked up in many snapshots.
-
-    >>> sought("domain", "Example.org") == (
-    ...     "example.org",
-    ...     int(keys_of("domain", ["example.org"])[0]),
-    ... )
-    True
-    """
-    wanted = normal(kind, value)
-    return wanted, int(keys_of(kind, [wanted])[0])
-
-
 def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
     """The normal values by which a document is found; ``document`` has ``id``, ``url``, ``digest``
     and perhaps ``text_digest``.

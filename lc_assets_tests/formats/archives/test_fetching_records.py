@@ -52,7 +52,6 @@ def test_pages_come_in_the_order_that_was_asked_for(folder, name):
             near, far = (list(pages_at(Upstream(root), order)) for root in (str(folder), url))
         assert near == far
         assert [one.html.encode() for one in near] == [BODIES[spots.index(spot)] for spot in order]
-        assert [Spot(one.filename, one.offset, one.length) for one in near] == order
         assert len(handler.served) <= 4
 
 
@@ -75,14 +74,11 @@ def test_real_pages_are_fetched_where_the_index_says(shared_data):
     if not folder.is_dir():
         pytest.skip("no hyperlinked pages beside the checkout")
     pages = [one for one in html_pages(folder / "gitdoc.warc.gz") if isinstance(one, HtmlPage)]
-    assert (
-        list(
-            pages_at(
-                Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in pages]
-            )
+    assert list(
+        pages_at(
+            Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in pages]
         )
-        == pages
-    )
+    ) == [HtmlPage(one.url, one.html) for one in pages]
 
 
 def why(upstream: Upstream, *spot) -> str:
