@@ -245,22 +245,25 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
         CorruptFile: when the index is damaged or truncated, or has a line longer than any.
     """
     with opened(source, where=where) as stream:
-        rest, ended = b"", False
-        while not ended:
-            pieces, n_bytes = [rest], len(rest)
-            while n_bytes < BLOCK_BYTES + len(rest) and not ended:
-                pieces.append(stream.read())
-                n_bytes += len(pieces[-1])
-                ended = not pieces[-1]
-            text, end, rest = (
-                b"".join(pieces).rpartition(b"\n") if not ended else (b"".join(pieces), b"", b"")
-            )
+        pieces, n_bytes = list[bytes](), 0
+        while True:
+            piece = stream.read()
+            pieces.append(piece)
+            n_bytes += len(piece)
+            if piece and n_bytes < BLOCK_BYTES:
+                continue
+            text, rest = b"".join(pieces), b""
+            if piece:
+                text, _, rest = text.rpartition(b"\n")
             if len(rest) > MAX_LINE_BYTES:
                 raise CorruptFile(
                     f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
                 )
-            if lines := [line for line in (text + end).splitlines() if line]:
+            if lines := [line for line in text.splitlines() if line]:
                 yield lines
+            if not piece:
+                return
+            pieces, n_bytes = [rest], 0
 
 
 def _number(value: int | str) -> int:

@@ -10,6 +10,7 @@ Publishes a table per shard of filtered documents, and the crawl's files with th
 those that were read. Their digest is an input of the version, so it is out of date when a file of
 the crawl changes.
 """
+# ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 import itertools
 from pathlib import Path
@@ -37,7 +38,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import count_lines, read_lines, write_table
+from lc_assets.build.tables import FILTERED, count_lines, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import Kind, is_inside
@@ -48,7 +49,7 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages import watching
-from lc_assets.stages.deduplication.queries import queries
+from lc_assets.stages.deduplication.queries import check_by_queries, queries
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import (
     FILES_TABLE,
@@ -59,7 +60,7 @@ from lc_assets.stages.links.crawl_files import (
     own_archives,
     paths_of,
 )
-from lc_assets.stages.links.link_tables import HTML_INDEX
+from lc_assets.stages.links.link_tables import CRAWL_FILES, HTML_INDEX
 from lc_assets.stages.links.page_captures import (
     CAPTURED,
     LEFT_OUT,
@@ -223,45 +224,40 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
     """The tables fit their schema; every document is a filtered one and occurs once; every archive
     belongs to the crawl; positions and page keys are valid.
     """
-    paths, filtered = (
-        index_files(check_input.folder),
-        check_input.only_input("filtered_documents").folder,
+    paths = index_files(check_input.folder)
+    columns = ["url", "captured_url", "page_key", "filename"]
+    lines = (line for path in paths for line in read_lines(path, columns))
+    n_wrong = sum(
+        not is_inside(line["filename"])
+        or {page_key(line["url"]), page_key(line["captured_url"])} != {line["page_key"]}
+        for line in lines
     )
-    wrong = complaints_about(paths, HTML_INDEX, unique="id")
-    archives = {path for kind in ("warc", "wat") for path in paths_of(check_input.folder, kind)}
-    for path in paths:
-        documents = filtered / path.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX)
-        urls = {
-            line["id"]: line["url"]
-            for line in read_lines(documents, ["id", "url"], batch_lines=1024)
-        }
-        wrong += [
-            f"{path.name}: {line['id']}: {error}"
-            for line in read_lines(path)
-            if (error := _error_in(line, urls, archives))
-        ]
-    return CheckResult(
-        passed=not wrong,
-        message="; ".join(wrong[:5])
-        if wrong
-        else f"{len(paths):,} tables fit, {len(archives):,} archives",
-        values={"wrong": len(wrong)},
-    )
-
-
-def _error_in(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -> str:
-    if urls.get(line["id"]) != line["url"]:
-        return "no filtered document of this shard, or another address"
-    if (
-        page_key(line["url"]) != line["page_key"]
-        or page_key(line["captured_url"]) != line["page_key"]
-    ):
-        return "the page key is not that of its address"
-    if not is_inside(line["filename"]) or (archives and line["filename"] not in archives):
-        return f"{line['filename']} is no file of the crawl"
-    if line["offset"] < 0 or line["length"] <= 0:
-        return f"no place: byte {line['offset']:,}, {line['length']:,} bytes"
-    return "" if len(line["timestamp"]) in {0, 14} else f"no time: {line['timestamp']}"
+    archives = "(SELECT path FROM files WHERE kind IN ('warc', 'wat'))"
+    errors = {
+        "documents that are not filtered, or have another address": (
+            "SELECT * FROM pages ANTI JOIN documents USING (id, url)"
+        ),
+        "records in no file of the crawl": (
+            f"SELECT * FROM pages ANTI JOIN {archives} ON path = filename "
+            f"WHERE EXISTS (FROM {archives})"
+        ),
+        "impossible locations or times": (
+            'SELECT * FROM pages WHERE "offset" < 0 OR length <= 0 '
+            "OR length(timestamp) NOT IN (0, 14)"
+        ),
+        "keys of other addresses, or paths outside": f"SELECT * FROM range({n_wrong})",
+    }
+    errors |= dict.fromkeys(complaints_about(paths, HTML_INDEX, unique="id"), "SELECT 1")
+    tables = {
+        "pages": (paths, HTML_INDEX),
+        "documents": (
+            documents_files(check_input.only_input("filtered_documents").folder),
+            FILTERED,
+        ),
+        "files": ([check_input.folder / FILES_TABLE], CRAWL_FILES),
+    }
+    message = f"{len(paths):,} tables fit, {{:,}} archives"
+    return check_by_queries(tables, errors, message, f"SELECT count(*) FROM {archives}")
 
 
 def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:

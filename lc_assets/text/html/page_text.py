@@ -3,7 +3,7 @@
 ========  ==================================================================  ====================
 quality   by                                                                  pages per second [M]
 ========  ==================================================================  ====================
-``fast``  resiliparse: the main content, or all of it, with its line breaks   631–771
+``fast``  resiliparse: the main content, with its line breaks                 631–771
 ``high``  trafilatura (``pip install 'lc-assets[trafilatura]'``)              56
 ========  ==================================================================  ====================
 
@@ -18,15 +18,12 @@ from lc_assets.text.html.guard import refusal_of
 Quality = Literal["fast", "high"]
 
 
-def page_text(
-    html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True
-) -> str | None:
+def page_text(html: str, quality: Quality = "fast", *, alt_texts: bool = True) -> str | None:
     r"""The text of a page; None when the guard refuses it (`lc_assets.text.html.guard`).
 
     Args:
         html: the page, decoded.
         quality: ``fast`` or ``high``; see the module.
-        main_content: whether to leave out menus, footers and similar parts; ``high`` always does.
         alt_texts: whether to include the alternative texts of images; ``high`` never does.
 
     Raises:
@@ -44,7 +41,7 @@ def page_text(
     from resiliparse.extract.html2text import extract_plain_text
 
     text: str = extract_plain_text(
-        html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts
+        html, preserve_formatting=True, main_content=True, alt_texts=alt_texts
     )
     return text
 
