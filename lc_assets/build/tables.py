@@ -5,6 +5,7 @@ types, so tables are checked as stored; text columns are never materialised for 
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,11 @@ def read_lines(
             batch_lines, columns=None if columns is None else list(columns)
         ):
             yield from batch.to_pylist()
+
+
+def first_lines(paths: Iterable[Path], most: int) -> list[dict[str, Any]]:
+    """The first lines of some tables, for display."""
+    return list(itertools.islice((line for path in paths for line in read_lines(path)), most))
 
 
 def read_all(

@@ -12,7 +12,6 @@ the crawl changes.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
-import itertools
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +70,7 @@ from lc_assets.stages.links.page_captures import (
     CapturesTask,
     DocumentsTask,
     choose,
+    counts_after,
     find_captures,
     note_documents,
     note_what_is_wanted,
@@ -127,22 +127,7 @@ def index_files(folder: Path) -> list[Path]:
 
 def records_by_kind(counts: Counts) -> dict[str, int]:
     """What was read of the crawl: captures, and other records by what they were."""
-    others = {
-        name.removeprefix(LEFT_OUT): count
-        for name, count in counts.extra.items()
-        if name.startswith(LEFT_OUT)
-    }
-    return {CAPTURED: counts.extra.get(CAPTURED, 0), **others}
-
-
-def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
-    """Some lines of a version, for display."""
-    return list(
-        itertools.islice(
-            (line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)),
-            n_lines,
-        )
-    )
+    return {CAPTURED: counts.extra.get(CAPTURED, 0), **counts_after(counts, LEFT_OUT)}
 
 
 def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
@@ -206,7 +191,7 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
         sum(count_lines(path) for path in index_files(check_input.folder)),
         check_input.counts,
     )
-    left_out = sum(count for name, count in counts.extra.items() if name.startswith(LEFT_OUT))
+    left_out = sum(counts_after(counts, LEFT_OUT).values())
     records, captures = counts.extra.get(RECORDS, 0), counts.extra.get(CAPTURED, 0)
     strange = sorted(set(counts.dropped) - set(REASONS))
     return CheckResult(

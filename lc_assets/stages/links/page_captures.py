@@ -203,6 +203,15 @@ def find_captures(task: CapturesTask) -> Counts:
     return Counts(extra={f"{task.kind} files read": 1, **counts})
 
 
+def counts_after(counts: Counts, prefix: str) -> dict[str, int]:
+    """The counts whose names begin with a prefix, by the rest of the name."""
+    return {
+        name.removeprefix(prefix): count
+        for name, count in counts.extra.items()
+        if name.startswith(prefix)
+    }
+
+
 Found = tuple[Capture | str, str | None]
 """A capture, or the reason why there is none; and its page key if it may be of a document's page.
 """

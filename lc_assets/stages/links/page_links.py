@@ -44,6 +44,7 @@ from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
 from lc_assets.stages.links.html_index import STAGE as HTML_INDEX
 from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES
 from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.links.page_captures import counts_after
 from lc_assets.stages.links.page_linking import (
     LEFT_OUT,
     LINKS,
@@ -97,11 +98,7 @@ def page_links_files(folder: Path) -> list[Path]:
 
 def links_by_outcome(counts: Counts) -> dict[str, int]:
     """Number of links that lead to a page, and reasons for the others."""
-    others = {
-        name.removeprefix(LEFT_OUT): count
-        for name, count in counts.extra.items()
-        if name.startswith(LEFT_OUT)
-    }
+    others = counts_after(counts, LEFT_OUT)
     return {"lead to a page": counts.extra.get(LINKS, 0) - sum(others.values()), **others}
 
 

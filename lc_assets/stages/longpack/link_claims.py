@@ -9,9 +9,7 @@ are on one side of both. Only the tokens of needed pages are counted, with the r
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 import functools
-import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -33,7 +31,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import FILTERED, count_lines, read_lines
+from lc_assets.build.tables import FILTERED, count_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS, roots_drawn_by
@@ -87,11 +85,6 @@ def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
         fill,
         randomness=roots_drawn_by(context.recipe.longpack_documents.seed),
     )
-
-
-def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:
-    """The first claims of a version, for display."""
-    return list(itertools.islice(read_lines(folder / TABLE), most))
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lc_assets.build.showing import Markdown, Passages, Shown, Table, inline, plot_of
 from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import FILTERED, read_table
+from lc_assets.build.tables import FILTERED, first_lines, read_table
 from lc_assets.stages.links import html_index as indexing
 from lc_assets.stages.links import page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
@@ -31,7 +31,7 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
             "records": plot_of(
                 "bars", "Records of the crawl that were read", kinds, unit="records"
             ),
-            "pages": Table(indexing.first_lines(built.published.folder, SHOWN_LINES)),
+            "pages": Table(first_lines(indexing.index_files(built.published.folder), SHOWN_LINES)),
         },
     )
 
@@ -52,7 +52,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
 
 def link_claims(_context: BuildContext, built: Built) -> Shown:
     """The first claims."""
-    lines = claiming.first_lines(built.published.folder, SHOWN_LINES)
+    lines = first_lines([built.published.folder / claiming.TABLE], SHOWN_LINES)
     return Shown(columns=LINK_CLAIMS, values={"first_claims": Table(lines)})
 
 
