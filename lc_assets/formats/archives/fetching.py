@@ -177,17 +177,16 @@ def fetched(
     """
     most_packed = most_bytes + HEAD_BYTES
     for batch in _batches(spots, most_packed):
-        packed = _read_all(upstream, [spot for spot in batch if _is_sound(spot, most_packed)])
+        sound = [spot for spot in batch if not refusal(*spot) and spot.length <= most_packed]
+        packed = _read_all(upstream, sound)
         for spot in batch:
             where = f"{spot.filename} at byte {spot.offset:,}"
             try:
-                yield read(_block(spot, packed, kinds, most_bytes), where)
-            except _NoRecord as reason:
+                block = _block(spot, packed, kinds, most_bytes)
+            except NoPage as reason:
                 yield Unread(id="", where=where, why=str(reason))
-
-
-class _NoRecord(Exception):
-    """The record cannot be read; the message is the reason."""
+                continue
+            yield read(block, where)
 
 
 def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
@@ -202,10 +201,6 @@ def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
         n_bytes += packed
     if batch:
         yield batch
-
-
-def _is_sound(spot: Spot, most_packed: int) -> bool:
-    return not refusal(*spot) and spot.length <= most_packed
 
 
 def _read_all(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:
@@ -228,16 +223,16 @@ def _read_one(upstream: Ranges, piece: Piece) -> bytes | None:
 
 def _block(spot: Spot, packed: Mapping[Spot, bytes | None], kinds: Kinds, most_bytes: int) -> Block:
     if spot not in packed:
-        raise _NoRecord("place refused")
+        raise NoPage("place refused")
     found = packed[spot]
     if found is None:
-        raise _NoRecord("archive missing")
+        raise NoPage("archive missing")
     if not found.startswith((_GZIP, _PLAIN)):
-        raise _NoRecord("no record there")
+        raise NoPage("no record there")
     try:
         return _first_block(found, kinds, most_bytes)
     except CorruptFile as error:
-        raise _NoRecord("record damaged") from error
+        raise NoPage("record damaged") from error
 
 
 def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:

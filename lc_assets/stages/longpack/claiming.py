@@ -121,7 +121,9 @@ def claim_links(claims: Claims) -> Counts:
 
 
 def _know(claims: Claims, database: Queries, n_roots: int) -> Counts:
-    """Read the needed texts; table ``known`` has the content key and tokens of each."""
+    """Read the needed texts; table ``known`` has the content key and tokens of each; begin tables
+    ``held`` and ``tree``.
+    """
     tasks = [
         FactsTask(
             documents=path,
@@ -149,17 +151,13 @@ def _know(claims: Claims, database: Queries, n_roots: int) -> Counts:
         JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content)
         USING (content)
         JOIN pages USING (number)""")
-    _begin(database, n_roots)
-    return counted
-
-
-def _begin(database: Queries, n_roots: int) -> None:
-    """Tables ``held`` and ``tree``: each root is its own page of round 0."""
+    # Each root is its own page of round 0.
     database.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
     database.do(f"""INSERT INTO held SELECT number, 0, number, cluster, n_tokens + {PART_TOKENS}, 0
         FROM known WHERE number < {n_roots}""")
     database.do("""CREATE OR REPLACE TABLE tree AS SELECT root, round AS depth, page,
         page AS parent, 0::BIGINT AS row_of_all, []::BIGINT[] AS path FROM held""")
+    return counted
 
 
 def _candidates(database: Queries, number: int) -> int:
