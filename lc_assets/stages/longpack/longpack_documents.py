@@ -117,28 +117,25 @@ def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:
     """A document's spans touch from its first character to its last; they are numbered, and the
     last one is the root's.
     """
-    n_docs = n_wrong = 0
-    first = ""
-    for document, spans in packed_documents(check_input.folder):
-        n_docs += 1
-        ends = [0, *(span["stop"] for span in spans)]
-        touch = ends[:-1] == [span["start"] for span in spans] and ends[-1] == len(
-            document["raw_content"]
-        )
-        named = [(span["part"], span["role"]) for span in spans]
-        right = touch and named == [
-            *((part, "child") for part in range(len(spans) - 1)),
-            (len(spans) - 1, "root"),
-        ]
-        n_wrong += not right
-        first = first or ("" if right else document["id"])
-    agrees = n_docs == check_input.counts.kept and not n_wrong
-    return CheckResult(
-        passed=agrees,
-        message=f"{n_docs:,} documents of {check_input.counts.kept:,} counted, {n_wrong:,} are not"
-        + (f", such as {first}" if first else ""),
-        values={"documents": n_docs, "wrong": n_wrong},
-    )
+    n_docs = check_input.counts.kept
+    errors = {
+        "documents more or fewer than counted": (
+            f"SELECT unnest(range(abs(count(*) - {n_docs}))) FROM documents"
+        ),
+        "spans that are not where the one before ends, or not numbered, or of another role": """
+            SELECT * FROM (
+                SELECT start, part, role, lag(stop, 1, 0) OVER own AS stop_before,
+                    lag(part, 1, -1) OVER own AS part_before, lead(part) OVER own AS part_after
+                FROM (SELECT *, row_number() OVER () AS place FROM spans)
+                WINDOW own AS (PARTITION BY id ORDER BY place))
+            WHERE start != stop_before OR part != part_before + 1
+                OR role != CASE WHEN part_after IS NULL THEN 'root' ELSE 'child' END""",
+        "documents that are longer or shorter than their spans": """
+            SELECT id FROM documents
+            LEFT JOIN (SELECT id, max(stop) AS stop FROM spans GROUP BY id) USING (id)
+            WHERE length(raw_content) IS DISTINCT FROM stop""",
+    }
+    return check_by_queries(_tables(check_input), errors, f"{n_docs:,} documents")
 
 
 def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
@@ -167,6 +164,7 @@ def _tables(check_input: CheckInput) -> Tables:
     claims = check_input.only_input("link_claims").folder / CLAIMS_TABLE
     return {
         "claims": ([claims], LINK_CLAIMS_SCHEMA),
+        "documents": (documents_files(check_input.folder), FILTERED),
         "spans": (spans_files(check_input.folder), SPANS),
         "pages": ([check_input.folder / PAGES_FILE], PAGES),
     }
