@@ -230,7 +230,7 @@ def _require_own_lake(out: Path, keys: Sequence[str]) -> None:
     foreign = [
         path.name
         for path in out.iterdir()
-        if path.name not in NAMES and not path.name.startswith(".")
+        if path.name not in (*NAMES, RECIPE_FILE) and not path.name.startswith(".")
     ]
     if foreign:
         raise BadInput(
