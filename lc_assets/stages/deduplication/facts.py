@@ -7,7 +7,6 @@ connected to a snapshot's own by any chain of near-duplicate pairs. Both create 
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -17,9 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.tables import TableWriter, read_lines, read_schema
+from lc_assets.build.tables import read_lines, read_schema, writing_table
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
     documents_path,
@@ -55,7 +53,7 @@ _NO_PAIRS: Final = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
 
 def write_facts(path: Path, shards: Sequence[Path]) -> None:
     """Publish the facts about the documents of some shards, numbered from 0 in their order."""
-    with publish(path) as staging, contextlib.closing(TableWriter(staging, FACTS)) as table:
+    with writing_table(path, FACTS) as table:
         number = 0
         for shard in shards:
             for line in read_lines(shard, fact_columns(shard, "url", "digest"), batch_lines=16):

@@ -7,7 +7,6 @@ compared, after excluding duplicates.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,8 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import lines_where
-from lc_assets.build.tables import TableWriter, read_lines
+from lc_assets.build.tables import read_lines, writing_table
 from lc_assets.execution.executor import Executor
-from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.deciding import in_order
 from lc_assets.stages.deduplication.facts import FACTS, fact_columns, preferred_by
 from lc_assets.stages.deduplication.index import PLACE_BITS
@@ -122,12 +120,7 @@ def publish_repeated(
 def find_paragraphs(task: ParagraphsTask) -> None:
     """Publish keys and spans of the paragraphs of one shard's documents."""
     columns = fact_columns(task.documents)
-    with (
-        publish(task.found) as found_draft,
-        publish(task.facts) as facts_draft,
-        contextlib.closing(TableWriter(found_draft, _FOUND)) as found,
-        contextlib.closing(TableWriter(facts_draft, FACTS)) as facts,
-    ):
+    with writing_table(task.found, _FOUND) as found, writing_table(task.facts, FACTS) as facts:
         for place, line in enumerate(read_lines(task.documents, columns, batch_lines=16)):
             if line["id"] in task.removed:
                 continue

@@ -28,13 +28,13 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
-from lc_assets.build.tables import SPANS_FILE, TableWriter, read_all, read_lines, write_table
+from lc_assets.build.tables import SPANS_FILE, read_all, read_lines, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
-from lc_assets.publishing import finished, publish
+from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -117,13 +117,11 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
 def count_shard(task: LengthTask) -> Counts:
     """Count the tokens of one shard's documents."""
     dropped, kept, tokens = Counter[str](), 0, 0
-    with publish(task.folder / f"{task.name}{SUFFIX}") as staging:
-        writer = TableWriter(staging, LENGTHS)
+    with writing_table(task.folder / f"{task.name}{SUFFIX}", LENGTHS) as writer:
         for name, n_tokens, n_chars in _lengths(task, dropped):
             sizes = {"n_tokens": n_tokens, "n_chars": n_chars}
             writer.add({"id": name, "length_group": group_of(n_tokens)} | sizes)
             kept, tokens = kept + 1, tokens + n_tokens
-        writer.close()
     document_set = task.shard.document_set
     return Counts(
         seen=kept + dropped.total(),

@@ -16,13 +16,13 @@ import pyarrow as pa
 from lc_assets.build.building import run_shards
 from lc_assets.build.settings.longpack import ReferralReportSettings
 from lc_assets.build.stage import BuildContext, StagingFolder
-from lc_assets.build.tables import TableWriter, read_lines, read_table, write_table
+from lc_assets.build.tables import read_lines, read_table, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.staging import once
-from lc_assets.publishing import finished, publish
+from lc_assets.publishing import finished
 from lc_assets.stages.reports.document_sets import (
     COMMON_WORDS,
     REFERRALS,
@@ -112,8 +112,7 @@ def measure_shard(task: ReferralTask) -> Counts:
     settings, n_measured = task.settings, 0
     common = frozenset(read_table(task.folder / COMMON_FILE, ["word"])["word"].to_pylist())
     finder = finder_of(settings, common)
-    with publish(task.folder / f"{task.name}{SUFFIX}") as staging:
-        writer = TableWriter(staging, REFERRALS)
+    with writing_table(task.folder / f"{task.name}{SUFFIX}", REFERRALS) as writer:
         for document in texts_of(task.shard, task.chosen):
             n_tokens = task.chosen[document.id]
             parts = document.parts if settings.scope == "document" else ()
@@ -125,7 +124,6 @@ def measure_shard(task: ReferralTask) -> Counts:
                 | dataclasses.asdict(counts)
             )
             n_measured += 1
-        writer.close()
     return Counts(
         seen=n_measured,
         kept=n_measured,

@@ -9,7 +9,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -30,16 +30,15 @@ from lc_assets.build.tables import (
     DROPPED,
     IDENTITY,
     TOKENIZED,
-    TableWriter,
     read_lines,
     read_table,
+    writing_table,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.lake.staging import once
-from lc_assets.publishing import publish
 from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
@@ -188,8 +187,12 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
     schema = table_of(task.fields, terms=task.terms)
     with contextlib.ExitStack() as stack:
         megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, dtype))
-        kept = stack.enter_context(_table(task, DOCUMENTS_SUFFIX, schema))
-        others = stack.enter_context(_table(task, DROPPED_SUFFIX, DROPPED))
+        kept = stack.enter_context(
+            writing_table(task.folder / f"{task.name}{DOCUMENTS_SUFFIX}", schema)
+        )
+        others = stack.enter_context(
+            writing_table(task.folder / f"{task.name}{DROPPED_SUFFIX}", DROPPED)
+        )
         for line in read_lines(task.documents, [*columns, *task.fields], batch_lines=16):
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
@@ -219,15 +222,6 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
         failed_rules=dict(dropped),
         extra=extra | {f"{REPLACED}: {kind}": n for kind, n in replaced.items()},
     )
-
-
-@contextlib.contextmanager
-def _table(task: TokenizeTask, suffix: str, schema: pa.Schema) -> Iterator[TableWriter]:
-    with (
-        publish(task.folder / f"{task.name}{suffix}") as draft,
-        contextlib.closing(TableWriter(draft, schema)) as writer,
-    ):
-        yield writer
 
 
 def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
