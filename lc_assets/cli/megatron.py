@@ -104,10 +104,6 @@ def blend(
         uint8=uint8,
     )
     n_samples = sum(n for _, n in taken)
-    table(
-        ["source", "requested", "samples", "share"],
-        [[number, stated, n, n / max(n_samples, 1)] for number, (stated, n) in enumerate(taken)],
-    )
     shown = [f"{n:,}" for _, n in taken[:SHOWN]] + ["…"] * (len(taken) > SHOWN)
     say(f"{n_samples:,} samples = {' + '.join(shown)}")
     facts([("written to", str(out))])
@@ -159,7 +155,7 @@ def cache(
     parsed, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)
     if place is None:
-        raise BadInput("name the cache's folder: --cache, or --data-cache-path in --launch")
+        raise BadInput("name the cache's folder: pass --cache, or --data-cache-path in the launch")
     if versioned is not None:
         parsed = caching.with_versions(parsed, versioned)
         say(f"launch with {caching.write_data_arguments(parsed, versioned)}")

@@ -187,20 +187,5 @@ def _show_rows(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSett
         (f"= {found.rows:,} rows of {found.row_tokens:,}", found.rows * found.row_tokens),
     ]
     table(("balance", "tokens"), lines)
-    facts(
-        [
-            ("pieces", found.pieces),
-            ("documents cut", found.cut),
-            (
-                "of these, no longer than a row",
-                f"{found.cut_needlessly:,}, {found.cut_share:.2%} of all",
-            ),
-            ("padding", f"{found.padding_share:.4%}"),
-            (
-                "attention within pieces",
-                f"{found.attention_share:.2%} of attention over whole rows",
-            ),
-        ]
-    )
     for version in built["packed_rows"].values():
         say(f"written to {version.published.folder}")

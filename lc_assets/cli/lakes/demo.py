@@ -3,11 +3,9 @@
 """
 
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,32 +59,21 @@ nux:
 """
 
 
-@dataclass(frozen=True, slots=True)
 class Workplace:
-    """The demo's folders: everything is below ``root``, except a lake elsewhere."""
+    """The demo's folders: everything is below ``root``, except a lake elsewhere.
 
-    root: Path
-    lake_elsewhere: str | None = None
+    Attributes:
+        sample: the upstream.
+        lake: what is published: a folder, or a bucket's URL.
+        dagster_home: Dagster's history.
+        recipe: the settings.
+    """
 
-    @property
-    def sample(self) -> Path:
-        """The upstream."""
-        return self.root / "sample"
-
-    @property
-    def lake(self) -> str:
-        """What is published: a folder, or a bucket's URL."""
-        return self.lake_elsewhere or str((self.root / "lake").absolute())
-
-    @property
-    def dagster_home(self) -> Path:
-        """Dagster's history."""
-        return self.root / "dagster_home"
-
-    @property
-    def recipe(self) -> Path:
-        """The settings."""
-        return self.root / "recipe.toml"
+    def __init__(self, root: Path, lake: str | None = None) -> None:
+        self.sample = root / "sample"
+        self.lake = lake or str((root / "lake").absolute())
+        self.dagster_home = root / "dagster_home"
+        self.recipe = root / "recipe.toml"
 
     def set_up(self, recipe: str) -> None:
         """Write the instance's settings and the recipe; files with the same content are not
@@ -110,8 +97,7 @@ class Workplace:
         variables = {name: str(path.absolute()) for name, path in folders.items()}
         variables["LC_ROOT"] = self.lake
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-        installed = shlex.quote(str(Path(sys.executable).with_name("dagster")))
-        dagster = "dagster" if shutil.which("dagster") else installed
+        dagster = shlex.quote(str(Path(sys.executable).with_name("dagster")))
         return f"{settings} {dagster} dev -m lc_assets.definitions"
 
 
