@@ -98,7 +98,7 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else _on_one_line(str(value))
+    return f"{value:,}" if isinstance(value, int) else "".join(map(_escaped, str(value)))
 
 
 def sized(n_bytes: int) -> str:
@@ -146,10 +146,6 @@ def harmless(text: str) -> str:
     'a\nb\\x1b[2J'
     """
     return "".join(char if char == "\n" else _escaped(char) for char in text)
-
-
-def _on_one_line(text: str) -> str:
-    return "".join(map(_escaped, text))
 
 
 def _escaped(char: str) -> str:

@@ -237,7 +237,8 @@ def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
     """Stretches by result: each as full as whole documents allow."""
     groups, room = list[list[Stretch]](), 0
     for reader, start, stop in whole:
-        ends, at = _document_ends(reader), start
+        edges = np.append(reader.index.byte_offsets, reader.n_tokens * reader.dtype.itemsize)
+        ends, at = edges[reader.document_indices[1:]], start  # the byte after each document
         while at < stop:
             begin = int(ends[at - 1]) if at else 0
             fits = int(np.searchsorted(ends, begin + room, side="right"))
@@ -251,12 +252,6 @@ def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
     return groups
 
 
-def _document_ends(reader: MegatronReader) -> np.ndarray:
-    """Byte after each document's last one."""
-    edges = np.append(reader.index.byte_offsets, reader.n_tokens * reader.dtype.itemsize)
-    return np.asarray(edges[reader.document_indices[1:]])
-
-
 def _common_ids(readers: Sequence[MegatronReader]) -> Ids | None:
     """The common vocabulary of all sources, if all their receipts state it."""
     first, *others = readers
@@ -266,21 +261,12 @@ def _common_ids(readers: Sequence[MegatronReader]) -> Ids | None:
                 f"{reader.prefix} holds ids of {reader.dtype.name}, {first.prefix} of "
                 f"{first.dtype.name}: write one of them again by the other's rule"
             )
-    known = [(reader.prefix, ids) for reader in readers if (ids := ids_of(reader))]
-    for prefix, ids in known[1:]:
-        if ids != known[0][1]:
-            raise Mismatch(
-                f"{prefix} is of {_shown(ids)}, {known[0][0]} of {_shown(known[0][1])}: ids of "
-                "two kinds make no data set"
-            )
-    return known[0][1] if len(known) == len(readers) else None
-
-
-def _shown(ids: Ids) -> str:
-    return (
-        f"{ids.tokenizer} with "
-        f"{'no end of document' if ids.eod is None else f'end of document {ids.eod:,}'}"
-    )
+    prefixes = {ids_of(reader): reader.prefix for reader in readers}
+    known = [ids for ids in prefixes if ids is not None]
+    if len(known) > 1:
+        kinds = ", ".join(f"{prefixes[ids]} is of {ids.tokenizer}, end {ids.eod}" for ids in known)
+        raise Mismatch(f"{kinds}: ids of two kinds make no data set")
+    return None if None in prefixes else known[0]
 
 
 def decompose(
