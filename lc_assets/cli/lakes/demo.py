@@ -158,7 +158,12 @@ def demo(
     place = Workplace(folder, lake)
     if source is None:
         place.set_up(recipe_text(row_tokens))
-        write_or_find_sample(place, workers)
+        path = place.sample / REPORT
+        if path.is_file() and (found := decode_json(path, SampleReport)).finished:
+            say(f"{place.sample}: the sample exists, {found.n_documents:,} documents")
+        else:
+            say(f"Writing a sample into {place.sample} …")
+            write_and_show_sample(place.sample, workers)
     else:
         recipe = own_recipe_text(
             source_at(str(source), SourceSettings(path=".")),
@@ -172,16 +177,6 @@ def demo(
     took = lasted(time.monotonic() - started)
     say(f"All in {took}. Open the graph, the history and the checks with:")
     say(place.ui_command)
-
-
-def write_or_find_sample(place: Workplace, workers: int | None) -> None:
-    """Write the sample, unless a finished one exists."""
-    path = place.sample / REPORT
-    if path.is_file() and (found := decode_json(path, SampleReport)).finished:
-        say(f"{place.sample}: the sample exists, {found.n_documents:,} documents")
-        return
-    say(f"Writing a sample into {place.sample} …")
-    write_and_show_sample(place.sample, workers)
 
 
 def build(place: Workplace, execution: ExecutionOptions) -> None:

@@ -22,7 +22,6 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.opening import file_partitions, has_redpajama
 from lc_assets.sources.redpajama_v2 import listed_snapshots
 from lc_assets.stages import costing, planning
-from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.planning import Plan
 from lc_assets.vocabulary import REDPAJAMA_V2, parse_snapshot
@@ -125,9 +124,7 @@ def chosen_snapshots(context: BuildContext, named: list[str] | None) -> list[str
     if named:
         return sorted({parse_snapshot(name) for name in named})
     sources, root = context.recipe.sources, context.upstream.root
-    known: set[str] = {*file_partitions(sources)}
-    for stage in STAGES:
-        known.update(context.lake.keys(stage.name) if stage.partitioned_by == "snapshot" else ())
+    known: set[str] = {*file_partitions(sources), *context.lake.keys("raw_snapshot")}
     if has_redpajama(sources):
         known |= listed_snapshots(Path(root))
     if not known:
