@@ -7,10 +7,10 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,11 @@ from lc_assets.build.stage import (
     CheckInput,
     CheckResult,
 )
-from lc_assets.build.tables import DROPPED, TOKENIZED, count_lines, read_schema, read_table
+from lc_assets.build.table_checks import table_failures
+from lc_assets.build.tables import DROPPED, count_lines, read_schema, read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
-from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -155,7 +155,7 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
         """
         kept, dropped = documents_files(check_input.folder), dropped_files(check_input.folder)
         columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
-        wrong = complaints_about(kept, columns, unique="id") + complaints_about(
+        wrong = table_failures(kept, columns, unique="id") + table_failures(
             dropped, DROPPED, unique="id"
         )
         return CheckResult(
@@ -225,146 +225,4 @@ def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
         passed=n_repeated == 0,
         message=f"{n_ids:,} ids, {n_repeated:,} repeated",
         values={"ids": n_ids, "repeated": n_repeated},
-    )
-
-
-UNSIGNED = frozenset(
-    [
-        "n_tokens",
-        "n_chars",
-        "n_bytes",
-        "document",
-        "row",
-        "stretch",
-        "shift",
-        "kept_alone",
-        "kept_with_the_others",
-        "offset",
-        "length",
-    ]
-)
-"""Columns of counts and positions: never negative."""
-NULLABLE = frozenset(("identity", "value", "kept_alone", "kept_with_the_others"))
-NOT_CHECKED = frozenset(("raw_content", "title", "reasons", "values"))
-"""Columns of text and lists, which are excluded to save memory."""
-LINES_AT_ONCE = 1 << 17
-"""Number of lines checked at once; shards keep few documents."""
-
-
-def complaints_about(
-    paths: Iterable[Path], schema: pa.Schema, *, unique: str | None = None
-) -> list[str]:
-    """Check tables against their schema; returns one sentence per failure.
-
-    pandera defines the schema and describes failures. Valid tables are recognised with Arrow alone,
-    because importing pandera takes half a CPU-second and a validation 16 ms; a property test checks
-    that the two agree.
-
-    Args:
-        paths: the tables, one per shard; read in batches of at least `LINES_AT_ONCE` lines.
-        schema: the declared columns.
-        unique: a column whose values must not repeat within a batch.
-    """
-    columns = {path: read_schema(path) for path in paths}
-    messages = [
-        f"{path.name}: columns are {found.names}, declared are {schema.names}"
-        for path, found in columns.items()
-        if not found.equals(schema)
-    ]
-    checked = [field.name for field in schema if field.name not in NOT_CHECKED]
-    fitting = [path for path, found in columns.items() if found.equals(schema)]
-    for batch in batches_of_tables(fitting, LINES_AT_ONCE):
-        together = pa.concat_tables([read_table(path, checked) for path in batch])
-        if not fits(together, unique):
-            messages += _failures_by_table(batch, together, checked, unique)
-    return messages
-
-
-def batches_of_tables(paths: Iterable[Path], least_lines: int) -> Iterator[list[Path]]:
-    """Consecutive tables, each batch of at least so many lines, except the last."""
-    batch, n_lines = list[Path](), 0
-    for path in paths:
-        batch.append(path)
-        n_lines += count_lines(path)
-        if n_lines >= least_lines:
-            yield batch
-            batch, n_lines = [], 0
-    if batch:
-        yield batch
-
-
-def _failures_by_table(
-    batch: Sequence[Path], together: pa.Table, checked: Sequence[str], unique: str | None
-) -> list[str]:
-    alone = [
-        f"{path.name}: {words}"
-        for path in batch
-        for words in failures_of(read_table(path, checked), unique)
-    ]
-    failures = failures_of(together, unique) or ["the tables do not fit their schema"]
-    return alone or [f"{batch[0].name} to {batch[-1].name}: {words}" for words in failures]
-
-
-def fits(table: pa.Table, unique: str | None) -> bool:
-    """Whether pandera would find no failure in a table."""
-    import pyarrow.compute as pc
-
-    for field, column in zip(table.schema, table.columns, strict=True):
-        valid = column.drop_null()
-        if len(valid) < len(column) and not _may_be_null(field):
-            return False
-        if field.name == unique and pc.count_distinct(column, mode="all").as_py() < len(column):
-            return False
-        if field.name in UNSIGNED:
-            agrees = pc.greater_equal(valid, 0)
-        elif field.name == "id":
-            agrees = pc.match_substring_regex(valid, f"^(?:{DOCUMENT_ID})")
-        elif field.name == "split":
-            agrees = pc.is_in(valid, pa.array(SPLITS))
-        else:
-            continue
-        if not pc.all(agrees, min_count=0).as_py():
-            return False
-    return True
-
-
-def failures_of(table: pa.Table, unique: str | None) -> list[str]:
-    """What pandera finds wrong with a table: at most five sentences."""
-    import pandera.errors
-    import pandera.pyarrow as pandera
-
-    columns = {
-        field.name: pandera.Column(
-            field.type,
-            _checks(pandera, field.name),
-            nullable=_may_be_null(field),
-            unique=field.name == unique,
-        )
-        for field in table.schema
-    }
-    try:
-        pandera.DataFrameSchema(columns, strict=True, ordered=True).validate(table, lazy=True)
-    except pandera.errors.SchemaErrors as error:
-        cases = error.failure_cases.to_pylist()
-        return [
-            f"column {case['column']}: {case['check']} failed, for instance by "
-            f"{case['failure_case']}"
-            for case in cases[:5]
-        ]
-    return []
-
-
-def _checks(pandera: Any, name: str) -> list[Any]:
-    if name in UNSIGNED:
-        return [pandera.Check.ge(0)]
-    if name == "id":
-        return [pandera.Check.str_matches(DOCUMENT_ID)]
-    return [pandera.Check.isin(SPLITS)] if name == "split" else []
-
-
-def _may_be_null(field: pa.Field) -> bool:
-    return (
-        field.name in NULLABLE
-        or (field.name not in TOKENIZED.names and field.type == pa.float64())
-        or field.name == "n_bytes"
     )

@@ -12,12 +12,6 @@ Unknown names, wrong types and impossible sizes are rejected; the error names th
 file and the valid values.
 """
 
-import json
-import os
-import re
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -54,29 +48,8 @@ from lc_assets.build.settings.rows import (
     TokenizingSettings,
 )
 from lc_assets.errors import BadInput
-from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.publishing import make_folder, publish_bytes
 from lc_assets.sources.settings import SourceSettings, require_sources
 from lc_assets.vocabulary import parse_snapshot
-
-RECIPE_FILE: Final = "recipe.toml"
-"""File in a lake with the recipe of its last build."""
-FOLDER: Final = "folder"
-"""In a recorded recipe: the folder that relative paths are resolved against; by default its own."""
-_PATHS: Final = (
-    ".sources.*.path",
-    ".filtered_documents.lists.*",
-    ".filtered_documents.models.*",
-    ".contaminated_documents.against",
-    ".withdrawn_documents.lists",
-    ".referral_report.words",
-)
-_NAMES_OR_PATHS: Final = (
-    ".sources.*.rules",
-    ".filtered_documents.rules",
-    ".token_documents.tokenizer",
-)
-"""Settings that are either a file below the recipe's folder or a known name."""
 
 PACKED: Final = "packed_rows"
 WHOLE_ROWS: Final = "rows"
@@ -202,178 +175,6 @@ def _require_name(mix: str) -> None:
             f"a mix cannot be called {mix!r}: expected at most 40 letters, digits, '-' and '_', "
             "such as 'by-tokens'"
         ) from error
-
-
-def parse_recipe(content: str | bytes, *, where: str, folder: Path | None = None) -> Recipe:
-    r"""Read a recipe from TOML; ``where`` names it in errors, and relative paths in it are below
-    ``folder``.
-
-    >>> recipe = parse_recipe("[filtered_documents]\nmin_words = 12000", where="mine.toml")
-    >>> recipe.filtered_documents.min_words
-    12000
-
-    Raises:
-        BadInput: if the text is not a valid recipe; names the setting or value and its position.
-    """
-    try:
-        settings = msgspec.toml.decode(content)
-        if isinstance(settings.get(FOLDER), str):
-            folder = Path(settings.pop(FOLDER))
-        if folder is not None:
-            settings = _resolved(settings, folder)
-        return msgspec.convert(settings, Recipe, str_keys=True)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadInput(f"{where}: not a recipe: {error}{hint(str(error))}") from error
-
-
-def _resolved(value: Any, folder: Path, name: str = "") -> Any:
-    """Settings whose relative paths are made absolute."""
-    if isinstance(value, dict):
-        return {key: _resolved(of, folder, f"{name}.{key}") for key, of in value.items()}
-    if isinstance(value, list):
-        return [_resolved(of, folder, name) for of in value]
-    if not isinstance(value, str) or not value or "://" in value or Path(value).is_absolute():
-        return value
-    path = (folder / value).absolute()
-    is_path = any(fnmatchcase(name, pattern) for pattern in _PATHS) or (
-        any(fnmatchcase(name, pattern) for pattern in _NAMES_OR_PATHS) and path.is_file()
-    )
-    return str(path) if is_path else value
-
-
-def hint(message: str, kind: Any = Recipe) -> str:
-    """Valid names or values where msgspec found an unknown one; empty for other errors.
-
-    >>> hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
-    '; there are head, middle'
-    """
-    if not message.startswith(("Object contains unknown field", "Invalid enum value")):
-        return ""
-    *_, place = message.rpartition("at `$")
-    steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in message else []
-    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(kind), steps))}"
-
-
-def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
-    """Names of the settings, or values, that a type allows ``steps`` further down; an empty step is
-    an item or an entry.
-    """
-    if isinstance(kind, msgspec.inspect.UnionType):
-        for choice in kind.types:
-            yield from _possible(choice, steps)
-    elif isinstance(kind, msgspec.inspect.LiteralType) and not steps:
-        yield from map(str, kind.values)
-    elif isinstance(kind, msgspec.inspect.StructType):
-        if not steps:
-            yield from (field.name for field in kind.fields)
-        for field in kind.fields:
-            if steps and field.name == steps[0]:
-                yield from _possible(field.type, steps[1:])
-    elif isinstance(kind, msgspec.inspect.VarTupleType) and steps:
-        yield from _possible(kind.item_type, steps[1:])
-    elif isinstance(kind, msgspec.inspect.DictType) and steps:
-        yield from _possible(kind.value_type, steps[1:])
-
-
-def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
-    """The recipe of a file, or the default recipe when there is none.
-
-    Args:
-        path: the file.
-        withdrawn: further lists of withdrawals, as `lists_named` has them.
-    """
-    if path is not None and not path.is_file():
-        raise BadInput(f"{path}: no such recipe file")
-    recipe = (
-        Recipe()
-        if path is None
-        else parse_recipe(path.read_bytes(), where=str(path), folder=path.parent)
-    )
-    named = recipe.withdrawn_documents.lists + tuple(
-        name for name in lists_named(withdrawn) if name not in recipe.withdrawn_documents.lists
-    )
-    return msgspec.structs.replace(
-        recipe, withdrawn_documents=msgspec.structs.replace(recipe.withdrawn_documents, lists=named)
-    )
-
-
-def recorded_recipe(lake: Path | str) -> Path | None:
-    """The recipe of a lake's last build, from a local copy if the lake is in a bucket; None if none
-    is recorded.
-    """
-    opened = open_lake(str(lake))
-    content, path = opened.note(RECIPE_FILE), opened.root / RECIPE_FILE
-    if content is None:
-        return None
-    if not path.is_file() or path.read_bytes() != content:
-        make_folder(path.parent)
-        publish_bytes(path, content)
-    return path
-
-
-def record_recipe(lake: Path | str, recipe: Path | None) -> None:
-    """Record the recipe that a lake is built with, if one is given. Its relative paths still refer
-    to its own folder.
-
-    Raises:
-        BadInput: when there is no such file.
-    """
-    if recipe is None or recipe.resolve() == (Path(lake) / RECIPE_FILE).resolve():
-        return
-    if not recipe.is_file():
-        raise BadInput(f"{recipe}: no such recipe file")
-    content = recipe.read_bytes()
-    if parse_recipe(content, where=str(recipe), folder=recipe.parent) != parse_recipe(
-        content, where=str(recipe)
-    ):
-        folder = json.dumps(str(recipe.parent.absolute()), ensure_ascii=False)
-        content = f"{FOLDER} = {folder}  # of relative paths\n".encode() + content
-    opened = open_lake(str(lake))
-    if opened.note(RECIPE_FILE) != content:
-        opened.replace_note(RECIPE_FILE, content)
-
-
-def toml_of(recipe: Recipe, folder: Path) -> str:
-    """A recipe as TOML, without the settings whose values are the default ones; its relative paths
-    are below ``folder``.
-
-    >>> recipe = Recipe(token_grid=GriddingSettings(row_tokens=1024))
-    >>> print(toml_of(recipe, Path("/data")), end="")
-    "folder" = "/data"
-    "token_grid" = {"row_tokens" = 1024}
-    """
-    changed = {FOLDER: str(folder)} | _changed(
-        msgspec.to_builtins(recipe), msgspec.to_builtins(Recipe())
-    )
-    return "".join(f"{json.dumps(name)} = {_toml(value)}\n" for name, value in changed.items())
-
-
-def _changed(values: dict[str, Any], defaults: Any) -> dict[str, Any]:
-    if not isinstance(defaults, dict):
-        return values
-    return {
-        name: _changed(value, defaults.get(name)) if isinstance(value, dict) else value
-        for name, value in values.items()
-        if value is not None and value != defaults.get(name)
-    }
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        pairs = (f"{json.dumps(key)} = {_toml(of)}" for key, of in value.items() if of is not None)
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def lists_named(words: str) -> tuple[str, ...]:
-    """The paths in ``LC_WITHDRAWN``, separated as in ``PATH``.
-
-    >>> lists_named("a.csv:b.csv"), lists_named("")
-    (('a.csv', 'b.csv'), ())
-    """
-    return tuple(name for name in words.split(os.pathsep) if name)
 
 
 def plain(settings: Settings) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from lc_assets.build.building import executor_for
-from lc_assets.build.recipe import read_recipe, record_recipe
+from lc_assets.build.recipe_files import read_recipe, record_recipe
 from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied

@@ -14,7 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, JSON_SUFFIX, REST_SUFFIX, TABLE_SUFFIX
-from lc_assets.build.recipe import RECIPE_FILE, Recipe, hint, toml_of
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import RECIPE_FILE, hint, toml_of
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
     FilteringSettings,

@@ -15,11 +15,8 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.mixing.blending import _drawn, blend, blend_all, normalise
 from lc_assets.mixing.cache_names import Launch, Sources
-from lc_assets.mixing.gpt_index import (
-    build_gpt_index,
-    sample_index,
-    shuffle,
-)
+from lc_assets.mixing.gpt_index import build_gpt_index, sample_index
+from lc_assets.mixing.shuffling import shuffle
 from lc_assets.stages.megatron.caching import build_cache, look_at_cache
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 from lc_assets_tests.reference import mixing as reference

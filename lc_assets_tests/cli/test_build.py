@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.cli.lakes.build import recipe_text, source_name
 from lc_assets.cli.main import app
 from lc_assets.lake.lake import Lake

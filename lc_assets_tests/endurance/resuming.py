@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake

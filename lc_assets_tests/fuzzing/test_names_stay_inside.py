@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.sharding import read_records
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.archives.captures import capture_of
@@ -139,7 +139,7 @@ def test_an_index_of_n_grams_opens_only_its_own_arrays(tmp_path):
     head = json.loads((tmp_path / "index.json").read_text())
     head["arrays"]["../elsewhere"] = 3
     (tmp_path / "index.json").write_text(json.dumps(head))
-    with pytest.raises(CorruptFile, match="names other arrays"):
+    with pytest.raises(CorruptFile, match="arrays of lengths"):
         open_index(tmp_path)
 
 

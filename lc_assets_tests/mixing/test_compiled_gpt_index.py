@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lc_assets.mixing import gpt_index
+from lc_assets.mixing import shuffling
 from lc_assets.mixing.gpt_index import build_gpt_index, sample_index
 from lc_assets_tests.reference import mixing as reference
 
@@ -14,7 +14,7 @@ from lc_assets_tests.reference import mixing as reference
 def everything_is_compiled():
     """Short arrays, too, are shuffled by compiled code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpt_index, "COMPILED_FROM", 0)
+        patch.setattr(shuffling, "COMPILED_FROM", 0)
         yield
 
 
@@ -30,7 +30,7 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
     for state in (ours, theirs):
         state.bytes(4 * drawn_before)
     shuffled, wanted = np.arange(n_values).astype(dtype), np.arange(n_values).astype(dtype)
-    gpt_index.shuffle(shuffled, ours)
+    shuffling.shuffle(shuffled, ours)
     theirs.shuffle(wanted)
     np.testing.assert_array_equal(shuffled, wanted, strict=True)
     assert ours.randint(2**31) == theirs.randint(2**31)
@@ -76,7 +76,7 @@ def test_an_index_is_the_same_by_either_way(monkeypatch, n_samples):
     lengths = np.random.default_rng(1).integers(0, 50, 100)
     made = []
     for threshold in (0, 10**9):
-        monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
+        monkeypatch.setattr(shuffling, "COMPILED_FROM", threshold)
         made.append(build_gpt_index(lengths, sequence_length=16, seed=5, n_samples=n_samples))
     for name in ("document_index", "sample_index", "shuffle_index"):
         np.testing.assert_array_equal(*(getattr(index, name) for index in made), strict=True)

@@ -18,7 +18,8 @@ from typing import Any
 import dagster as dg
 import msgspec
 
-from lc_assets.build.recipe import Recipe, read_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.build.stage import BuildContext
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.errors import LcError

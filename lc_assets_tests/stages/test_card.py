@@ -15,7 +15,7 @@ from lc_assets.build.building import (
     audit,
     check_input_of,
 )
-from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.common import CardSettings, SourceTerms
 from lc_assets.errors import BadInput
 from lc_assets.lake.receipts import decode_json

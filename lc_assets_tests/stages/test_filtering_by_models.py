@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput

@@ -18,7 +18,7 @@ import pytest
 
 from lc_assets.build.building import check_input_of, run_check
 from lc_assets.build.checks import documents_files
-from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
 from lc_assets.build.stage import (
     BuildContext,

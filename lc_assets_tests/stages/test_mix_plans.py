@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.rows import MixSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy

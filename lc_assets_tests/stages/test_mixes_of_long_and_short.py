@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.recipe import parse_recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.rows import MixSettings
 from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput

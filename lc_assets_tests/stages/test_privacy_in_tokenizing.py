@@ -2,7 +2,8 @@
 
 import pytest
 
-from lc_assets.build.recipe import Recipe, parse_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.build.tables import FILTERED, TableWriter, read_table

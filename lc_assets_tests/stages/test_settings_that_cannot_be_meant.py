@@ -7,7 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.build.recipe import Recipe, parse_recipe, read_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import parse_recipe, read_recipe
 from lc_assets.build.settings.documents import Bounds, FilteringSettings
 from lc_assets.build.settings.rows import (
     GriddingSettings,

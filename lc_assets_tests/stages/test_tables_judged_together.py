@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.build import checks
-from lc_assets.build.checks import complaints_about, failures_of, fits
+from lc_assets.build.table_checks import failures_of, fits, table_failures
 from lc_assets.build.tables import TOKENIZED
 
 WORDS = {
@@ -52,9 +52,9 @@ def test_tables_checked_in_batches_get_the_failures_of_each(tmp_path, monkeypatc
     """Batches of any size give the same sentences, each with its table."""
     paths = written(tmp_path, TABLES)
     monkeypatch.setattr(checks, "LINES_AT_ONCE", 1)
-    alone = complaints_about(paths, TOKENIZED, unique="id")
+    alone = table_failures(paths, TOKENIZED, unique="id")
     monkeypatch.setattr(checks, "LINES_AT_ONCE", at_once)
-    assert complaints_about(paths, TOKENIZED, unique="id") == alone
+    assert table_failures(paths, TOKENIZED, unique="id") == alone
     assert {words.partition(":")[0] for words in alone} == {
         "0002.parquet",
         "0003.parquet",
@@ -65,13 +65,13 @@ def test_tables_checked_in_batches_get_the_failures_of_each(tmp_path, monkeypatc
 def test_valid_tables_have_no_failures(tmp_path):
     """Empty tables among them."""
     sound = {name: TABLES[name] for name in ("0000.parquet", "0001.parquet", "0005.parquet")}
-    assert complaints_about(written(tmp_path, sound), TOKENIZED, unique="id") == []
-    assert complaints_about([], TOKENIZED, unique="id") == []
+    assert table_failures(written(tmp_path, sound), TOKENIZED, unique="id") == []
+    assert table_failures([], TOKENIZED, unique="id") == []
 
 
 def test_an_id_in_two_tables_of_a_batch_is_found(tmp_path):
     """Each table alone is valid; the message names both ends of the batch."""
-    (said,) = complaints_about(
+    (said,) = table_failures(
         written(tmp_path, {"a.parquet": lines(0, 1), "b.parquet": lines(0, 1)}),
         TOKENIZED,
         unique="id",
@@ -83,7 +83,7 @@ def test_other_columns_are_reported_for_their_table_alone(tmp_path):
     """A table with other columns is not checked further, the others are."""
     paths = written(tmp_path, {name: TABLES[name] for name in ("0000.parquet", "0002.parquet")})
     pq.write_table(pa.table({"x": [1]}), paths[0])
-    first, *others = complaints_about(paths, TOKENIZED, unique="id")
+    first, *others = table_failures(paths, TOKENIZED, unique="id")
     assert first.startswith("0000.parquet: columns are ['x'], declared are ['id', ")
     assert len(others) == 2
     assert all(words.startswith("0002.parquet: column n_tokens: ") for words in others)

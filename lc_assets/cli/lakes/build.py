@@ -10,7 +10,7 @@ import msgspec
 import typer
 from typer import Option
 
-from lc_assets.build.recipe import RECIPE_FILE, recorded_recipe
+from lc_assets.build.recipe_files import RECIPE_FILE, recorded_recipe
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.cli import options

@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from lc_assets.build.building import executor_for
-from lc_assets.build.recipe import read_recipe, recorded_recipe
+from lc_assets.build.recipe_files import read_recipe, recorded_recipe
 from lc_assets.build.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from lc_assets.build.recipe import record_recipe
+from lc_assets.build.recipe_files import record_recipe
 from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.cli import options

@@ -10,7 +10,8 @@ import msgspec
 import typer
 from typer import Argument, Option
 
-from lc_assets.build.recipe import Recipe, read_recipe
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table

@@ -21,12 +21,7 @@ from lc_assets.build.building import (
     build,
     run_shards,
 )
-from lc_assets.build.checks import (
-    DOCUMENTS_SUFFIX,
-    batches_of_tables,
-    documents_files,
-    evenly_spaced,
-)
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
@@ -40,6 +35,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
+from lc_assets.build.table_checks import batches_of_tables
 from lc_assets.build.tables import count_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch

@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, complaints_about, dropped_files
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
 from lc_assets.build.stage import CheckInput, CheckResult
+from lc_assets.build.table_checks import table_failures
 from lc_assets.build.tables import SWEEP, count_lines, read_table
 from lc_assets.publishing import finished
 from lc_assets.text.rules.rules import RuleSet
@@ -196,7 +197,7 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
     shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
     found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
     wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
-    wrong += complaints_about(list(found.values()), SWEEP)
+    wrong += table_failures(list(found.values()), SWEEP)
     for name, path in found.items():
         there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
         table = read_table(path, ["in_force", "kept_with_the_others"])

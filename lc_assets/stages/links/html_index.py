@@ -19,12 +19,7 @@ from lc_assets.build.building import (
     build,
     run_shards,
 )
-from lc_assets.build.checks import (
-    DOCUMENTS_SUFFIX,
-    complaints_about,
-    documents_files,
-    reads_all_upstream_documents,
-)
+from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -37,6 +32,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
+from lc_assets.build.table_checks import table_failures
 from lc_assets.build.tables import FILTERED, count_lines, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
@@ -232,7 +228,7 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
         ),
         "keys of other addresses, or paths outside": f"SELECT * FROM range({n_wrong})",
     }
-    errors |= dict.fromkeys(complaints_about(paths, HTML_INDEX, unique="id"), "SELECT 1")
+    errors |= dict.fromkeys(table_failures(paths, HTML_INDEX, unique="id"), "SELECT 1")
     tables = {
         "pages": (paths, HTML_INDEX),
         "documents": (

@@ -22,7 +22,6 @@ from lc_assets.build.building import (
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     by_chunk,
-    complaints_about,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
@@ -40,6 +39,7 @@ from lc_assets.build.stage import (
     StagingFolder,
     later,
 )
+from lc_assets.build.table_checks import table_failures
 from lc_assets.build.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
@@ -210,7 +210,7 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
     """
     folder, params = check_input.folder, check_input.fingerprint.params
     table = read_table(folder / ROWS_FILE, ROWS.names)
-    wrong = complaints_about([folder / ROWS_FILE], ROWS)
+    wrong = table_failures([folder / ROWS_FILE], ROWS)
     n_twice = table.num_rows - len(set(row_keys(table)))
     if n_twice:
         wrong.append(f"{n_twice:,} stretches of documents have a second row")
