@@ -165,10 +165,10 @@ def record_recipe(lake: Path | str, recipe: Path | None) -> None:
 
 
 def toml_of(recipe: Recipe, folder: Path) -> str:
-    """A recipe as TOML, without the settings whose values are the default ones; its relative paths
+    r"""A recipe as TOML, without the settings whose values are the default ones; its relative paths
     are below ``folder``.
 
-    >>> recipe = Recipe(token_grid=GriddingSettings(row_tokens=1024))
+    >>> recipe = parse_recipe("[token_grid]\nrow_tokens = 1024", where="mine.toml")
     >>> print(toml_of(recipe, Path("/data")), end="")
     "folder" = "/data"
     "token_grid" = {"row_tokens" = 1024}
