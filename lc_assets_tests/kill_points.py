@@ -34,7 +34,7 @@ from lc_assets.errors import LcError
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
 

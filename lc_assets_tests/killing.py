@@ -22,7 +22,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 

@@ -52,7 +52,7 @@ def test_other_buckets_have_no_figures_of_the_paper(lc, source, tmp_path):
     ("words", "message"),
     [
         (("--buckets", "a,b"), "expected whole numbers"),
-        (("--buckets", "64,32"), "wanted ascending numbers"),
+        (("--buckets", "64,32"), "expected ascending numbers"),
         (("--scope", "page"), "scope"),
         (("--max-df", "0"), "max_df"),
         (("--tokenizer", "none"), "no tokenizer"),

@@ -269,7 +269,7 @@ from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.build.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 

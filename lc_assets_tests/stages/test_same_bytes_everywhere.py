@@ -200,7 +200,7 @@ from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.build.stage import BuildContext
-from lc_assets.build.recipe import read_recipe
+from lc_assets.build.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.build import checks
+from lc_assets.build import table_checks
 from lc_assets.build.table_checks import failures_of, fits, table_failures
 from lc_assets.build.tables import TOKENIZED
 
@@ -51,9 +51,9 @@ def written(folder, tables) -> list:
 def test_tables_checked_in_batches_get_the_failures_of_each(tmp_path, monkeypatch, at_once):
     """Batches of any size give the same sentences, each with its table."""
     paths = written(tmp_path, TABLES)
-    monkeypatch.setattr(checks, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(table_checks, "LINES_AT_ONCE", 1)
     alone = table_failures(paths, TOKENIZED, unique="id")
-    monkeypatch.setattr(checks, "LINES_AT_ONCE", at_once)
+    monkeypatch.setattr(table_checks, "LINES_AT_ONCE", at_once)
     assert table_failures(paths, TOKENIZED, unique="id") == alone
     assert {words.partition(":")[0] for words in alone} == {
         "0002.parquet",

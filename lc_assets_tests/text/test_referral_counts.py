@@ -104,7 +104,7 @@ def test_a_million_mentions_of_one_concept_are_counted_at_once():
 
 @pytest.mark.parametrize("edges", [(1,), (0, 5), (32, 32), (128, 32)])
 def test_edges_that_cut_no_buckets_are_refused(edges):
-    with pytest.raises(BadInput, match="wanted ascending numbers above 1"):
+    with pytest.raises(BadInput, match="expected ascending numbers above 1"):
         count_referrals(Mentions.of(1, {}), edges)
 
 
