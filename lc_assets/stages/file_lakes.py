@@ -72,6 +72,8 @@ _MOST_NAME_CHARS: Final = 20
 _INTERPRETED_BYTES: Final = 1 << 14
 _PLAIN: Final = {".jsonl", ".json", ".txt"}
 """Endings of files that are not compressed."""
+_PACKED: Final = 8
+"""Bytes of text that a byte of another file is taken for."""
 
 
 def context_over_files(
@@ -163,13 +165,11 @@ def document_files(inputs: Iterable[Path]) -> list[Path]:
         BadInput: when an input does not exist or has no documents.
     """
     sources = [source for path in inputs for _, source in _sources_of(path, None)]
-    return [
-        file
-        for source in sources
-        for file in corpus_files(
-            [Path(source.path) / name for name in source.files] or [Path(source.path)]
-        )
-    ]
+    return [file for source in sources for file in corpus_files(_paths_of(source))]
+
+
+def _paths_of(source: SourceSettings) -> list[Path]:
+    return [Path(source.path) / name for name in source.files] or [Path(source.path)]
 
 
 def is_lake(folder: Path) -> bool:
@@ -201,14 +201,11 @@ def _is_small(recipe: Recipe) -> bool:
     """Whether the texts are so few that kernels run sooner in the interpreter, which takes 20 µs a
     byte, than by numba, whose import takes 0.4 s.
     """
-    sources = [source.path for source in recipe.sources.values()]
-    paths = list(map(Path, [*sources, *recipe.contaminated_documents.against]))
+    paths = [path for source in recipe.sources.values() for path in _paths_of(source)]
+    paths += map(Path, recipe.contaminated_documents.against)
     files = [file for path in paths for file in [path, *path.rglob("*")] if file.is_file()]
-    return (
-        all(path.exists() for path in paths)
-        and all(file.suffix in _PLAIN for file in files)
-        and sum(file.stat().st_size for file in files) <= _INTERPRETED_BYTES
-    )
+    sizes = [file.stat().st_size * (1 if file.suffix in _PLAIN else _PACKED) for file in files]
+    return all(path.exists() for path in paths) and sum(sizes) <= _INTERPRETED_BYTES
 
 
 def _unused(name: str, known: Mapping[str, object]) -> str:

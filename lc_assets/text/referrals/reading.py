@@ -49,10 +49,9 @@ def class_table() -> NDArray[np.uint8]:
     """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.referrals.words.CLASSES`;
     the last entry is for all others.
     """
-    table = np.fromiter(
-        (CLASSES.index(class_of(chr(code))) for code in range(LIMIT)), np.uint8, LIMIT
-    )
-    return np.append(table, np.uint8(_O))
+    places = {name: place for place, name in enumerate(CLASSES)}
+    classes = map(class_of, map(chr, range(LIMIT)))
+    return np.array([*map(places.__getitem__, classes), _O], np.uint8)
 
 
 @cache
