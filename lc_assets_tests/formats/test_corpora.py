@@ -153,6 +153,18 @@ def test_a_line_that_cannot_be_read_stands_in_its_place(tmp_path, line, why):
     assert found[-1].text == "after" or b"\n" in line
 
 
+def test_a_byte_order_mark_loses_no_document(tmp_path):
+    """As some editors begin a file."""
+    found = read(tmp_path / "x.jsonl", b"\xef\xbb\xbf" + lines_of(RECORDS))
+    assert [document.text for document in found] == [record["text"] for record in RECORDS]
+
+
+def test_zero_is_an_id(tmp_path):
+    """An empty one is none."""
+    found = read(tmp_path / "x.jsonl", lines_of([{"id": n, "text": "a"} for n in (0, 1, "")]))
+    assert [document.id for document in found] == ["0", "1", "x.jsonl/2"]
+
+
 def test_lone_surrogates_and_nul_are_text(tmp_path):
     found = read(tmp_path / "x.jsonl", rb'{"text": "a\ud83d\u0000b", "title": "\udc00"}')
     assert [(document.text, bytes(document.rest)) for document in found] == [

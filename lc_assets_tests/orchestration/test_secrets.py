@@ -153,8 +153,22 @@ def test_what_a_message_hides_and_what_it_leaves():
         f"ftp://me:{PASSWORD}@h:21/",
         f"https://h/?a=1&apiKey={TOKEN}",
         f"https://h/x#access_token={TOKEN}",
+        f"https://h/x?pwd={PASSWORD}",
+        f"https://h/x?a=1&jwt={TOKEN}",
+        f"https://h/x?sig={KEY}",
+        f"https://h/back?code={TOKEN}",
+        f"https://h/x?sid={TOKEN}",
+        f"https://h/x;token={TOKEN}",
+        f'https://h/x?token="{TOKEN}"',
+        f"https://me:a/{PASSWORD}@h/x",
+        f"https://me:a#{PASSWORD}@h/x",
+        f"Authorization: Bearer {TOKEN}",
+        f"authorization: Basic {TOKEN}",
+        f"hf_{TOKEN.replace('-', '')}",
     ):
-        assert not [secret for secret in SECRETS if secret in without_secrets(words)]
+        assert not [
+            secret for secret in (*SECRETS, "plantedt0ken") if secret in without_secrets(words)
+        ]
         assert not [
             secret
             for secret in SECRETS
@@ -162,4 +176,13 @@ def test_what_a_message_hides_and_what_it_leaves():
         ]
     plain = "https://example.org/@me/x?q=[a]&page=2, mail me@example.org: 3 of 4 rows"
     assert without_secrets(plain) == plain
+    ported = "https://example.org:8080/@me/x?zipcode=1&inside=2"
+    assert without_secrets(ported) == ported
     assert PASSWORD not in repr(Upstream(f"https://me:{PASSWORD}@h"))
+
+
+@pytest.mark.parametrize("unit", ["token", "?token", "?token=", "://a:b", "a:", ";code", "hf_"])
+def test_hiding_takes_time_in_proportion_to_the_message(unit):
+    """A megabyte; were it the square, this would take half an hour."""
+    words = "?" + unit * (1_000_000 // len(unit))
+    assert len(without_secrets(words)) <= len(words)

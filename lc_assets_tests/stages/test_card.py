@@ -17,6 +17,7 @@ from lc_assets.build.building import (
 )
 from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.common import CardSettings, SourceTerms
+from lc_assets.build.showing import cell
 from lc_assets.errors import BadInput
 from lc_assets.lake.receipts import decode_json
 from lc_assets.stages.reports import data_set_card as card
@@ -116,9 +117,12 @@ def test_what_pages_and_people_write_stays_text(sheet):
         samples=[{"url": HOSTILE, "n_tokens": 1, "begins": HOSTILE}],
         settings={"filtered_documents": {"rules_file": HOSTILE}},
         reasons={"filtered_documents": {HOSTILE: 1}},
+        mixes=[msgspec.structs.replace(mix, name=HOSTILE) for mix in sheet.mixes],
+        rules=[{**rule, "signal": HOSTILE} for rule in sheet.rules],
     )
     settings = CardSettings(
         title=HOSTILE,
+        summary=HOSTILE,
         contact=HOSTILE,
         authors=(HOSTILE,),
         terms=(SourceTerms(source=HOSTILE, terms=HOSTILE, link=HOSTILE),),
@@ -128,6 +132,12 @@ def test_what_pages_and_people_write_stays_text(sheet):
     front, body = markdown.split("\n---\n", 1)
     assert yaml.safe_load(front.removeprefix("---\n"))["pretty_name"] == HOSTILE
     assert "<script" not in page
+    assert sheet.mixes
+    assert sheet.rules
+    assert "\n# head" not in body
+    assert f"\n{cell(HOSTILE)}\n" in body
+    for table in re.findall(r"(?:^\|.*\n)+", body, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
     assert 'src="http' not in page
     assert 'href="javascript' not in page
     (line,) = (

@@ -152,7 +152,7 @@ class CardSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         title: of the data set.
-        summary: a sentence or two in Markdown; empty omits it.
+        summary: a sentence or two of plain text; empty omits it.
         licence: as in Hugging Face's front matter; ``other`` needs ``licence_name`` and
             ``licence_link``.
         licence_name: of another licence.

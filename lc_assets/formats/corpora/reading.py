@@ -7,6 +7,7 @@ every caller needs.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -128,7 +129,7 @@ KNOWN: Final[tuple[str, ...]] = (
 def _document(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
     try:
-        fields = _fields(line)
+        fields = _fields(line.removeprefix(BOM_UTF8))
         field = text_field_of(fields, options.text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
