@@ -55,7 +55,7 @@ def test_a_loader_loads_few_modules(module):
 def test_the_command_line_starts_light():
     """`lc --help` must not wait for Dagster, Arrow or Zarr."""
     assert not {"dagster", "pyarrow", "zarr", "tiktoken", "numpy", "matplotlib"} & loaded_by(
-        "lc_assets.cli.main"
+        "lc_assets.cli.app"
     )
 
 

@@ -110,7 +110,7 @@ def source_of(parts: list[str]) -> Path:
 
 def commands() -> set[str]:
     """Names of the command line's commands."""
-    from lc_assets.cli.main import COMMANDS
+    from lc_assets.cli.app import COMMANDS
 
     return {"megatron", *(name.partition(":")[0] for name in COMMANDS)}
 

@@ -1,1 +1,1 @@
-"""The command ``lc``. One module per command or group of commands; `main` registers them."""
+"""The command ``lc``. One module per command or group of commands; `app` registers them."""

@@ -121,7 +121,7 @@ def test_the_whole_demo_in_a_bucket(emulator, tmp_path, monkeypatch, capsys):
     """
     from typer.testing import CliRunner
 
-    from lc_assets.cli.main import app
+    from lc_assets.cli.app import app
 
     monkeypatch.setenv("LC_CACHE", str(tmp_path / "copies"))
     seconds, digests, requests = {}, {}, {}

@@ -19,7 +19,7 @@ from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = "2023-06"
 CHAIN = "*megatron_rows"
-HELP = "import sys; sys.argv = ['lc', '--help']; from lc_assets.cli.main import app; app()"
+HELP = "import sys; sys.argv = ['lc', '--help']; from lc_assets.cli.app import app; app()"
 MOST_TIMES_A_START = {"lc --help": 25, "import lc_assets.loaders.grid": 40}
 """At most so many times what starting a bare interpreter costs, some 0.01 CPU-seconds."""
 

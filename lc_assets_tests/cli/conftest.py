@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.cli.main import app
+from lc_assets.cli.app import app
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """The command line as a whole: help, examples, errors in one sentence, exit codes."""
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lc_assets.cli import main
+from lc_assets.cli import app as main
 from lc_assets.cli.inspect import in_lake
 
 ALONE = sorted(key.partition(":")[0] for key in main.COMMANDS)
@@ -71,8 +74,8 @@ def test_the_list_of_commands_begins_their_help(lc, key):
 
 def test_help_imports_no_command():
     code = (
-        "import sys; from lc_assets.cli.main import app; app(['--help'], standalone_mode=False); "
-        "sys.exit(any(name.startswith('lc_assets.cli.') and name != 'lc_assets.cli.main' "
+        "import sys; from lc_assets.cli.app import app; app(['--help'], standalone_mode=False); "
+        "sys.exit(any(name.startswith('lc_assets.cli.') and name[14:] not in {'app', 'main'} "
         "for name in sys.modules) or 'rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -119,13 +122,70 @@ def test_what_is_broken_is_one_sentence_and_1(lc, tmp_path):
     assert "Traceback" not in said.err + said.out
 
 
-def test_a_stop_by_hand_is_quiet_and_130(lc, monkeypatch, tmp_path):
+def test_a_stop_by_hand_is_one_line_and_130(lc, monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(in_lake, "recognize", stopped)
     said = lc("show", tmp_path)
-    assert (said.code, said.out, said.err) == (130, "", "")
+    assert (said.code, said.out, said.err) == (130, "", STOPPED)
+
+
+STOPPED = "stopped; run the command again to finish\n"
+PROGRAM = "from lc_assets.cli.main import main; main()"
+STOPPING = """
+import os, signal, sys
+module, raises = sys.argv.pop(1), sys.argv.pop(1)
+number = int(sys.argv.pop(1))
+class Stopping:
+    def find_spec(self, name, *_):
+        if name == module:
+            sys.meta_path.remove(self)
+            try:
+                os.kill(os.getpid(), number)
+            except KeyboardInterrupt:
+                if raises == "ImportError":  # as some compiled modules
+                    raise ImportError from None
+                raise
+sys.meta_path.insert(0, Stopping())
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "inspect", "lc_assets.cli.inspect.show", "rich.table"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("raises", ["KeyboardInterrupt", "ImportError"])
+def test_a_stop_during_imports_is_one_line(tmp_path, module, number, raises):
+    """Before the command is known, while it is imported, and while it prints."""
+    np.save(tmp_path / "x.npy", np.arange(3))
+    code = [sys.executable, "-c", STOPPING + PROGRAM, module, raises, str(int(number))]
+    ended = subprocess.run(
+        [*code, "show", tmp_path / "x.npy"], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "", STOPPED)
+
+
+@pytest.mark.parametrize("words", [["show", "x.npy"], ["show", "--help"]])
+@pytest.mark.parametrize(
+    ("redirected", "why"),
+    [
+        (">&-", "Bad file descriptor"),
+        ("> /dev/full", "No space left on device"),
+        ("| true", "Broken pipe"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_and_1(tmp_path, words, redirected, why):
+    """Closed, full, or a pipe that nobody reads."""
+    np.save(tmp_path / "x.npy", np.arange(3))
+    script = f'(sleep 0.1; exec "$@") {redirected}; exit ${{PIPESTATUS[0]}}'
+    ended = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-c", PROGRAM, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(PAGE.parents[1])},
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"standard output: {why}\n")
 
 
 def test_a_bug_keeps_its_traceback(lc, monkeypatch, tmp_path):

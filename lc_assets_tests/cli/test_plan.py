@@ -106,7 +106,7 @@ def test_nothing_known_is_said(planned, tmp_path):
 
 PLANNING = """
 import sys
-from lc_assets.cli.main import app as main
+from lc_assets.cli.app import app as main
 try:
     main()
 finally:

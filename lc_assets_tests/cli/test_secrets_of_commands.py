@@ -59,7 +59,7 @@ def test_a_process_says_it_without_the_password_too(tmp_path):
         "PYTHONPATH": str(ROOT),
     }
     for words in (["plan", "--help"], ["plan", "--look-upstream", "--snapshot", "../x"]):
-        command = [sys.executable, "-c", "from lc_assets.cli.main import app; app()", *words]
+        command = [sys.executable, "-c", "from lc_assets.cli.app import app; app()", *words]
         ended = subprocess.run(
             command,
             env=environment,

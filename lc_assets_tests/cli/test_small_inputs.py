@@ -15,7 +15,7 @@ TEXTS = (
 RUN = """
 import sys
 from pathlib import Path
-from lc_assets.cli.main import app
+from lc_assets.cli.app import app
 from lc_assets.stages import file_lakes
 file_lakes._INTERPRETED_BYTES = int(sys.argv[1])
 for command in (

@@ -210,7 +210,7 @@ def test_what_is_not_there_is_refused(context):
 def test_the_command_follows_both_ways(context, samples):
     from typer.testing import CliRunner
 
-    from lc_assets.cli.main import app
+    from lc_assets.cli.app import app
 
     def said(*words):
         ended = CliRunner().invoke(
