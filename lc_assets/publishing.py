@@ -12,6 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,6 +22,9 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 
 STAGING_PREFIX: Final = ".staging-"
 """Names with this prefix are unfinished: readers ignore them, the next build removes its own."""
+
+PUBLISHED: Final[ContextVar[list[Path]]] = ContextVar("PUBLISHED")
+"""Collects the paths of published files, when a task is run that has to know them."""
 
 _STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
@@ -55,6 +59,7 @@ def publish(path: Path) -> Iterator[Path]:
             yield staging
             flush(staging)
             staging.replace(path)
+            PUBLISHED.get([]).append(path)
             flush(path.parent)
         finally:
             staging.unlink(missing_ok=True)

@@ -105,8 +105,7 @@ def build(
         ):
             counts = fill(staging)
         started = time.perf_counter()
-        findings = audit(stage, CheckInput.of(staging, counts, context.lake))
-        _require_passed(findings, publishing)
+        findings = _passed(stage, staging, counts, context.lake, publishing)
         files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
@@ -194,7 +193,8 @@ def run_shards(
     Args:
         context: provides the executor.
         staging: the version's folder.
-        function: takes a task that has ``folder`` and ``name``; see `lc_assets.lake.staging.once`.
+        function: takes a task that has ``folder``, and ``name``, which is unique in the folder and
+            safe as a file's name; see `lc_assets.build.shard_runs.compute`.
         tasks: one per shard.
         what: a few words for the progress bar.
     """
@@ -222,10 +222,21 @@ def _input(lake: Lake, name: str, digest: str, *, by_summary: bool) -> Published
     return lake.partition(stage, key).with_digest(digest)
 
 
-def _require_passed(findings: Sequence[CheckResult], publishing: Publication) -> None:
+def _passed(
+    stage: Stage, staging: StagingFolder, counts: Counts, lake: Lake, publishing: Publication
+) -> list[CheckResult]:
+    """Results of the checks of what has just been written, if none failed."""
+    check_input = CheckInput(
+        folder=staging.folder,
+        fingerprint=staging.fingerprint,
+        counts=counts,
+        lake=lake,
+        inputs=staging.inputs,
+    )
+    findings = audit(stage, check_input)
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
-        return
+        return findings
     messages = "; ".join(f"{finding.check}: {finding.message}" for finding in wrong)
     raise CheckFailed(
         f"{publishing.partition.name} is not published, its checks failed: {messages}. What was "

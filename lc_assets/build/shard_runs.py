@@ -23,11 +23,11 @@ import msgspec
 from lc_assets.build.metering import Meter, Spent, metered
 from lc_assets.build.sharding import ShardRecord, Shards, write_records
 from lc_assets.counts import Counts
+from lc_assets.errors import CorruptFile
 from lc_assets.execution.executor import Executor
-from lc_assets.lake.digests import FileFact, fact_of
-from lc_assets.lake.receipts import Fingerprint
-from lc_assets.lake.staging import is_remembered
-from lc_assets.publishing import flush, publish_linked
+from lc_assets.lake.digests import FileFact, fact_of, is_unchanged
+from lc_assets.lake.receipts import SCRATCH, Fingerprint, decode_json, encode_json
+from lc_assets.publishing import PUBLISHED, flush, publish_bytes, publish_linked
 
 LOGGER: Final = logging.getLogger("lc_assets.shards")
 
@@ -74,7 +74,7 @@ class ShardOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A worker's result: counts, the shard's files, resources used."""
+    """A finished task: counts, the files that it published, resources used."""
 
     counts: Counts
     files: tuple[FileFact, ...]
@@ -136,15 +136,14 @@ class ShardRun:
     def _computed(
         self, function: Callable[[Any], Counts], tasks: Sequence[Any], what: str
     ) -> Iterator[tuple[Any, Done]]:
-        resumed = {name_of(task) for task in tasks if is_remembered(task)}
-        suffixes = self.shards.suffixes if self.shards else ()
+        resumed = {task.name for task in tasks if _memo(task).is_file()}
         shards = self.shards
         if shards:  # largest first: a large shard started last would leave the other workers idle
-            tasks = sorted(tasks, key=lambda task: -shards.n_bytes([name_of(task)]))
-        do = functools.partial(compute, function, suffixes)
+            tasks = sorted(tasks, key=lambda task: -shards.n_bytes([task.name]))
+        do = functools.partial(compute, function, shards.suffixes if shards else ())
         for task, done in self.executor.run(do, tasks, what=what):
-            name = name_of(task)
-            self.meter.shards_computed += self.shards is not None and name not in resumed
+            name = task.name
+            self.meter.shards_computed += shards is not None and name not in resumed
             self._log(name, "resumed" if name in resumed else "computed", done)
             yield task, done
 
@@ -153,7 +152,7 @@ class ShardRun:
         known = {
             task.name: shards.older[task.name]
             for task in tasks
-            if task.name in shards.older and not is_remembered(task)
+            if task.name in shards.older and not _memo(task).is_file()
         }
         if not known:
             return list(tasks)
@@ -203,23 +202,41 @@ class ShardRun:
         LOGGER.info("%s/%s %s", outcome.stage, name, how, extra={"outcome": outcome})
 
 
-def name_of(task: Any) -> str:
-    """A task's name, or its text."""
-    return str(getattr(task, "name", task))
-
-
 def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: Any) -> Done:
-    """In a worker: run one task, and digest the files that it wrote."""
+    """In a worker: run one task, and store its counts with the digests of the files that it
+    published; a task that a killed attempt finished is not repeated, if its files are unchanged.
+
+    They are a JSON file per task in the version's folder `SCRATCH`, published after the task's
+    files, part of no digest, and removed when the version has its receipt.
+    """
 
     def counts_and_files(task: Any) -> tuple[Counts, tuple[FileFact, ...]]:
-        counts = function(task)
-        names = [f"{task.name}{suffix}" for suffix in suffixes]
-        return counts, tuple(
-            fact_of(task.folder, name) for name in names if (task.folder / name).is_file()
-        )
+        with contextlib.suppress(CorruptFile):  # there is no memo, or a damaged one
+            counts, files = decode_json(_memo(task), tuple[Counts, tuple[FileFact, ...]])
+            if all(is_unchanged(task.folder, fact) for fact in files):
+                return counts, files
+        token = PUBLISHED.set([task.folder / name for name in names])
+        try:
+            counts = function(task)
+            files = tuple(
+                fact_of(task.folder, path.relative_to(task.folder).as_posix())
+                for path in dict.fromkeys(PUBLISHED.get())
+                if path.is_file()
+            )
+        finally:
+            PUBLISHED.reset(token)
+        publish_bytes(_memo(task), encode_json((counts, files)))
+        return counts, files
 
+    names = [f"{task.name}{suffix}" for suffix in suffixes]
     (counts, files), spent = metered(counts_and_files, task)
-    return Done(counts, files, spent)
+    return Done(counts, tuple(fact for fact in files if fact.path in names), spent)
+
+
+def _memo(task: Any) -> Path:
+    """What is stored of a finished task."""
+    path: Path = task.folder / SCRATCH / f"{task.name}.json"
+    return path
 
 
 def reuse(task: ReuseTask) -> Done | None:
@@ -228,7 +245,7 @@ def reuse(task: ReuseTask) -> Done | None:
     """
 
     def link(task: ReuseTask) -> bool:
-        if not all(_is_as_published(task.source, fact) for fact in task.record.files):
+        if not all(is_unchanged(task.source, fact) for fact in task.record.files):
             return False
         for fact in task.record.files:
             publish_linked(task.source / fact.path, task.folder / fact.path)
@@ -238,21 +255,13 @@ def reuse(task: ReuseTask) -> Done | None:
     return Done(task.record.counts, task.record.files, spent) if linked else None
 
 
-def _is_as_published(folder: Path, fact: FileFact) -> bool:
-    return (folder / fact.path).is_file() and fact_of(folder, fact.path) == fact
-
-
 class _JsonLines(logging.FileHandler):
     """Appends each record's outcome as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """A line; a record without an outcome gives its message."""
-        outcome = getattr(record, "outcome", None)
-        values = (
-            {"message": record.getMessage()}
-            if outcome is None
-            else msgspec.to_builtins(outcome) | {"mb_per_second": outcome.mb_per_second}
-        )
+        """A line."""
+        outcome: ShardOutcome = record.__dict__["outcome"]
+        values = msgspec.to_builtins(outcome) | {"mb_per_second": outcome.mb_per_second}
         return msgspec.json.encode({"time": record.created} | values).decode()
 
 

@@ -6,7 +6,6 @@ inputs. ``shards.jsonl`` of a version lists each shard's fingerprint, counts and
 version reuses the files where the fingerprint is the same (docs/decisions/0009).
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
-from lc_assets.lake.digests import FileFact, digest_of, fact_of
+from lc_assets.lake.digests import FileFact, digest_of, is_unchanged
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
@@ -191,10 +190,8 @@ def records_of(published: Published) -> dict[str, ShardRecord]:
     if promised is None:
         return {}
     folder = published.only(SHARDS_FILE)
-    with contextlib.suppress(FileNotFoundError, CorruptFile):
-        if fact_of(folder, SHARDS_FILE) == promised:
-            return {record.shard: record for record in read_records(folder / SHARDS_FILE)}
-    return {}
+    records = read_records(folder / SHARDS_FILE) if is_unchanged(folder, promised) else []
+    return {record.shard: record for record in records}
 
 
 def _older(made_of: Mapping[str, str], partition: Partition) -> dict[str, Older]:

@@ -12,6 +12,7 @@ from lc_assets.build.metering import Meter
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.sharding import Sharding, Shards
 from lc_assets.build.showing import Shown
+from lc_assets.build.verified_reads import verified_reads
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.execution.executor import Executor
@@ -87,17 +88,6 @@ class CheckInput:
     counts: Counts
     lake: Lake
     inputs: Mapping[str, Published]
-
-    @classmethod
-    def of(cls, staging: StagingFolder, counts: Counts, lake: Lake) -> Self:
-        """The input for checks of what has just been written."""
-        return cls(
-            folder=staging.folder,
-            fingerprint=staging.fingerprint,
-            counts=counts,
-            lake=lake,
-            inputs=staging.inputs,
-        )
 
     def only_input(self, stage: str) -> Published:
         """The input that came from ``stage``.
@@ -264,7 +254,8 @@ class Stage:
             BadInput: when the key is no name of a partition.
             LcError: see `write`.
         """
-        return self.write(context, parse_snapshot(key))
+        with verified_reads(context.executor, (self.name, key)):
+            return self.write(context, parse_snapshot(key))
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""

@@ -18,12 +18,10 @@ whole demo.
 
 import contextlib
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,12 +31,10 @@ from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
-from lc_assets.lake.versions import Published, VersionFiles
+from lc_assets.lake.versions import Published, VersionFiles, matching
 from lc_assets.publishing import publish_bytes
 
 CACHE_VARIABLE: Final = "LC_CACHE"
-WILDCARD: Final = re.compile(r"[*?\[]")
-"""Matches patterns, not plain names; a request may name ten thousand files of a snapshot."""
 UPLOAD_SECONDS: Final = 86_400.0
 """Files without a receipt that are newer may belong to a version that is being uploaded."""
 
@@ -82,14 +78,9 @@ class Copies(VersionFiles):
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt."""
-        names = {pattern for pattern in patterns if not WILDCARD.search(pattern)}
-        wild = [pattern for pattern in patterns if pattern not in names]
         lease = self._leased(home)
         missing = [
-            fact
-            for fact in receipt.files
-            if (fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild))
-            and not (home / fact.path).is_file()
+            fact for fact in matching(receipt.files, patterns) if not (home / fact.path).is_file()
         ]
         if missing:
             self.cache.make_room(sum(fact.n_bytes for fact in missing))

@@ -80,6 +80,11 @@ def fact_of(folder: Path, path: str, known: FileFact | None = None) -> FileFact:
     return FileFact(path, n_bytes, sha256_of_file(folder / path))
 
 
+def is_unchanged(folder: Path, fact: FileFact) -> bool:
+    """Whether a file is there with these bytes; reads all of it."""
+    return (folder / fact.path).is_file() and fact_of(folder, fact.path) == fact
+
+
 def digest_of_facts(facts: Iterable[FileFact]) -> str:
     """One digest of a list of files, without those that are `ASIDE`."""
     counted = [fact for fact in sorted(facts) if not fact.path.endswith(ASIDE)]

@@ -2,24 +2,23 @@
 
 Everything that publishes goes through `publication`: the stages of a lake, and the verbs of the
 command line, whose output folder is a lake of one partition. Until the last step readers see the
-previous version. A rerun after a kill finds the finished shards of the same version (`once`) and
-continues. Only files and folders with this package's own names are ever deleted.
+previous version. A rerun after a kill finds the finished shards of the same version
+(`lc_assets.build.shard_runs`) and continues. Only files and folders with this package's own names
+are ever deleted.
 """
 
 import contextlib
-import functools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from lc_assets.counts import Counts
 from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
-from lc_assets.lake.receipts import SCRATCH, Receipt, decode_json, encode_json
+from lc_assets.lake.receipts import SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
-from lc_assets.publishing import make_folder, publish_bytes, remove_staging_files
+from lc_assets.publishing import make_folder, remove_staging_files
 
 if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
@@ -127,48 +126,3 @@ def publication(partition: "Partition", version: str) -> Iterator[Publication]:
     with locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS):
         remove_staging_files(partition.folder, below=False)
         yield Publication(partition, version, partition.state(), partition.finished(version))
-
-
-class OutputTask(Protocol):
-    """A task that names the folder it writes into and its output."""
-
-    @property
-    def folder(self) -> Path:
-        """The version's folder."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """A unique name within the folder, safe as a file name."""
-        ...
-
-
-Work = TypeVar("Work", bound=OutputTask)
-
-
-def once(function: Callable[[Work], Counts]) -> Callable[[Work], Counts]:
-    """Make a shard function store its counts, so that a finished task is not repeated.
-
-    They are a JSON file per task in the version's folder `SCRATCH`, published after the task's
-    outputs, part of no digest, and removed when the version has its receipt.
-    """
-
-    @functools.wraps(function)
-    def remembering(task: Work) -> Counts:
-        memo = _memo(task)
-        if memo.is_file():
-            return decode_json(memo, Counts)
-        counts = function(task)
-        publish_bytes(memo, encode_json(counts))
-        return counts
-
-    return remembering
-
-
-def is_remembered(task: Any) -> bool:
-    """Whether a task was finished before, see `once`; a task without name or folder never was."""
-    return hasattr(task, "folder") and hasattr(task, "name") and _memo(task).is_file()
-
-
-def _memo(task: OutputTask) -> Path:
-    return task.folder / SCRATCH / f"{task.name}.json"

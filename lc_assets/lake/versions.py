@@ -6,8 +6,10 @@ A folder without a receipt is not a version. Which version is published is decid
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -27,12 +29,35 @@ from lc_assets.lake.receipts import (
 )
 from lc_assets.publishing import publish_bytes
 
+VERIFIER: Final[ContextVar[Callable[[Path, list[FileFact]], None] | None]] = ContextVar(
+    "VERIFIER", default=None
+)
+"""While a stage is built: compares files of a version with its receipt, before they are read."""
+
+
+def matching(files: Iterable[FileFact], patterns: Sequence[str]) -> list[FileFact]:
+    """The files whose paths match one of the patterns: names, of which there may be ten thousand,
+    or patterns with ``*`` (`fnmatch`).
+    """
+    names = set(patterns)
+    wild = [pattern for pattern in patterns if "*" in pattern]
+    return [
+        fact
+        for fact in files
+        if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)
+    ]
+
 
 class VersionFiles:
     """Access to the files of a version in a folder; `lc_assets.lake.bucket_lake` has another."""
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """Make the files available in ``home`` whose paths match one of the patterns."""
+        """Make the files available in ``home`` whose paths match one of the patterns, and verified
+        if a stage is being built.
+        """
+        if verify := VERIFIER.get():
+            files = receipt.files or Published.at(home).receipt.files  # a summary has none
+            verify(home, matching(files, patterns))
 
     def where(self, home: Path) -> str:
         """Location of the files, for messages: a path or a URL."""

@@ -94,9 +94,6 @@ def test_marks_are_found_through_wrappers():
     """Stages wrap a shard function before an executor has it."""
     import functools
 
-    from lc_assets.lake.staging import once
-
-    @once
     @contained
     def marked(task):
         return task

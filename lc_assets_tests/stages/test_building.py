@@ -235,7 +235,6 @@ from lc_assets import publishing
 from lc_assets.lake.lake import Lake
 from lc_assets.publishing import publish_bytes
 from lc_assets.lake.upstream import Upstream
-from lc_assets.lake.staging import once
 from lc_assets.counts import Counts
 
 @dataclass(frozen=True)
@@ -243,7 +242,6 @@ class Task:
     folder: Path
     name: str
 
-@once
 def work(task):
     print("did", task.name)
     publish_bytes(task.folder / task.name, task.name.encode())

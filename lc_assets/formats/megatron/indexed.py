@@ -39,7 +39,7 @@ from lc_assets.formats.megatron.idx import (
     map_bytes,
     read_index,
 )
-from lc_assets.publishing import flush, make_folder, staging_path
+from lc_assets.publishing import PUBLISHED, flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
@@ -344,4 +344,5 @@ def put_in_place(draft: Path, prefix: Path) -> None:
     )  # between the two renames there is no data set, rather than a mix of two
     for path in (bin_path, idx_path):
         path(draft).replace(path(prefix))
+        PUBLISHED.get([]).append(path(prefix))
     flush(prefix.parent)

@@ -48,7 +48,6 @@ from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.lists.evaluations import evaluation_files
 from lc_assets.lake.digests import sha256_of_file
-from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished
 from lc_assets.stages.decontamination.evidence import (
@@ -154,7 +153,6 @@ def scan_shard(task: ShardTask) -> None:
                 table.add(found | columns, n_bytes=256 + 128 * len(finds))
 
 
-@once
 def weigh_shard(task: ShardTask) -> Counts:
     """Publish the matches in the documents of one shard."""
     scan_shard(task)

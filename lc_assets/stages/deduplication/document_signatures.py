@@ -43,7 +43,6 @@ from lc_assets.formats.redpajama.minhash import (
     read_signatures,
     scheme_label_of,
 )
-from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
@@ -137,7 +136,6 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     return found
 
 
-@once
 @with_retries
 def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""

@@ -40,7 +40,6 @@ from lc_assets.build.tables import count_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
-from lc_assets.lake.staging import once
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
 from lc_assets.stages.deduplication.document_signatures import STAGE as DOCUMENT_SIGNATURES
@@ -160,7 +159,6 @@ def _signatures_of(documents: Path, folder: Path) -> Path:
     return folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
 
 
-@once
 def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:

@@ -59,7 +59,6 @@ from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_li
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.files import FileSource
@@ -163,7 +162,6 @@ class CleanTask(DocumentsTask):
     paragraphs: Path | None
 
 
-@once
 def clean_shard(task: CleanTask) -> Counts:
     """Write one shard."""
     dropped, extra, n_kept = Counter[str](), Counter[str](characters=0), 0

@@ -63,7 +63,6 @@ from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -117,7 +116,6 @@ def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> in
     return len(keys)
 
 
-@once
 def list_shard(task: KeyTask) -> Counts:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0

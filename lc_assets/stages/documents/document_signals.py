@@ -31,7 +31,6 @@ from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.lists.rule_files import rule_on
 from lc_assets.formats.redpajama.signals import signals_line
-from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.settings import source_of_key
@@ -97,7 +96,6 @@ def columns_of_key(recipe: Recipe, key: str) -> tuple[str, ...]:
     return tuple(sorted(columns))
 
 
-@once
 @with_retries
 def compute_shard(task: ShardTask) -> Counts:
     """Compute and write the enabled values and signals of one shard."""

@@ -37,7 +37,6 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import (
@@ -91,7 +90,6 @@ line.
 """
 
 
-@once
 @with_retries
 def filter_shard(task: ShardTask) -> Counts:
     """Filter one shard; a shard skipped by a policy is counted with the reason."""

@@ -46,7 +46,6 @@ from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.randomness import keyed_u64
@@ -95,7 +94,6 @@ def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
     return keyed_u64(_PURPOSE, seed=0, keys=keys)
 
 
-@once
 def note_documents(task: DocumentsTask) -> Counts:
     """Publish the keys of one shard's documents; documents without a web address are counted and
     skipped.
@@ -185,7 +183,6 @@ class CapturesTask:
         return self.path
 
 
-@once
 @with_retries
 def find_captures(task: CapturesTask) -> Counts:
     """Publish the captures in one file of a crawl that may be of a document's page."""

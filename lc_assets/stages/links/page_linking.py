@@ -23,7 +23,6 @@ from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.containers import Unread
-from lc_assets.lake.staging import once
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.packing.longpack import root_ranks
 from lc_assets.publishing import gzipped, publish
@@ -71,7 +70,6 @@ class LinksTask:
 
 
 @contained
-@once
 @with_retries
 def find_links(task: LinksTask) -> Counts:
     """Publish the link targets of one shard's pages."""

@@ -27,7 +27,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.queries import queries
@@ -115,7 +114,6 @@ def stem_of(documents: Path) -> str:
     return documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
 
-@once
 def send_texts(task: SendTask) -> Counts:
     """Send the texts of one file's documents to the buckets that need them."""
     sent = read_table(task.sent)
@@ -138,7 +136,6 @@ def send_texts(task: SendTask) -> Counts:
     return Counts(extra={"texts sent": len(lines), "characters sent": n_chars})
 
 
-@once
 def gather_documents(task: GatherTask) -> Counts:
     """Pack the documents of one group of files."""
     counts, texts = Counts(), _Texts(task)

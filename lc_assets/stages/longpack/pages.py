@@ -23,7 +23,6 @@ from lc_assets.build.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.lake.staging import once
 from lc_assets.packing.longpack import one_line, root_ranks
 from lc_assets.randomness import within
 from lc_assets.stages.deduplication.queries import Queries, quoted
@@ -102,7 +101,6 @@ class FactsTask(FileTask):
     text_encoding: TextEncoding
 
 
-@once
 def list_pages(task: PagesTask) -> Counts:
     """Write the page table of one shard."""
     found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
@@ -161,7 +159,6 @@ def _sides(keys: list[str], splits: Sequence[tuple[int, float]]) -> NDArray[np.u
     return sides
 
 
-@once
 def know_texts(task: FactsTask) -> Counts:
     """Write content and tokens of the texts of one shard that are needed."""
     number_of = {line["line"]: line["number"] for line in read_lines(task.needed)}

@@ -31,7 +31,6 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import Unread, json_line
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
-from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
@@ -87,7 +86,6 @@ def write_length_buckets(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-@once
 def write_buckets(task: BucketTask) -> Counts:
     """Write the documents of one file, each into its bucket; an empty bucket has no file."""
     names, dropped, extra = bucket_names(task.edges), Counter[str](), Counter[str]()

@@ -37,7 +37,6 @@ from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.files import Vocabulary
 from lc_assets.formats.tokenizers.named import sentence_flags, text_of
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
@@ -168,7 +167,6 @@ def groups_of(plan: Packing, block: range) -> Iterator[tuple[int, int]]:
         row = until
 
 
-@once
 def write_task(task: PackedTask) -> Counts:
     """Write what a task names, unless it was written before."""
     writers = {

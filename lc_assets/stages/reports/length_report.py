@@ -32,7 +32,6 @@ from lc_assets.build.tables import SPANS_FILE, read_all, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.lake.staging import once
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
@@ -113,7 +112,6 @@ def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-@once
 def count_shard(task: LengthTask) -> Counts:
     """Count the tokens of one shard's documents."""
     dropped, kept, tokens = Counter[str](), 0, 0

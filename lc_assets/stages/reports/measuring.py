@@ -21,7 +21,6 @@ from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.staging import once
 from lc_assets.publishing import finished
 from lc_assets.stages.reports.document_sets import (
     COMMON_WORDS,
@@ -96,7 +95,6 @@ def _background_file(task: ReferralTask) -> Path:
     return task.folder / SCRATCH / f"{task.name}.parquet"
 
 
-@once
 def count_background(task: ReferralTask) -> Counts:
     """Count the pieces of one shard's documents."""
     finder, found = LexicalConcepts(special_words(task.settings)), Background()
@@ -106,7 +104,6 @@ def count_background(task: ReferralTask) -> Counts:
     return Counts(extra={"pieces": found.n_pieces})
 
 
-@once
 def measure_shard(task: ReferralTask) -> Counts:
     """Measure one shard's documents in their order."""
     settings, n_measured = task.settings, 0

@@ -44,7 +44,6 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake.lake import GLOBAL, Lake
-from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.vocabulary import SPLITS
@@ -104,7 +103,6 @@ def write_longcrawl_flat(context: BuildContext, _key: str = GLOBAL) -> Built:
     return build(context, STAGE, GLOBAL, fill)
 
 
-@once
 def write_band(task: FlatTask) -> Counts:
     """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
     MiB in memory, not 512.

@@ -45,7 +45,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.tokenizers.named import text_of
-from lc_assets.lake.staging import once
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.row_plans import (
     FALSE_ALARM,
@@ -158,7 +157,6 @@ def _tasks(
     ]
 
 
-@once
 def write_rows(task: BandTask) -> Counts:
     """Write one block: its documents' tokens, each row rolled."""
     plan = rows_of(task.folder, task.split).slice(task.block.start, len(task.block))

@@ -38,7 +38,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
-from lc_assets.lake.staging import once
 from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
@@ -124,7 +123,6 @@ def table_of(fields: tuple[str, ...], *, terms: bool) -> pa.Schema:
     return pa.schema([*TOKENIZED, *more, *(TERMS if terms else ())])
 
 
-@once
 def tokenize_shard(task: TokenizeTask) -> Counts:
     """Tokenize one shard with the fast tokenizer if the reference tokenizer agrees, else with the
     latter.

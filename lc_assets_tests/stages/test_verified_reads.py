@@ -1,0 +1,152 @@
+"""Damage in a published input never becomes a new version: the stage that reads it fails, names the
+file, and publishes nothing.
+"""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from lc_assets.build import building, shard_runs, verified_reads
+from lc_assets.errors import CorruptFile
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.catalogue import stage_named
+from lc_assets_tests.builders import SNAPSHOTS, TinyLake, tiny_lake
+from lc_assets_tests.faults import flipped
+
+OLD = SNAPSHOTS[0]
+READ = (
+    ("filtered_documents", OLD, "*.documents.parquet", "document_signatures", OLD),
+    ("filtered_documents", OLD, "*.documents.parquet", "token_documents", OLD),
+    ("removed_documents", OLD, "*.parquet", "token_documents", OLD),
+    ("document_signatures", OLD, "*.parquet", "signature_index", OLD),
+    ("token_documents", OLD, "*.documents.parquet", "token_grid", OLD),
+    ("token_documents", OLD, "*.bin", "token_grid", OLD),
+    ("token_documents", OLD, "*.idx", "token_grid", OLD),
+    ("token_grid", OLD, "train.zarr/c/*/*", "megatron_rows", OLD),
+    ("token_grid", OLD, "train.zarr/zarr.json", "longcrawl", "all"),
+    ("token_grid", OLD, "rows.parquet", "longcrawl", "all"),
+    ("token_grid", OLD, "train.zarr/c/*/*", "longcrawl_flat", "all"),
+    ("longcrawl", "all", "train_*.npy", "longcrawl_flat", "all"),
+    ("megatron_rows", OLD, "train.idx", "blended_mix", "by-tokens"),
+    ("packing_tokens", OLD, "*.bin", "packed_rows", OLD),
+)
+"""A file of an input, and a stage that reads it."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> TinyLake:
+    """A lake in which everything is built; tests repair what they damage."""
+    return tiny_lake(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize(("upstream", "key", "pattern", "stage", "built"), READ)
+@pytest.mark.parametrize("few_bytes", [verified_reads.FEW_BYTES, -1], ids=["here", "in workers"])
+def test_no_stage_reads_a_flipped_bit(
+    whole, monkeypatch, few_bytes, upstream, key, pattern, stage, built
+):
+    """In the first and in the last byte: verified in this process and in workers."""
+    monkeypatch.setattr(verified_reads, "FEW_BYTES", few_bytes)
+    context = replace(whole.context, executor=LocalExecutor(workers=2))
+    partition = context.lake.partition(stage, built)
+    digest = partition.require().digest
+    away = partition.folder.rename(whole.root.parent / "away")
+    path = min(context.lake.partition(upstream, key).require().folder.glob(pattern))
+    content = path.read_bytes()
+    try:
+        for at in (0, len(content) - 1):
+            flipped(path, at)
+            with pytest.raises(CorruptFile, match=f"{re.escape(str(path))}: .*lc verify"):
+                stage_named(stage).build(context, built)
+            assert partition.current() is None
+            path.write_bytes(content)
+        assert stage_named(stage).build(context, built).published.digest == digest
+    finally:
+        path.write_bytes(content)
+        shutil.rmtree(partition.folder)
+        away.rename(partition.folder)
+
+
+def test_a_missing_input_is_named(whole):
+    """As in a version that someone has cleaned up."""
+    tokens = whole.context.lake.partition("token_documents", OLD).require()
+    grid = whole.context.lake.partition("token_grid", OLD)
+    away = grid.folder.rename(whole.root.parent / "away")
+    path = min(tokens.folder.glob("*.bin"))
+    gone = path.rename(whole.root.parent / "gone")
+    try:
+        with pytest.raises(CorruptFile, match=f"{path.name}: is missing"):
+            stage_named("token_grid").build(whole.context, OLD)
+    finally:
+        gone.rename(path)
+        shutil.rmtree(grid.folder)
+        away.rename(grid.folder)
+
+
+def test_an_unchanged_file_is_verified_once(whole, monkeypatch):
+    """Building several stages reads an input's bytes for its digest once in a process."""
+    files: list[str] = []
+    verify = verified_reads.verify_file
+
+    def counting(task):
+        files.append(str(task[0] / task[1].path))
+        return verify(task)
+
+    monkeypatch.setattr(verified_reads, "verify_file", counting)
+    verified_reads._VERIFIED.clear()
+    for stage in ("token_grid", "megatron_rows", "longcrawl"):
+        key = "all" if stage == "longcrawl" else OLD
+        partition = whole.context.lake.partition(stage, key)
+        away = partition.folder.rename(whole.root.parent / "away")
+        try:
+            stage_named(stage).build(whole.context, key)
+        finally:
+            shutil.rmtree(partition.folder)
+            away.rename(partition.folder)
+    assert len(files) == len(set(files)) > 10
+
+
+class Killed(Exception):
+    """In place of a signal."""
+
+
+@pytest.mark.parametrize("stage", ["token_documents", "token_grid", "longcrawl_flat"])
+@pytest.mark.parametrize("damaged", ["a file of the shard", "what is stored of it"])
+def test_a_damaged_shard_of_a_killed_run_is_computed_again(whole, monkeypatch, stage, damaged):
+    """The run ends when all shards are finished; one bit changes, and the rerun has the same
+    digest, with one shard computed.
+    """
+    key = "all" if stage == "longcrawl_flat" else OLD
+    partition = whole.context.lake.partition(stage, key)
+    digest = partition.require().digest
+    away = partition.folder.rename(whole.root.parent / "away")
+
+    def killed(*_args):
+        raise Killed
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(building, "version_files", killed)
+            with pytest.raises(Killed):
+                stage_named(stage).build(whole.context, key)
+        (folder,) = partition.folder.glob("*/.scratch")
+        memos = sorted(folder.glob("*.json"))
+        memo = json.loads(memos[0].read_bytes())
+        assert memo[1], "no file is stored"
+        path = memos[0] if "stored" in damaged else folder.parent / memo[1][-1]["path"]
+        flipped(path)
+        stored: list[str] = []
+
+        def storing(path, content):
+            stored.append(path.name)
+            publish_bytes(path, content)
+
+        monkeypatch.setattr(shard_runs, "publish_bytes", storing)
+        assert stage_named(stage).build(whole.context, key).published.digest == digest
+        assert stored == [memos[0].name]
+    finally:
+        shutil.rmtree(partition.folder)
+        away.rename(partition.folder)
