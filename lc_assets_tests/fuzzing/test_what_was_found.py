@@ -270,13 +270,13 @@ def test_missing_files_of_an_array_that_claims_2_62_rows_are_named_in_time(tmp_p
     found = FlatReader(tmp_path / "flat").missing()
     assert len(found) == 1001
     assert found[0] == f"{tmp_path}/flat/2.0: the chunk is missing"
-    assert found[-1].endswith(f": {2**62 // 4 * 2 - 4 - 1000:,} more files are missing")
+    assert found[-1] == f"{tmp_path}/flat: further files were not checked"
     (tmp_path / "grid").mkdir()
     make_grid(tmp_path / "grid")
     said = json.loads((tmp_path / "grid/zarr.json").read_text())
     (tmp_path / "grid/zarr.json").write_text(json.dumps(said | {"shape": [2**62, 48]}))
     found = GridReader(tmp_path / "grid").missing()
-    assert any(": 2,305,843,009,213,6" in words for words in found)
+    assert found[-1] == f"{tmp_path}/grid: further files were not checked"
     assert "c/1/0: inner chunk (1, 0) is missing" in found[0]
 
 

@@ -3,7 +3,6 @@
 How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import islice
@@ -25,9 +24,8 @@ ALL: Final = slice(None)
 
 MOST_METADATA_BYTES: Final = 2**24
 """Maximum bytes of an array's metadata."""
-_NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 MOST_NAMED: Final = 1000
-"""Maximum number of missing files that are named; others are counted."""
+"""Maximum number of missing or damaged files that are named."""
 
 
 class ChunkedArray(ABC):
@@ -192,21 +190,15 @@ class ChunkedArray(ABC):
     def missing(self) -> list[str]:
         """What is missing or visibly damaged, without decoding chunks; empty for a whole array.
 
-        The first thousand missing files are named and the others counted: the time is proportional
-        to the number of files that exist, whatever the metadata claims.
+        At most `MOST_NAMED` files are named: the time is proportional to the number of files that
+        exist, whatever the metadata claims.
         """
         shape = n_chunks((self.n_rows, self.row_tokens), self.file_shape)
-        pattern = re.compile(re.escape(self.FILE).replace(r"\{\}", _NUMBER))
-        paths = (path.relative_to(self.path).as_posix() for path in self.path.rglob("*"))
-        places = (tuple(map(int, at.groups())) for at in map(pattern.fullmatch, paths) if at)
-        found = {(row, column) for row, column in places if row < shape[0] and column < shape[1]}
-        n_missing = shape[0] * shape[1] - len(found)
-        every = ((row, column) for row in range(shape[0]) for column in range(shape[1]))
-        lost = list(islice((at for at in every if at not in found), MOST_NAMED))
-        lines = [self._damage(*at) for at in sorted(found.union(lost))]
-        if n_missing > len(lost):
-            lines.append(f"{self.path}: {n_missing - len(lost):,} more files are missing")
-        return [line for line in lines if line]
+        files = ((row, column) for row in range(shape[0]) for column in range(shape[1]))
+        named = list(islice(filter(None, (self._damage(*file) for file in files)), MOST_NAMED))
+        if len(named) == MOST_NAMED:
+            named.append(f"{self.path}: further files were not checked")
+        return named
 
     def _check(self, row: int, column: int, chunk: TokenArray) -> None:
         """Compare a decoded chunk with the vocabulary."""

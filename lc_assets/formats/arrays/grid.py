@@ -47,11 +47,11 @@ damage. Ids of an inner chunk beyond the array's edges are the array's fill valu
 """
 
 import functools
-import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import google_crc32c
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ an array would read and check a shard's index 32 times.
 """
 
 _ABSENT: Final = 2**64 - 1
-_CRC: Final = struct.Struct("<I")
+CRC_BYTES: Final = 4
 _FRAME_OVERHEAD: Final = 1024
 
 
@@ -137,13 +137,12 @@ def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
     codec, offset = _codec(layout.zstd_level), 0
     for row, column in np.ndindex(n_chunks(values.shape, layout.inner)):
         part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        inner = padded(part, layout.inner, layout.fill)
-        frame = bytes(codec.encode(inner))
+        frame = bytes(codec.encode(padded(part, layout.inner, layout.fill)))
         index[row, column] = offset, len(frame)
         offset += len(frame)
         yield frame
     yield index.tobytes()
-    yield _CRC.pack(_crc32c(index.tobytes()))
+    yield _checksum(index.tobytes())
 
 
 class GridReader(ChunkedArray):
@@ -154,6 +153,8 @@ class GridReader(ChunkedArray):
     Attributes:
         layout: shape of the array and its chunks.
         attributes: of the array, the format's own and the writer's.
+        tokenizer: name of the vocabulary of the ids; empty if the writer did not state it.
+        eot: id of end of text, if the writer stated it.
     """
 
     METADATA, KIND, FILE = METADATA, "token grid", "c/{}/{}"
@@ -169,24 +170,16 @@ class GridReader(ChunkedArray):
         """
         super().__init__(path, files)
         self.layout, self.attributes = parse_metadata(self.metadata, self._files.where(METADATA))
-        self.n_rows, self.row_tokens = self.layout.shape
+        self.n_rows, self.row_tokens = self.layout.n_rows, self.layout.row_tokens
+        self.tokenizer = str(self.attributes.get("tokenizer", ""))
+        eot = self.attributes.get("eot")
+        self.eot = eot if isinstance(eot, int) else None
         self.vocab_size, self.dtype = self.layout.vocab_size, self.layout.dtype
         self.chunk_shape, self.file_shape = self.layout.inner, self.layout.shard
         self._chunks_of_shard = self.layout.chunks_of_shard
         self._inner_bytes = self.layout.inner_bytes
-        self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + _CRC.size
+        self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
         self._indexes: dict[str, tuple[NDArray[np.uint64], int]] = {}
-
-    @property
-    def tokenizer(self) -> str:
-        """Name of the vocabulary of the ids; empty if the writer did not state it."""
-        return str(self.attributes.get("tokenizer", ""))
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, if the writer stated it."""
-        found = self.attributes.get("eot")
-        return found if isinstance(found, int) else None
 
     def _decode(self, row: int, columns: range, out: TokenArray) -> None:
         """Decode adjacent inner chunks; all their bytes are requested at once."""
@@ -249,8 +242,7 @@ class GridReader(ChunkedArray):
                 f"{self._files.where(path)}: {len(content):,} bytes cannot hold a shard's index of "
                 f"{size:,}; write its band again"
             )
-        (stated,) = _CRC.unpack(content[-_CRC.size :])
-        if _crc32c(content[: -_CRC.size]) != stated:
+        if _checksum(content[:-CRC_BYTES]) != content[-CRC_BYTES:]:
             raise CorruptFile(
                 f"{self._files.where(path)}: the shard's index does not match its checksum: "
                 "truncated or damaged; write its band again"
@@ -306,10 +298,8 @@ def frame_content_bytes(frame: bytes) -> int | None:
     return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
 
 
-def _crc32c(content: bytes) -> int:
-    import google_crc32c
-
-    return int(google_crc32c.value(content))
+def _checksum(index: bytes) -> bytes:
+    return int(google_crc32c.value(index)).to_bytes(CRC_BYTES, "little")
 
 
 @functools.cache

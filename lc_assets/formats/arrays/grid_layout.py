@@ -17,8 +17,10 @@ from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 
 METADATA: Final = "zarr.json"
 FORMAT: Final = "lc-token-grid"
+OWN: Final = ("format", "format_version", "row_tokens", "vocab_size", "tokenizer")
+"""The format's own attributes."""
 FORMAT_VERSION: Final = 2
-READABLE_VERSIONS: Final = (1, 2)
+"""Version 1, which differs only in its default sizes, is read as well."""
 
 SHARD_ROWS: Final = 2048
 SHARD_TOKENS: Final = 65_536
@@ -81,16 +83,10 @@ class GridLayout:
     zstd_level: int = ZSTD_LEVEL
 
     def __post_init__(self) -> None:
-        if self.n_rows < 0 or self.row_tokens < 1:
-            raise BadInput(
-                "a grid needs a row count of at least 0 and at least one token per row, got "
-                f"{self.n_rows:,} × {self.row_tokens:,}"
-            )
-        if not 1 <= self.vocab_size < 2**32:
-            raise BadInput(
-                f"vocab_size must be 1 to {2**32 - 1:,}, so that the fill value is no token; got "
-                f"{self.vocab_size:,}"
-            )
+        _require("n_rows", self.n_rows, 0)
+        _require("row_tokens", self.row_tokens, 1)
+        _require("vocab_size", self.vocab_size, 1, 2**32 - 1)  # the fill value is no token
+        _require("zstd_level", self.zstd_level, 1, 22)
         for axis in ("rows", "tokens"):
             shard, inner = getattr(self, f"shard_{axis}"), getattr(self, f"inner_{axis}")
             if inner < 1 or shard < 1 or (shard > inner and shard % inner):
@@ -98,20 +94,8 @@ class GridLayout:
                     f"shard_{axis} must be at most inner_{axis}, {inner:,}, or a multiple of it, "
                     f"got {shard:,}"
                 )
-        if not 1 <= self.zstd_level <= 22:
-            raise BadInput(f"zstd_level must be 1 to 22, got {self.zstd_level}")
-        n_inner = math.prod(self.chunks_of_shard)
-        if self.inner_bytes > MOST_INNER_BYTES or n_inner > MOST_INNER:
-            raise BadInput(
-                f"an inner chunk has at most {MOST_INNER_BYTES:,} bytes, a shard at most "
-                f"{MOST_INNER:,} inner chunks; got {self.inner_bytes:,} bytes and {n_inner:,} "
-                "chunks"
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows × tokens."""
-        return self.n_rows, self.row_tokens
+        _require("bytes of an inner chunk", self.inner_bytes, 1, MOST_INNER_BYTES)
+        _require("inner chunks of a shard", math.prod(self.chunks_of_shard), 1, MOST_INNER)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -153,6 +137,11 @@ class GridLayout:
         return math.prod(self.inner) * self.dtype.itemsize
 
 
+def _require(what: str, found: int, least: int, most: int = 2**63 - 1) -> None:
+    if not least <= found <= most:
+        raise BadInput(f"{what} must be {least:,} to {most:,}, got {found:,}")
+
+
 def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str, Any]) -> bytes:
     """The bytes of ``zarr.json``.
 
@@ -164,12 +153,9 @@ def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str,
     Raises:
         BadInput: if an attribute has the name of one of the format's own.
     """
-    ours = {**_own_attributes(layout, FORMAT_VERSION), "tokenizer": tokenizer}
-    if ours.keys() & attributes.keys():
-        raise BadInput(
-            f"attributes must leave {', '.join(ours)} alone, got {', '.join(attributes)}"
-        )
-    document = _document(layout, msgspec.json.decode(_json({**ours, **attributes})))
+    if not attributes.keys().isdisjoint(OWN):
+        raise BadInput(f"attributes must leave {', '.join(OWN)} alone, got {', '.join(attributes)}")
+    document = _document(layout, {**attributes, "tokenizer": tokenizer}, FORMAT_VERSION)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
@@ -189,27 +175,23 @@ def parse_metadata(content: bytes, where: str) -> tuple[GridLayout, dict[str, An
     except (*UNDECODABLE, BadInput, KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{where}: not the metadata of a token grid: {error}") from error
     attributes = found["attributes"]
-    version = attributes.get("format_version")
-    ours = _own_attributes(layout, version if version in READABLE_VERSIONS else FORMAT_VERSION)
-    for field, expected in _document(layout, {**attributes, **ours}).items():
-        if _json(found.get(field)) != _json(expected):
-            raise CorruptFile(
-                f"{where}: {field} is {_json(found.get(field)).decode()}, a token grid's is "
-                f"{_json(expected).decode()}"
-            )
+    version = 1 if attributes.get("format_version") == 1 else FORMAT_VERSION
+    for field, value in _document(layout, attributes, version).items():
+        stated, expected = _json(found.get(field)).decode(), _json(value).decode()
+        if stated != expected:
+            raise CorruptFile(f"{where}: {field} is {stated}, a token grid's is {expected}")
     return layout, attributes
 
 
 def _layout_of(found: Mapping[str, Any]) -> GridLayout:
     """The layout by the few numbers that may differ between grids."""
     sharding = _configuration(found["codecs"], "sharding_indexed")
-    zstd = _configuration(sharding.get("codecs"), "zstd")
     numbers = (
         *msgspec.convert(found["shape"], tuple[int, int]),
         found["attributes"]["vocab_size"],
         *msgspec.convert(found["chunk_grid"]["configuration"]["chunk_shape"], tuple[int, int]),
         *msgspec.convert(sharding.get("chunk_shape", (INNER_ROWS, INNER_TOKENS)), tuple[int, int]),
-        zstd.get("level", ZSTD_LEVEL),
+        _configuration(sharding.get("codecs"), "zstd").get("level", ZSTD_LEVEL),
     )
     names = (field.name for field in fields(GridLayout))
     return msgspec.convert(dict(zip(names, numbers, strict=True)), GridLayout)
@@ -222,17 +204,12 @@ def _configuration(codecs: Any, name: str) -> dict[str, Any]:
     return msgspec.convert(next(ours, {}).get("configuration", {}), dict[str, Any])
 
 
-def _own_attributes(layout: GridLayout, version: int) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "format_version": version,
-        "row_tokens": layout.row_tokens,
-        "vocab_size": layout.vocab_size,
-    }
-
-
-def _document(layout: GridLayout, attributes: dict[str, Any]) -> dict[str, Any]:
-    """The fields that the format fixes, in the order in which they are written."""
+def _document(layout: GridLayout, attributes: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The fields that the format fixes, in the order in which they are written, with ``attributes``
+    by name.
+    """
+    numbers = {"row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
+    ours = {"format": FORMAT, "format_version": version, **numbers}
     little_endian = {"configuration": {"endian": "little"}, "name": "bytes"}
     zstd = {"configuration": {"checksum": True, "level": layout.zstd_level}, "name": "zstd"}
     sharding = {
@@ -244,13 +221,13 @@ def _document(layout: GridLayout, attributes: dict[str, Any]) -> dict[str, Any]:
     return {
         "zarr_format": 3,
         "node_type": "array",
-        "shape": layout.shape,
+        "shape": (layout.n_rows, layout.row_tokens),
         "data_type": layout.dtype.name,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": layout.shard}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": layout.fill,
         "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
-        "attributes": attributes,
+        "attributes": msgspec.json.decode(_json({**attributes, **ours})),
     }
 
 
