@@ -123,7 +123,6 @@ class RayExecutor:
         sees: input folders; must exist there.
         libraries: must have the same versions, because they shape bytes.
         processors: per task, for Ray's scheduler.
-        memory: bytes per task, for Ray's scheduler; 0 states none.
         patience: seconds to wait for a first worker; a cluster may have to start one.
     """
 
@@ -134,7 +133,6 @@ class RayExecutor:
     sees: tuple[Path, ...] = ()
     libraries: tuple[str, ...] = ()
     processors: float = 1.0
-    memory: int = 0
     patience: float = 900.0
 
     def run(
@@ -159,9 +157,7 @@ class RayExecutor:
             options = {"num_cpus": self.processors, "max_retries": 0, "name": what}
             pool = _Workers(
                 ray=ray,
-                remote=ray.remote(**options, **({"memory": self.memory} if self.memory else {}))(
-                    run_remotely
-                ),
+                remote=ray.remote(**options)(run_remotely),
                 head=self.address
                 if "//" in self.address
                 else ray.get_runtime_context().gcs_address,

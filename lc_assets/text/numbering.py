@@ -19,27 +19,10 @@ _MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 @compiled
 def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes as a number; LLVM compiles it to one load."""
-    return (
-        np.uint64(data[at])
-        | np.uint64(data[at + 1]) << np.uint64(8)
-        | np.uint64(data[at + 2]) << np.uint64(16)
-        | np.uint64(data[at + 3]) << np.uint64(24)
-        | np.uint64(data[at + 4]) << np.uint64(32)
-        | np.uint64(data[at + 5]) << np.uint64(40)
-        | np.uint64(data[at + 6]) << np.uint64(48)
-        | np.uint64(data[at + 7]) << np.uint64(56)
-    )
-
-
-@compiled
-def _some_bytes(data: NDArray[np.uint8], start: int, n_bytes: int) -> np.uint64:
-    """One to seven bytes as a little-endian number."""
-    if start + 8 <= len(data):
-        return eight_bytes(data, start) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
+    """Eight bytes as a number; LLVM compiles the loop to one load."""
     number = np.uint64(0)
-    for i in range(n_bytes):
-        number |= np.uint64(data[start + i]) << np.uint64(8 * i)
+    for i in range(8):
+        number |= np.uint64(data[at + i]) << np.uint64(8 * i)
     return number
 
 
@@ -70,7 +53,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
     while i + 8 <= end:
         state = absorb(state, eight_bytes(data, i))
         i += 8
-    return state if i == end else absorb(state, _some_bytes(data, i, end - i))
+    return state if i == end else absorb(state, first_bytes(data, i, end - i)[0])
 
 
 @compiled
@@ -81,9 +64,8 @@ def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> boo
         if eight_bytes(data, one + i) != eight_bytes(data, other + i):
             return False
         i += 8
-    return i == length or _some_bytes(data, one + i, length - i) == _some_bytes(
-        data, other + i, length - i
-    )
+    ours, theirs = first_bytes(data, one + i, length - i), first_bytes(data, other + i, length - i)
+    return bool(ours[0] == theirs[0])
 
 
 @compiled

@@ -196,20 +196,9 @@ def _read_lines(
             n_chars += at - begun_run
             before = last = whole(data[at - 1])
             last_bits = whole(table[last])
-    counts[0], counts[1], counts[2], counts[3], counts[4] = (
-        n_broken,
-        n_broken_bulleted,
-        n_broken_ellipsis,
-        n_bulleted,
-        n_ellipsis,
-    )
-    counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense // DENSE
-    counts[9], counts[10], counts[11], counts[12] = (
-        max(strip_start, 0),
-        strip_end,
-        strip_lead,
-        strip_trail,
-    )
+    counts[:5] = np.array((n_broken, n_broken_bulleted, n_broken_ellipsis, n_bulleted, n_ellipsis))
+    counts[5:9] = np.array((n_filled, n_terminal, n_short, n_dense // DENSE))
+    counts[9:] = np.array((max(strip_start, 0), strip_end, strip_lead, strip_trail))
     return n_lines
 
 

@@ -179,9 +179,8 @@ def _read_words(
     while stops:
         n_distinct += stops & 1
         stops >>= 1
-    counts[0], counts[1], counts[2], counts[3] = n_words, n_chars, n_non_symbol, n_chars_non_symbol
-    counts[4], counts[5] = n_with_letter // LETTER, n_with_symbol // SYMBOL
-    counts[6], counts[7] = n_distinct, n_stops
+    counts[:4] = np.array((n_words, n_chars, n_non_symbol, n_chars_non_symbol))
+    counts[4:] = np.array((n_with_letter // LETTER, n_with_symbol // SYMBOL, n_distinct, n_stops))
     return n_words
 
 

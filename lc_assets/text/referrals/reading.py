@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,15 +283,8 @@ class WordReader:
             np.empty(most, np.uint8),
             out,
         )
+        sizes = n_kinds, n_kinds, n_words, n_words, n_words, n_pronouns, n_pronouns, n_sentences
         # Copied, so that the memory of what was not filled is free.
-        return Words(
-            n_sentences=n_sentences,
-            spellings=out.spellings[:n_kinds].copy(),
-            weights=out.weights[:n_kinds].copy(),
-            words=words[:n_words].copy(),
-            sentences=sentences[:n_words].copy(),
-            flags=out.flags[:n_words].copy(),
-            pronouns=pronouns[:n_pronouns].copy(),
-            pronoun_sentences=pronoun_sentences[:n_pronouns].copy(),
-            parts=parts[:n_sentences].copy(),
-        )
+        columns: tuple[Any, ...] = out[1:]
+        filled = (column[:size].copy() for column, size in zip(columns, sizes, strict=True))
+        return Words(n_sentences, *filled)
