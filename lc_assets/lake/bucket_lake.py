@@ -108,6 +108,10 @@ class Copies(VersionFiles):
         found = self.bucket.listed(f"{self.prefix}/")
         return {path: listed.n_bytes for path, listed in found.items()}
 
+    def lost(self, home: Path) -> list[str]:  # noqa: ARG002 - see `Published.lost_files`
+        """See `VersionFiles.lost`."""
+        return []
+
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those
         of the copies, which are read again.
@@ -222,7 +226,9 @@ class BucketPartition(Partition):
         """
         with contextlib.suppress(NotPublished, CorruptFile):
             found = self.at(version)
-            if _is_whole_here(found) or self.bucket.generation(f"{self.name}/{version}/{RECEIPT}"):
+            if not VersionFiles().lost(found.home) or self.bucket.generation(
+                f"{self.name}/{version}/{RECEIPT}"
+            ):
                 return found
             self._forget(found)  # a partial copy of a version that is gone from the bucket
         return None
@@ -298,10 +304,6 @@ class BucketPartition(Partition):
 
 def _bytes_here(home: Path, receipt: Receipt) -> int:
     return sum(fact.n_bytes for fact in receipt.files if (home / fact.path).is_file())
-
-
-def _is_whole_here(published: Published) -> bool:
-    return all((published.home / fact.path).is_file() for fact in published.receipt.files)
 
 
 def _kept(files: Mapping[str, Listed]) -> Kept:

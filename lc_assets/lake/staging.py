@@ -8,11 +8,14 @@ are ever deleted.
 """
 
 import contextlib
+import errno
+import fcntl
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -59,6 +62,38 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
         lock.release()
 
 
+@contextlib.contextmanager
+def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
+    """Hold a lake's lock: builds share it, a release or a prune excludes all others.
+
+    Raises:
+        Busy: when others hold it for longer than `BUSY_SECONDS`.
+        StorageFull: when the disk is full.
+        NotWritable: when the folder cannot be written to.
+    """
+    with os_errors_as_lc_errors(root):
+        make_folder(root)
+        file = (root / ".lock").open("a")
+    with file:
+        until = time.monotonic() + BUSY_SECONDS
+        while not _flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+            if time.monotonic() > until:
+                raise Busy(
+                    f"{root}: {'a release or a prune' if shared else 'another run'} has been "
+                    "working there; wait for it and run this again"
+                )
+            time.sleep(0.05)
+        yield
+
+
+def _flock(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno == errno.ENOSYS  # a file system without locks excludes nobody
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """A version between the start of its build and its publication.
@@ -67,7 +102,7 @@ class Publication:
         partition: where it belongs.
         version: its name.
         before: the partition's `Partition.state` when the build began.
-        finished: the version, when an earlier run has finished it.
+        finished: the version, when an earlier run has finished it and no file of it is lost.
     """
 
     partition: "Partition"
@@ -116,13 +151,21 @@ class Publication:
 
 @contextlib.contextmanager
 def publication(partition: "Partition", version: str) -> Iterator[Publication]:
-    """Begin to publish a version, with its partition locked.
+    """Begin to publish a version, with its partition locked, and its lake against prunes.
 
     Raises:
-        Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
+        Busy: when another run has been building this partition, or pruning the lake, for longer
+            than `BUSY_SECONDS`.
         StorageFull: when the disk is full.
         NotWritable: when the lake cannot be written to.
     """
-    with locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS):
+    with (
+        lake_locked(partition.folder.parents[1], shared=True),
+        locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS),
+    ):
         remove_staging_files(partition.folder, below=False)
-        yield Publication(partition, version, partition.state(), partition.finished(version))
+        finished = partition.finished(version)
+        lost = finished.lost_files() if finished else ()
+        for path in lost:
+            (partition.folder / version / path).unlink(missing_ok=True)
+        yield Publication(partition, version, partition.state(), None if lost else finished)

@@ -2,8 +2,8 @@
 
 It uses neither Dagster nor a clock, so command line, CI, sensors and tests get the same answer, and
 losing Dagster's database loses history, not correctness. It writes nothing. Each pointer and
-receipt is read once per plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s when the
-receipts were read before. `runs_of` groups what can be built now.
+receipt is read once per plan, and the names and sizes of published files are compared with it.
+`runs_of` groups what can be built now.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         target: the version that a build would make now; None while unknown.
         waits_for: partitions to build first.
         rejected: whether checks have failed for this target before.
+        damaged: whether only lost files make it stale: a build gives the same bytes again.
         certain: False if it waits only for stages with `Stage.early_cutoff`, and need not
             be built if these are unchanged.
     """
@@ -56,6 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
     waits_for: tuple[str, ...] = ()
     rejected: bool = False
+    damaged: bool = False
     certain: bool = True
 
     @property
@@ -180,27 +182,24 @@ class _Planner:
     def plan_one(self, stage: Stage, key: str) -> Plan:
         waits_for = tuple(self._behind(stage, key))
         reasons = [f"after {_shortened(waits_for)}"] if waits_for else []
-        try:
-            current = self.lake.partition(stage.name, key).current()
-        except LcError as error:
-            return Plan(
-                stage=stage.name,
-                key=key,
-                status="stale",
-                reasons=(f"what is published cannot be read: {error}", *reasons),
-                waits_for=waits_for,
-            )
+        partition = self.lake.partition(stage.name, key)
         status: Status = "waiting"
-        target: str | None = None
+        current = target = None
+        lost: Sequence[str] = ()
         try:
-            if not waits_for:
+            current = partition.current()
+            lost = current.lost_files() if current else ()
+        except LcError as error:
+            current = None
+            status, reasons = "stale", [f"what is published cannot be read: {error}", *reasons]
+        try:
+            if not waits_for and status == "waiting":
                 status, reasons, target = self._verdict(stage, key, current)
         except (CorruptFile, NotPublished) as error:
             reasons = [f"an input cannot be read: {error}"]
-        rejected = (
-            target is not None
-            and self.lake.partition(stage.name, key).rejected_folder(target).is_dir()
-        )
+        if status == "current" and lost:
+            status, reasons = "stale", [f"missing or truncated: {_shortened(lost)}"]
+        rejected = target is not None and partition.rejected_folder(target).is_dir()
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]
         return Plan(
@@ -212,6 +211,7 @@ class _Planner:
             target=target,
             waits_for=waits_for,
             rejected=rejected,
+            damaged=status == "stale" and (current is None or target == current.version),
             certain=not _cut_off_early(waits_for)
             or self._is_certain(stage, key, current, waits_for),
         )

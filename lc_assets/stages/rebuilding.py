@@ -6,10 +6,14 @@ failures are reported at the end. Planning again after each round skips stages w
 unchanged.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lc_assets.errors import LcError, Mismatch
+from lc_assets.lake.digests import is_unchanged
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.planning import Plan, Run, runs_of
 
 
@@ -83,3 +87,13 @@ def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result:
                     f"{made.name} is out of date after it was built: {'; '.join(made.reasons)}"
                 )
             )
+
+
+def damaged_files(lake: Lake) -> Iterator[Path]:
+    """Read every published file; find those that are missing or differ from their receipts."""
+    for partition in lake.partitions():
+        with contextlib.suppress(LcError):  # what cannot be read is out of date for every planner
+            published = partition.require()
+            for fact in published.receipt.files:
+                if not is_unchanged(published.home, fact):
+                    yield published.home / fact.path

@@ -14,6 +14,7 @@ from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.errors import CorruptFile
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
@@ -24,6 +25,7 @@ from lc_assets_tests.builders import (
     tiny_documents,
     write_shard,
 )
+from lc_assets_tests.faults import flipped
 from lc_assets_tests.materializations import skip_plots
 
 ONE = "2023-06"
@@ -80,6 +82,31 @@ def test_where_nothing_is_out_of_date_nothing_is_built(rebuild):
         sorted((path, path.stat().st_mtime_ns) for path in (rebuild.here / "lake").rglob("*"))
         == before
     )
+
+
+def test_repair_builds_what_lost_files_and_nothing_else(rebuild):
+    """A lost and a flipped file; a changed setting waits for a rebuild without --repair."""
+    lake = Lake(rebuild.here / "lake")
+    grid, tokens = (
+        lake.partition(stage, ONE).require() for stage in ("token_grid", "token_documents")
+    )
+    lost, wrong = grid.folder / "train.zarr/c/0/0", next(tokens.folder.glob("*.bin"))
+    contents = {path: path.read_bytes() for path in (lost, wrong)}
+    lost.unlink()
+    flipped(wrong)
+    assert f"token_grid/{ONE}" in rebuild("--repair", "--dry-run").out
+    said = rebuild("--repair", change=("sequence_length = ", "sequence_length = 1"))
+    assert said.code == 0
+    assert "1 partitions built in" in said.out
+    assert lost.read_bytes() == contents[lost]
+    assert wrong.read_bytes() != contents[wrong]
+    assert wrong.name in rebuild("--verify", "--dry-run").out
+    said = rebuild("--repair", "--verify")
+    assert said.code == 0
+    assert f"{wrong}: missing or damaged" in said.out
+    assert "1 partitions built in" in said.out
+    assert {path: path.read_bytes() for path in contents} == contents
+    assert "0 out of date" in rebuild("--repair").out
 
 
 def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):

@@ -225,6 +225,51 @@ def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, n
     assert all(found.status == "current" for found in plan(lake, recipe, SNAPSHOTS))
 
 
+@pytest.mark.parametrize("fault", [cut_short, gone], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    "stages",
+    [SAMPLE, pytest.param([found.name for found in STAGES], marks=pytest.mark.slow)],
+    ids=["some stages", "all stages"],
+)
+def test_a_lost_file_is_planned_and_built_again(whole, fault, stages):
+    """The planner names the file; only that version is built, under its name, with the same bytes;
+    nothing that reads it is out of date then.
+    """
+    lake, recipe = whole.context.lake, whole.context.recipe
+    for published, name in one_of_each_kind(lake):
+        if published.stage not in stages:
+            continue
+        path = published.folder / name
+        content = path.read_bytes()
+        if not content:
+            continue
+        fault(path)
+        made = {found.name: found for found in plan(lake, recipe, SNAPSHOTS)}[published.name]
+        assert (made.status, made.damaged, made.target) == ("stale", True, published.version)
+        assert made.reasons == (f"missing or truncated: {name}",)
+        built = stage_named(published.stage).build(whole.context, published.key)
+        assert not built.reused
+        assert built.published.home == published.home
+        assert built.published.digest == published.digest
+        assert built.published.damage() == []
+        assert path.read_bytes() == content
+        assert all(found.status == "current" for found in plan(lake, recipe, SNAPSHOTS))
+
+
+def test_intact_shards_are_kept_when_a_lost_one_is_built_again(whole):
+    """Those that the receipt proves are linked to themselves; a changed one is computed, too."""
+    filtered = whole.context.lake.partition("filtered_documents", OLD).require()
+    first, second, *others = sorted(filtered.folder.glob("*.documents.parquet"))
+    contents = {path: path.read_bytes() for path in (first, second, *others)}
+    gone(first)
+    flipped(second)
+    lines = []
+    context = replace(whole.context, say=lines.append)
+    stage_named("filtered_documents").build(context, OLD)
+    assert lines == [f"filtered_documents/{OLD}: 2 of 3 shards computed, 1 reused unchanged"]
+    assert {path: path.read_bytes() for path in contents} == contents
+
+
 def test_a_receipt_that_contradicts_itself_is_damage(whole):
     """Another digest than its files', another fingerprint than its folder's, a pointer that names
     another digest.

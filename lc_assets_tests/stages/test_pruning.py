@@ -14,14 +14,16 @@ from lc_assets.build.building import (
     check_input_of,
 )
 from lc_assets.errors import Busy, NotPublished
-from lc_assets.lake.releases import gone_of, lake_of_release
+from lc_assets.lake import staging
+from lc_assets.lake.receipts import with_checksum
+from lc_assets.lake.releases import gone_of, lake_of_release, publish_release
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases import pruning
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
-from lc_assets.stages.releases.releasing import release, release_damage
+from lc_assets.stages.releases.releasing import described, pinned_now, release, release_damage
 from lc_assets.stages.withdrawal.contents import versions_with
 from lc_assets.stages.withdrawal.reporting import versions_holding, withdrawn_by_reason
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
@@ -180,6 +182,40 @@ def test_a_running_build_is_waited_for(lake, monkeypatch):
         pytest.raises(Busy, match=f"building token_documents/{OLD}"),
     ):
         carry_out(lake.lake, plan_pruning(lake.lake))
+
+
+def test_what_is_released_after_the_plan_is_not_pruned(lake):
+    """The release looked before the rebuild, and is published between plan and deletion."""
+    note = with_checksum(described(lake.lake, pinned_now(lake.lake)))
+    withdraw(lake, id_of(OLD, ALONE_OLD))
+    planned = plan_pruning(lake.lake)
+    publish_release(lake.lake, "v1", note)
+    before = versions(lake)
+    with pytest.raises(Busy, match="has been released in the meantime"):
+        carry_out(lake.lake, planned)
+    assert versions(lake) == before
+    assert release_damage(lake.lake, "v1") == []
+
+
+def test_releases_prunes_and_builds_exclude_each_other(lake, monkeypatch):
+    """Builds share the lake's lock with builds only."""
+    monkeypatch.setattr(staging, "BUSY_SECONDS", 0.05)
+    root = lake.lake.root
+    exclusive = (
+        lambda: release(lake.lake, "v1"),
+        lambda: carry_out(lake.lake, plan_pruning(lake.lake)),
+    )
+    with staging.lake_locked(root, shared=True):
+        lake.build()
+        for run in exclusive:
+            with pytest.raises(Busy, match="another run"):
+                run()
+    with staging.lake_locked(root, shared=False):
+        for run in (*exclusive, lake.build):
+            with pytest.raises(Busy):
+                run()
+    for run in exclusive:
+        run()
 
 
 def test_every_version_that_holds_a_document_is_found(lake):

@@ -102,6 +102,20 @@ def test_a_name_is_given_once(lake):
     assert release_names(lake.lake) == ["v1", "v2"]
 
 
+def test_a_version_that_lost_a_file_is_not_released(lake):
+    """Nothing takes the name; after a repair it is free."""
+    grid = lake.published(f"token_grid/{OLD}")
+    chunk = grid.home / "train.zarr/c/0/0"
+    content = chunk.read_bytes()
+    chunk.unlink()
+    with pytest.raises(CorruptFile, match="1 files are missing or truncated, such as train.zarr"):
+        release(lake.lake, "v1")
+    assert release_names(lake.lake) == []
+    stage_named("token_grid").build(lake.context, OLD)
+    assert chunk.read_bytes() == content
+    release(lake.lake, "v1")
+
+
 @pytest.mark.parametrize("name", ["../v1", "v 1", "", "v1.gone"])
 def test_a_name_is_a_files_name(lake, name):
     with pytest.raises(BadInput):

@@ -34,7 +34,7 @@ from lc_assets.errors import LcError
 from lc_assets.stages import costing
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt
+from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damaged_files
 from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
 FAILED = 1
@@ -58,6 +58,13 @@ def rebuild(
         bool,
         Option("--stop", help="Stop at the first failure instead of going on with the rest."),
     ] = False,
+    repair: Annotated[
+        bool, Option("--repair", help="Build only published versions that lost files.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        Option("--verify", help="Read every published byte first, and remove damaged files."),
+    ] = False,
     home: options.DagsterHome = None,
     log: Annotated[
         Path | None,
@@ -73,7 +80,16 @@ def rebuild(
     """
     where = recipe_of_lake(where)
     context = context_of(where, execution)
-    plan = planner_of(context, where.snapshot, look=look_upstream)
+    for path in damaged_files(context.lake) if verify else ():
+        say(f"{path}: missing or damaged")
+        if not dry_run:
+            path.unlink(missing_ok=True)
+    planned = planner_of(context, where.snapshot, look=look_upstream)
+
+    def plan() -> list[Plan]:
+        plans = planned()
+        return [made for made in plans if not repair or made.damaged or made.status == "current"]
+
     plans = plan()
     behind = [made for made in plans if made.status != "current"]
     show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)

@@ -18,11 +18,11 @@ from typing import Final
 
 import msgspec
 
-from lc_assets.errors import LcError
+from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
-from lc_assets.lake.staging import BUSY_SECONDS
+from lc_assets.lake.staging import BUSY_SECONDS, lake_locked
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.withdrawal.contents import Held, versions_with
@@ -140,14 +140,19 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
     files.
 
     Raises:
-        Busy: if a run is building one of the partitions.
+        Busy: if a run is building, or a version has been released since the plan.
         NotWritable: if a folder cannot be deleted.
     """
-    for name, versions in pruning.broken.items():
-        gone = Gone(versions=versions, reason=reason or "it held withdrawn documents")
-        publish_gone(lake, name, gone)
-    for one in pruning.deletions:
-        one.partition.remove(one.folder, patience=BUSY_SECONDS)
+    with lake_locked(lake.root, shared=False):
+        pinned = pinned_versions(lake)
+        for one in pruning.deletions:
+            if pinned.get(one.name, set()) - pruning.broken.keys():
+                raise Busy(f"{one.name} has been released in the meantime; run this again")
+        for name, versions in pruning.broken.items():
+            gone = Gone(versions=versions, reason=reason or "it held withdrawn documents")
+            publish_gone(lake, name, gone)
+        for one in pruning.deletions:
+            one.partition.remove(one.folder, patience=BUSY_SECONDS)
     return sum(one.n_bytes for one in pruning.deletions)
 
 

@@ -10,7 +10,7 @@ when the documents are gone.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import with_checksum
@@ -23,6 +23,7 @@ from lc_assets.lake.releases import (
     publish_release,
     read_release,
 )
+from lc_assets.lake.staging import lake_locked
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import rows_behind, sources_of
@@ -36,10 +37,20 @@ def release(lake: Lake, name: str) -> Release:
         NotPublished: if there is no global order, or an input of a version is gone.
         Mismatch: if a mix is made of other versions than the order.
         BadInput: if a release of this name with other versions exists.
+        CorruptFile: if a version lost a file.
+        Busy: if builds or a prune are running.
     """
-    found = with_checksum(described(lake, pinned_now(lake)))
-    publish_release(lake, name, found)
-    return found
+    with lake_locked(lake.root, shared=False):
+        pinned = pinned_now(lake)
+        for published in pinned.values():
+            if lost := published.lost_files():
+                raise CorruptFile(
+                    f"{published.where}: {len(lost):,} files are missing or truncated, such as "
+                    f"{lost[0]}: build it again with `lc rebuild --repair`"
+                )
+        found = with_checksum(described(lake, pinned))
+        publish_release(lake, name, found)
+        return found
 
 
 def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
