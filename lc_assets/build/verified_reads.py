@@ -74,7 +74,7 @@ def verify_file(task: tuple[Path, FileFact]) -> tuple[int, ...]:
     if not is_unchanged(home, fact):
         raise CorruptFile(
             f"{home / fact.path}: is missing or differs from its receipt; `lc verify {home}` lists "
-            "all damage. Remove that folder and build the partition again"
+            "all damage, `lc rebuild --repair --verify` builds it again"
         )
     return state
 

@@ -87,10 +87,9 @@ def test_where_nothing_is_out_of_date_nothing_is_built(rebuild):
 def test_repair_builds_what_lost_files_and_nothing_else(rebuild):
     """A lost and a flipped file; a changed setting waits for a rebuild without --repair."""
     lake = Lake(rebuild.here / "lake")
-    grid, tokens = (
-        lake.partition(stage, ONE).require() for stage in ("token_grid", "token_documents")
-    )
-    lost, wrong = grid.folder / "train.zarr/c/0/0", next(tokens.folder.glob("*.bin"))
+    grid, flat = lake.partition("token_grid", ONE).require(), lake.partition("longcrawl_flat")
+    lost = grid.folder / "train.zarr/c/0/0"
+    wrong = next(flat.require().folder.glob("train.zarr/[0-9]*"))
     contents = {path: path.read_bytes() for path in (lost, wrong)}
     lost.unlink()
     flipped(wrong)
