@@ -315,6 +315,13 @@ def test_hostile_lengths_and_headers_are_corruption(tmp_path, content):
         )
 
 
+def test_an_endless_id_is_cut_in_the_message(tmp_path):
+    content = conversion(b"abc", length=10**18).replace(b"uuid", b"uuid" * 100_000)
+    with pytest.raises(CorruptFile) as refused:
+        read(tmp_path / "x.wet", content)
+    assert len(str(refused.value)) < 400 + len(str(tmp_path))
+
+
 def test_a_record_that_is_too_long_stands_in_its_place(tmp_path):
     assert reasons(
         read(tmp_path / "x.wet", conversion(b"x" * 20) + conversion(b"fine"), max_document_bytes=10)

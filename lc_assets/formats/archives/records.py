@@ -249,24 +249,24 @@ def blocks(
             stream_detect=False,
             max_header_len=MAX_HEADER_BYTES,
         ):
+            named = f"{where}: record {str(record.record_id)[:200]} at byte {record.stream_pos:,}"
             if "Content-Length" not in record.headers or "\n" in (
                 record.headers.get("WARC-Type") or "\n"
             ):
-                problem = (
-                    "lacks Content-Length or WARC-Type; do its lines end in CR and LF, as they "
-                    "must?"
+                raise CorruptFile(
+                    f"{named} lacks Content-Length or WARC-Type; do its lines end in CR and LF, as "
+                    "they must?"
                 )
-                raise CorruptFile(f"{_named(where, record)} {problem}")
             content = record.reader.read(most_bytes) if record.record_type in kinds else b""
             if not to_the_end and record.content_length > most_bytes:
                 yield Block(record, content, record.content_length)
                 return
             n_found = len(content) + record.reader.consume()
             if n_found < record.content_length:
-                problem = (
-                    f"is cut short: {n_found:,} of {record.content_length:,} bytes; fetch it again"
+                raise CorruptFile(
+                    f"{named} is cut short: {n_found:,} of {record.content_length:,} bytes; fetch "
+                    "it again"
                 )
-                raise CorruptFile(f"{_named(where, record)} {problem}")
             yield Block(record, content, n_found)
 
 
@@ -278,10 +278,6 @@ def bare(header: str | None) -> str:
     ('https://example.org/', 'urn:uuid:12', '')
     """
     return (header or "").strip().removeprefix("<").removesuffix(">")
-
-
-def _named(where: str, record: WarcRecord) -> str:
-    return f"{where}: record {record.record_id} at byte {record.stream_pos:,}"
 
 
 def _ending(block: Block, offset: int) -> Block:
