@@ -11,23 +11,25 @@ _stops: Final[list[int]] = []
 """Signals that were received."""
 
 
-def report_end(error: KeyboardInterrupt | ImportError | OSError) -> int:
+_STOPPED: Final = "stopped; run the command again to finish"
+
+
+def report_end(error: KeyboardInterrupt | OSError) -> int:
     """Print in one line why the program ends before its work is done; return its exit status.
 
-    After a signal, compiled modules may fail to load, and what reads the output may have ended.
+    After a signal, what reads the output may have ended as well.
 
     Raises:
-        ImportError: as given, when there was no signal.
-        OSError: as given, when there was none and it is not of standard output.
+        OSError: as given, when it is not of standard output.
     """
-    if isinstance(error, OSError) and error.errno in {errno.EPIPE, errno.ENOSPC, errno.EBADF}:
+    if isinstance(error, OSError):
+        if error.errno not in {errno.EPIPE, errno.ENOSPC, errno.EBADF}:
+            raise error
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered would fail again
         if not _stops:
             print("standard output:", error.strerror, file=sys.stderr)
             return 1
-    elif not (_stops or isinstance(error, KeyboardInterrupt)):
-        raise error
-    print("stopped; run the command again to finish", file=sys.stderr)
+    print(_STOPPED, file=sys.stderr)
     return 128 + (*_stops, signal.SIGINT)[0]
 
 
@@ -48,10 +50,16 @@ def main() -> None:
 
         keep_pandas_out()
         app()
-    except (KeyboardInterrupt, ImportError, OSError) as error:
+    except (KeyboardInterrupt, OSError) as error:
         sys.exit(report_end(error))
 
 
-def _stop(number: int, _: Any) -> None:
+def _stop(number: int, frame: Any) -> None:
     _stops.append(number)
+    while frame is not None:
+        if "importlib" in frame.f_code.co_filename:
+            # A compiled module that is being loaded would turn an exception into another.
+            os.write(2, f"{_STOPPED}\n".encode())
+            os._exit(128 + number)
+        frame = frame.f_back
     raise KeyboardInterrupt
