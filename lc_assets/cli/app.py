@@ -123,7 +123,7 @@ class MainGroup(TyperGroup):
 
             print_error(str(error))
             raise typer.Exit(2 if isinstance(error, BadInput | NotPublished) else 1) from error
-        except (KeyboardInterrupt, OSError) as error:
+        except (KeyboardInterrupt, OSError, RuntimeError) as error:
             raise typer.Exit(report_end(error)) from error
 
 

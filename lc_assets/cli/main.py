@@ -11,26 +11,29 @@ _stops: Final[list[int]] = []
 """Signals that were received."""
 
 
+_OUTPUT_ERRORS: Final = (errno.EPIPE, errno.ENOSPC, errno.EBADF)
 _STOPPED: Final = "stopped; run the command again to finish"
 
 
-def report_end(error: KeyboardInterrupt | OSError) -> int:
+def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
     """Print in one line why the program ends before its work is done; return its exit status.
 
-    After a signal, what reads the output may have ended as well.
+    After a signal, a query raises an error of its own, and what reads the output may have ended.
 
     Raises:
-        OSError: as given, when it is not of standard output.
+        OSError: as given, when there was no signal and it is not of standard output.
+        RuntimeError: as given, when there was no signal.
     """
-    if isinstance(error, OSError):
-        if error.errno not in {errno.EPIPE, errno.ENOSPC, errno.EBADF}:
-            raise error
+    of_output = isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS
+    if of_output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered would fail again
-        if not _stops:
-            print("standard output:", error.strerror, file=sys.stderr)
-            return 1
-    print(_STOPPED, file=sys.stderr)
-    return 128 + (*_stops, signal.SIGINT)[0]
+    if _stops or isinstance(error, KeyboardInterrupt):
+        print(_STOPPED, file=sys.stderr)
+        return 128 + (*_stops, signal.SIGINT)[0]
+    if not of_output:
+        raise error
+    print("standard output:", error.args[1], file=sys.stderr)
+    return 1
 
 
 def main() -> None:
@@ -50,7 +53,7 @@ def main() -> None:
 
         keep_pandas_out()
         app()
-    except (KeyboardInterrupt, OSError) as error:
+    except (KeyboardInterrupt, OSError, RuntimeError) as error:
         sys.exit(report_end(error))
 
 

@@ -143,14 +143,19 @@ class Stopping:
             os.kill(os.getpid(), number)
 def stopping(event, arguments):
     if event == "open" and str(arguments[0]).endswith(module):
-        os.kill(os.getpid(), number)
+        try:
+            os.kill(os.getpid(), number)
+        except KeyboardInterrupt:
+            if module[0] == "/":  # as a query says
+                raise RuntimeError("interrupted") from None
+            raise
 sys.addaudithook(stopping)
 sys.meta_path.insert(0, Stopping())
 """
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "inspect", "lc_assets.cli.inspect.show", "rich.table", "x.npy"]
+    "module", ["typer", "inspect", "lc_assets.cli.inspect.show", "rich.table", "x.npy", "/x.npy"]
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_at_any_time_is_one_line(tmp_path, module, number):
