@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import re
 import signal
 import sys
 from typing import Any, Final
@@ -60,8 +61,8 @@ def main() -> None:
 def _stop(number: int, frame: Any) -> None:
     _stops.append(number)
     while frame is not None:
-        if "importlib" in frame.f_code.co_filename:
-            # A compiled module that is being loaded would turn an exception into another.
+        if re.search("importlib|llvmlite", frame.f_code.co_filename):
+            # What loads a compiled module, or is called by one, would lose the exception.
             os.write(2, f"{_STOPPED}\n".encode())
             os._exit(128 + number)
         frame = frame.f_back

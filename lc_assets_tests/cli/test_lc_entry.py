@@ -146,7 +146,7 @@ def stopping(event, arguments):
         try:
             os.kill(os.getpid(), number)
         except KeyboardInterrupt:
-            if module[0] == "/":  # as a query says
+            if module[0] == "/":  # as a query does
                 raise RuntimeError("interrupted") from None
             raise
 sys.addaudithook(stopping)
@@ -166,6 +166,19 @@ def test_a_stop_at_any_time_is_one_line(tmp_path, module, number):
         [*code, "show", tmp_path / "x.npy"], check=False, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "", STOPPED)
+
+
+def test_a_stop_in_a_callback_of_the_compiler_is_one_line():
+    """Where an exception is printed and forgotten."""
+    code = (
+        "import os, signal; from lc_assets.cli import main; "
+        "signal.signal(signal.SIGTERM, main._stop); "
+        "exec(compile('os.kill(os.getpid(), signal.SIGTERM)', 'llvmlite/x.py', 'exec'))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, STOPPED)
 
 
 @pytest.mark.parametrize("words", [["show", "x.npy"], ["show", "--help"]])
