@@ -7,7 +7,7 @@ has n tokens or one or two more.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ from lc_assets.build.stage import (
     BuildContext,
     Built,
     Stage,
+    StagingFolder,
 )
+from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
@@ -279,6 +281,13 @@ class TinyLake:
 def wanted_steps() -> tuple[Stage, ...]:
     """Return the stages that the default recipe builds, without LongPack and packed rows."""
     return tuple(step for step in STAGES if step.wanted(Recipe()))
+
+
+def build(
+    context: BuildContext, stage: Stage, key: str, write: Callable[[StagingFolder], Counts]
+) -> Built:
+    """Build a partition of a stage whose files ``write`` writes."""
+    return replace(stage, write=lambda _context, staging: write(staging)).build(context, key)
 
 
 def build_all(context: BuildContext, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:

@@ -7,7 +7,7 @@ shards of the same version.
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -33,12 +33,13 @@ from lc_assets.execution.executor import CONTAINING_POLICY, Executor
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.partition import Partition
-from lc_assets.lake.receipts import Fingerprint, receipt_of, version_files
+from lc_assets.lake.receipts import receipt_of, version_files
 from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
+from lc_assets.vocabulary import SnapshotId
 
 LIBRARIES = (
     "duckdb",
@@ -58,58 +59,50 @@ LIBRARIES = (
 """Libraries whose versions can affect published bytes; receipts record them."""
 
 
-def build(
-    context: BuildContext,
-    stage: Stage,
-    key: str,
-    fill: Callable[[StagingFolder], Counts],
-    *,
-    inputs: Mapping[str, Published] | None = None,
-    foreign_inputs: Mapping[str, str] | None = None,
-    randomness: Mapping[str, str] | None = None,
-) -> Built:
+def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     """Build partition ``key`` of ``stage``, unless that version is finished already.
 
-    Args:
-        context: lake, recipe, executor.
-        stage: what is built.
-        key: the partition.
-        fill: writes the version's files into the staging folder and returns the counts. It must
-            publish each file atomically, and may find files of a killed attempt at the same
-            version.
-        inputs: published versions that are read; by default those the stage declares.
-        foreign_inputs: digests of inputs from outside the lake.
-        randomness: what is drawn and how, for the receipt.
-
     Raises:
+        NotPublished: when an input is not published.
         CheckFailed: when a check fails; nothing is published, the folder is kept as ``rejected-…``.
         StorageFull: when the disk is full; nothing is published, and a rerun continues.
         NotWritable: when the lake cannot be written to.
         Busy: when another run has been building this partition for longer than
             `lc_assets.lake.staging.BUSY_SECONDS`.
+        LcError: what ``stage.write`` raises.
     """
-    read = stage.inputs(context.lake, context.recipe, key) if inputs is None else inputs
-    digests = {name: published.digest for name, published in read.items()} | dict(
-        foreign_inputs or {}
-    )
+    outside = {name: look(context, key) for name, look in stage.outside.items()}
+    read = stage.inputs(context.lake, context.recipe, key)
+    digests = {name: published.digest for name, published in read.items()}
+    digests |= {name: digest_of(table.to_pylist()) for name, table in outside.items()}
     fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
     partition = context.lake.partition(stage.name, key)
     with publication(partition, fingerprint.version) as publishing:
         if publishing.finished is not None:
             return Built(published=publishing.republish(publishing.finished), reused=True)
-        staging = _staging_folder(stage, partition, fingerprint, read)
+        shards = shards_of(stage.sharding, fingerprint, read, partition) if stage.sharding else None
+        staging = StagingFolder(
+            folder=partition.folder / fingerprint.version,
+            fingerprint=fingerprint,
+            inputs=read,
+            outside=outside,
+            shards=shards,
+        )
+        if shards is None:
+            n_bytes = sum(published.receipt.n_bytes for published in read.values())
+            staging.meter.bytes_read = n_bytes
         with (
             os_errors_as_lc_errors(staging.folder),
             measured_by(staging.meter) as measured,
             publishing.writing(),
         ):
-            counts = fill(staging)
+            counts = stage.write(context, staging)
         started = time.perf_counter()
         findings = _passed(stage, staging, counts, context.lake, publishing)
         files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
-            "randomness": dict(randomness or {}),
+            "randomness": stage.randomness(context.recipe, key),
             "libraries": dict(versions_of(LIBRARIES)),
             "measured": measured,
         }
@@ -117,21 +110,6 @@ def build(
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         published = publishing.publish(receipt)
         return Built(published=published, reused=False, findings=tuple(findings))
-
-
-def _staging_folder(
-    stage: Stage, partition: Partition, fingerprint: Fingerprint, inputs: Mapping[str, Published]
-) -> StagingFolder:
-    shards = shards_of(stage.sharding, fingerprint, inputs, partition) if stage.sharding else None
-    staging = StagingFolder(
-        folder=partition.folder / fingerprint.version,
-        fingerprint=fingerprint,
-        inputs=inputs,
-        shards=shards,
-    )
-    if shards is None:
-        staging.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
-    return staging
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:

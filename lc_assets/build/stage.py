@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import msgspec
+import pyarrow as pa
 
 from lc_assets.build.metering import Meter
 from lc_assets.build.recipe import Recipe
@@ -66,6 +67,7 @@ class StagingFolder:
         folder: its path.
         fingerprint: what determines its bytes.
         inputs: the versions it is made from.
+        outside: what its stage read outside the lake, by name.
         shards: how it falls into shards, when its stage declares that.
         meter: what its tasks took.
         facts: digests of files that were read since they were written, by path.
@@ -74,9 +76,15 @@ class StagingFolder:
     folder: Path
     fingerprint: Fingerprint
     inputs: Mapping[str, Published]
+    outside: Mapping[str, pa.Table]
     shards: Shards | None = None
     meter: Meter = field(default_factory=Meter)
     facts: dict[str, FileFact] = field(default_factory=dict)
+
+    @property
+    def key(self) -> SnapshotId:
+        """The partition's key."""
+        return SnapshotId(self.fingerprint.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +114,8 @@ Check = Callable[[CheckInput], CheckResult]
 
 Pool = Literal["workers", "upstream"]
 
-
 WORKERS: Final[Pool] = "workers"
 """Stages that use all worker processes."""
-
 
 UPSTREAM: Final[Pool] = "upstream"
 """Stages that query a server about many files and compute next to nothing."""
@@ -154,16 +160,13 @@ SAME_SNAPSHOT: Final = Partitions(
     words="same snapshot", selects=lambda _recipe, key, other: other == key, only=lambda key: key
 )
 
-
 THIS_AND_OLDER: Final = Partitions(
     words="this and older snapshots", selects=lambda _recipe, key, other: other <= key
 )
 
-
 ALL_SNAPSHOTS: Final = Partitions(
     words="all partitions", selects=lambda _recipe, _key, _other: True
 )
-
 
 UNPARTITIONED: Final = Partitions(
     words="unpartitioned",
@@ -195,10 +198,14 @@ class Stage:
         reads: the upstream stages, and which of their partitions.
         params: maps a recipe and a key to all settings that affect the bytes, as plain values.
         checks: run on the staging folder before publishing, and as Dagster asset checks.
-        write: writes and publishes one partition.
+        write: writes one partition's files into the staging folder, each atomically, and returns
+            the counts. It may find files of a killed attempt at the same version.
         show: plots, tables and metadata of a published version, for the UI and ``lc show``.
-        state: for a stage that reads from outside the lake: a string that changes with the external
-            data. Computed before the build, so that later changes are noticed.
+        outside: for a stage that reads from outside the lake: tables of what is there, by the name
+            of the input. They are read before the build, and their digests are in the receipt.
+        state: for such a stage: a string that changes with the external data. Computed before the
+            build, so that later changes are noticed.
+        randomness: what is drawn and how, for the receipt.
         wanted: whether a recipe enables the stage.
         partitioned_by: the kind of partition keys.
         group: asset group in the UI.
@@ -219,9 +226,13 @@ class Stage:
     reads: Mapping["Stage", Partitions]
     params: Callable[[Recipe, str], dict[str, Any]]
     checks: tuple[Check, ...]
-    write: Callable[["BuildContext", SnapshotId], "Built"]
+    write: Callable[["BuildContext", StagingFolder], Counts]
     show: Callable[["BuildContext", "Built"], Shown] = lambda _context, _built: Shown()
+    outside: Mapping[str, Callable[["BuildContext", SnapshotId], pa.Table]] = field(
+        default_factory=dict
+    )
     state: Callable[["BuildContext", SnapshotId], str] | None = None
+    randomness: Callable[[Recipe, str], dict[str, str]] = lambda _recipe, _key: {}
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     group: str = "documents"
@@ -248,14 +259,15 @@ class Stage:
         return tuple(stage.name for stage, found in self.reads.items() if found.by_summary)
 
     def build(self, context: "BuildContext", key: str) -> "Built":
-        """Write and publish partition ``key``.
+        """Build partition ``key``, see `lc_assets.build.building.build`.
 
         Raises:
             BadInput: when the key is no name of a partition.
-            LcError: see `write`.
         """
+        from lc_assets.build.building import build
+
         with verified_reads(context.executor, (self.name, key)):
-            return self.write(context, parse_snapshot(key))
+            return build(context, self, parse_snapshot(key))
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""

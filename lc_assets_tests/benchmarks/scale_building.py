@@ -7,12 +7,9 @@ from pathlib import Path
 from lc_assets.build.tables import KEYED, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid
-from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import document_keys as keying
 from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.stages.lineage import row_lineage as lineage
-from lc_assets.stages.rows import longcrawl as ordering
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
@@ -28,9 +25,9 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 def manifests(bench: Bench) -> Measured:
     """`raw` of every snapshot, by its verb, claims included; files."""
     return lambda: sum(
-        raw.write_raw_snapshot(bench.context, parse_snapshot(name)).published.receipt.counts.extra[
-            "files"
-        ]
+        stage_named("raw_snapshot")
+        .build(bench.context, parse_snapshot(name))
+        .published.receipt.counts.extra["files"]
         for name in bench.scale.snapshots
     )
 
@@ -77,9 +74,9 @@ def bands_of_a_snapshot(bench: Bench) -> Measured:
     are shards; documents.
     """
     return lambda: (
-        signature_bands.write_signature_index(
-            bench.context, parse_snapshot(bench.scale.whole)
-        ).counts.kept
+        stage_named("signature_index")
+        .build(bench.context, parse_snapshot(bench.scale.whole))
+        .counts.kept
     )
 
 
@@ -89,7 +86,7 @@ def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
     """
 
     def pair() -> int:
-        built = near_pairs.write_near_duplicate_pairs(
+        built = stage_named("near_duplicate_pairs").build(
             bench.context, parse_snapshot(bench.scale.whole)
         )
         assert built.counts.kept >= bench.scale.n_documents // 25
@@ -140,12 +137,14 @@ def rows(bench: Bench) -> Measured:
 def row_index(bench: Bench) -> Measured:
     """`lineage` of every snapshot, by its verb, claims included; rows."""
     names = [parse_snapshot(name) for name in bench.scale.snapshots]
-    return lambda: sum(lineage.write_row_lineage(bench.context, name).counts.kept for name in names)
+    return lambda: sum(
+        stage_named("row_lineage").build(bench.context, name).counts.kept for name in names
+    )
 
 
 def order(bench: Bench) -> Measured:
     """`longcrawl`: the riffle of all row tables, by its verb, claims included; rows."""
-    return lambda: ordering.write_longcrawl(bench.context).counts.kept
+    return lambda: stage_named("longcrawl").build(bench.context, "all").counts.kept
 
 
 def rest(bench: Bench) -> Measured:

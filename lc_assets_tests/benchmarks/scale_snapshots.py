@@ -16,11 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from lc_assets.lake.lake import GLOBAL
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication import removed_documents as removals
-from lc_assets.stages.deduplication import signature_index as signature_bands
-from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_versions as versions
 from lc_assets_tests.benchmarks.scale_parts import peak_mb
@@ -28,9 +25,9 @@ from lc_assets_tests.benchmarks.scaled_lake import Bench, Scale
 from lc_assets_tests.benchmarks.scaled_versions import Publisher
 
 VERBS = {
-    "signature_index": signature_bands.write_signature_index,
-    "near_duplicate_pairs": near_pairs.write_near_duplicate_pairs,
-    "removed_documents": removals.write_removed_documents,
+    "signature_index": stage_named("signature_index").build,
+    "near_duplicate_pairs": stage_named("near_duplicate_pairs").build,
+    "removed_documents": stage_named("removed_documents").build,
 }
 
 
@@ -39,7 +36,7 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
     for snapshot in names:
         if bench.lake.partition("snapshot_withdrawals", snapshot).pointer() is not None:
             continue
-        raw.write_raw_snapshot(bench.context, snapshot)
+        stage_named("raw_snapshot").build(bench.context, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
         suffixes = (signing.MINHASH_SUFFIX,)
         versions.write_promised_shards(

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from lc_assets.build.building import build
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     BuildContext,
@@ -33,6 +32,7 @@ from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
 from lc_assets_tests.bucket_server import bucket_server
+from lc_assets_tests.builders import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Google's client keeps connections open until it is collected, and so does every program that uses
@@ -271,7 +271,7 @@ def lines_stage(code_version="1"):
         name="lines",
         code_version=code_version,
         reads={},
-        write=lambda context, key: None,
+        write=None,
         params=lambda _recipe, _key: {},
         checks=(),
     )

@@ -9,11 +9,11 @@ import textwrap
 
 import pytest
 
-from lc_assets.build.building import build
 from lc_assets.errors import BadInput
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.cache import VersionCache, parse_byte_bound
 from lc_assets_tests.bucket_server import bucket_server
+from lc_assets_tests.builders import build
 from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

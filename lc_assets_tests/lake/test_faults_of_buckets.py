@@ -11,12 +11,12 @@ import pytest
 from google.api_core.retry import retry_base, retry_unary
 from google.cloud.storage import retry
 
-from lc_assets.build.building import build
 from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished, Unreachable
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, SLOW, bucket_server
+from lc_assets_tests.builders import build
 from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
 from lc_assets_tests.named_draws import rng_for
 

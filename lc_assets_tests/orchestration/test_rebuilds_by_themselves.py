@@ -27,6 +27,7 @@ from lc_assets.orchestration.resources import RETRIES
 from lc_assets.orchestration.sensors import Cursor, Request, decide
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages import catalogue
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.rows.token_grid import rows_table
@@ -310,7 +311,7 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     newer one.
     """
     during = []
-    really = filtering.write_filtered_documents
+    really = stage_named("filtered_documents").build
 
     def changing(workshop, snapshot):
         built.change_recipe(filtered_documents=filtering_with(built, min_words=90))
@@ -422,7 +423,7 @@ def test_nights_alone_rebuild_everything(built):
 def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
     """A tick in the middle of a run does not ask for its partition, and asks for the others."""
     during = []
-    really = filtering.write_filtered_documents
+    really = stage_named("filtered_documents").build
 
     def looking(workshop, snapshot):
         during.extend(built.night(run=False))
@@ -517,7 +518,7 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
     attempts in its history.
     """
     left = [RETRIES[error][0]]
-    really = raw.write_raw_snapshot
+    really = stage_named("raw_snapshot").build
 
     def flaky(workshop, snapshot):
         if left[0]:

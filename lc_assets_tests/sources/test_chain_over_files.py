@@ -10,6 +10,7 @@ from lc_assets.build.checks import documents_files
 from lc_assets.errors import BadInput
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -117,10 +118,10 @@ def test_a_text_field_that_is_not_there_is_named(context, tmp_path):
     sources = {"mine": SourceSettings(path=str(folder))}
     recipe = msgspec.structs.replace(context.recipe, sources=sources)
     own = replace(context, recipe=recipe, lake=Lake(tmp_path / "lake"))
-    raw.write_raw_snapshot(own, parse_snapshot("mine"))
+    stage_named("raw_snapshot").build(own, parse_snapshot("mine"))
     with pytest.raises(
         BadInput,
         match=r"none of 1 documents in 1 files has a text \(no text\); looked for it in "
         r"raw_content, text, content; the fields of a.jsonl are body, n; .*--text-field",
     ):
-        filtering.write_filtered_documents(own, parse_snapshot("mine"))
+        stage_named("filtered_documents").build(own, parse_snapshot("mine"))

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import filelock
+import pyarrow as pa
 import pytest
 
 from lc_assets.build.building import (
     audit,
-    build,
     check_input_of,
 )
 from lc_assets.build.recipe import Recipe
@@ -27,9 +27,11 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, NotPublished, StorageFull
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import staging
+from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
+from lc_assets_tests.builders import build
 
 
 def it_says_hello(evidence):
@@ -53,7 +55,7 @@ def a_stage(**changes):
         "reads": {},
         "params": lambda recipe, key: {"min_words": recipe.filtered_documents.min_words},
         "checks": (it_says_hello, it_is_short),
-        "write": lambda context, key: build(context, a_stage(), key, saying(b"hello")),
+        "write": lambda context, staging: saying(b"hello")(staging),
     }
     return Stage(**(fields | changes))
 
@@ -80,13 +82,15 @@ def saying(words, calls=None):
 
 def test_what_is_built_is_published_with_its_findings(context):
     """A warning does not block; the receipt states counts, settings and what it was made of."""
-    built = build(context, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
+    table = pa.table({"path": ["a"]})
+    stage = a_stage(outside={"upstream": lambda context, key: table})
+    built = build(context, stage, "k", saying(b"hello"))
     assert context.lake.partition("toy", "k").require() == built.published
     assert [(finding.check, finding.passed) for finding in built.findings] == [
         ("it_says_hello", True),
         ("it_is_short", False),
     ]
-    assert built.published.receipt.fingerprint.inputs == {"upstream": "abc"}
+    assert built.published.receipt.fingerprint.inputs == {"upstream": digest_of(table.to_pylist())}
     assert built.published.receipt.fingerprint.params == {"min_words": 16000}
     assert built.published.receipt.measured["peak_rss_mb"] > 1
     assert built.published.damage() == []
@@ -227,8 +231,7 @@ import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.build import building
-from lc_assets.build.building import (build, run_shards,)
+from lc_assets.build.building import run_shards
 from lc_assets.build.stage import (Stage, BuildContext,)
 from lc_assets.build.recipe import Recipe
 from lc_assets import publishing
@@ -258,8 +261,8 @@ def flush(path):
 
 publishing.flush = flush
 workshop = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
-stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=None, params=lambda r, k: {}, checks=())
-built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
+stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=lambda context, draft: run_shards(context, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"), params=lambda r, k: {}, checks=())
+built = stage.build(workshop, "k")
 print("digest", built.published.digest, built.counts.kept)
 """
 

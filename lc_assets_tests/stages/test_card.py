@@ -20,6 +20,7 @@ from lc_assets.build.settings.common import CardSettings, SourceTerms
 from lc_assets.build.showing import cell
 from lc_assets.errors import BadInput
 from lc_assets.lake.receipts import decode_json
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.reports import data_set_card as card
 from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
@@ -149,7 +150,7 @@ def test_what_pages_and_people_write_stays_text(sheet):
 
 
 def test_the_same_inputs_give_the_same_bytes(lake, published):
-    again = card.write_data_set_card(replace(lake.context, lake=lake.context.lake))
+    again = stage_named("data_set_card").build(replace(lake.context, lake=lake.context.lake), "all")
     assert again.reused
     sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [])
     assert (

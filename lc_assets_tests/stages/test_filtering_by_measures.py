@@ -13,10 +13,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.upstream import Upstream
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.explaining import explain_in_lake
-from lc_assets.stages.documents.filtered_documents import STAGE, write_filtered_documents
+from lc_assets.stages.documents.filtered_documents import STAGE
 from lc_assets.stages.documents.measuring import record_offers, rules_of
-from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.documents.sweeping import total_sweep
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.rules import failures
@@ -59,8 +59,8 @@ def filtered(folder: Path, upstream: Path, rules: str, **settings):
     path.write_text(rules)
     found = FilteringSettings(rules=str(path), **({"min_words": TINY_MIN_WORDS} | settings))
     context = tiny_context(folder, upstream=upstream, filtered_documents=found)
-    write_raw_snapshot(context, SNAPSHOT)
-    return context, write_filtered_documents(context, SNAPSHOT)
+    stage_named("raw_snapshot").build(context, SNAPSHOT)
+    return context, stage_named("filtered_documents").build(context, SNAPSHOT)
 
 
 def table(built, pattern: str) -> list[dict]:

@@ -21,10 +21,10 @@ from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists import models as language_model
 from lc_assets.formats.lists.models import open_language_model, open_models
 from lc_assets.formats.lists.rule_files import parse_rules, read_rules
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.explaining import explain_in_files
-from lc_assets.stages.documents.filtered_documents import STAGE, write_filtered_documents
+from lc_assets.stages.documents.filtered_documents import STAGE
 from lc_assets.stages.documents.measuring import models_of, rules_of
-from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import (
@@ -344,8 +344,8 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
             rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed))
         )
         context = tiny_context(folder, upstream=upstream, filtered_documents=settings)
-        write_raw_snapshot(context, SNAPSHOT)
-        return write_filtered_documents(context, SNAPSHOT)
+        stage_named("raw_snapshot").build(context, SNAPSHOT)
+        return stage_named("filtered_documents").build(context, SNAPSHOT)
 
     nobody, everybody = (
         filtered("nobody.example", tmp_path / "one"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of, run_check
+from lc_assets.build.building import build, check_input_of, run_check
 from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
@@ -40,7 +40,6 @@ from lc_assets.stages.links.html_index import (
     STAGE,
     index_files,
     look_at_crawl,
-    write_html_index,
 )
 from lc_assets.stages.links.link_tables import HTML_INDEX
 from lc_assets.stages.planning import plan
@@ -230,7 +229,9 @@ def test_of_several_captures_it_is_the_one_that_the_rules_name(filtered, crowded
     """By the archives themselves and by both indexes, against a search through all captures;
     documents without one are counted.
     """
-    built = write_html_index(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
+    built = stage_named("html_index").build(
+        over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT
+    )
     documents = documents_of(filtered)
     expected = {
         document["id"]: one for document in documents if (one := chosen(document, crowded.captures))
@@ -267,7 +268,7 @@ def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
     tables = []
     for way in ("scan", "cdxj"):
         context = over(filtered, tmp_path, filtered.crawl.root, index=way)
-        built = write_html_index(context, SNAPSHOT)
+        built = stage_named("html_index").build(context, SNAPSHOT)
         assert built.counts.kept == built.counts.seen == len(documents_of(filtered))
         tables.append([path.read_bytes() for path in index_files(built.published.folder)])
         texts = {document["id"]: document["raw_content"] for document in documents_of(filtered)}
@@ -301,7 +302,7 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
     (crawl / SNAPSHOT).mkdir(parents=True)
     (crawl / SNAPSHOT / "a.warc.wat.gz").write_bytes(b"".join(map(wat_of, documents[3:])))
     context = over(filtered, tmp_path, crawl, links_from="wat")
-    built = write_html_index(context, SNAPSHOT)
+    built = stage_named("html_index").build(context, SNAPSHOT)
     assert built.counts.dropped == {"no capture": 3}
     lines = index_of(built)
     pages = list(
@@ -317,7 +318,7 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
         BadInput,
         match="has no warc files .1 wat., which html_index.index and html_index.links_from ask for",
     ):
-        write_html_index(over(filtered, tmp_path, crawl), SNAPSHOT)
+        stage_named("html_index").build(over(filtered, tmp_path, crawl), SNAPSHOT)
 
 
 def _spot(line):
@@ -357,9 +358,11 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
     """With two workers, tasks backwards, from a server by lists, from a bucket that can be
     listed.
     """
-    plainly = write_html_index(
-        over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT
-    ).published
+    plainly = (
+        stage_named("html_index")
+        .build(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
+        .published
+    )
     executor = (
         LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
         if way == "scan"
@@ -368,15 +371,17 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
     context = replace(
         over(filtered, tmp_path / "other", crowded.root, index=way), executor=executor
     )
-    assert write_html_index(context, SNAPSHOT).published.digest == plainly.digest
+    assert stage_named("html_index").build(context, SNAPSHOT).published.digest == plainly.digest
     with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
-        from_server = write_html_index(
-            over(filtered, tmp_path / "server", url, index=way), SNAPSHOT
-        ).published
+        from_server = (
+            stage_named("html_index")
+            .build(over(filtered, tmp_path / "server", url, index=way), SNAPSHOT)
+            .published
+        )
     assert from_server.digest == plainly.digest
     files = fsspec.filesystem("memory")
     files.put(str(crowded.root), f"/crawl-{way}-{tmp_path.name}", recursive=True)
-    bucket = write_html_index(
+    bucket = stage_named("html_index").build(
         over(filtered, tmp_path / "bucket", f"memory://crawl-{way}-{tmp_path.name}", index=way),
         SNAPSHOT,
     )
@@ -391,8 +396,8 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     """
     crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
     context = over(filtered, tmp_path, crawl)
-    first = write_html_index(context, SNAPSHOT)
-    again = write_html_index(context, SNAPSHOT)
+    first = stage_named("html_index").build(context, SNAPSHOT)
+    again = stage_named("html_index").build(context, SNAPSHOT)
     assert again.reused
     made = {found.name: found.status for found in plan(context.lake, context.recipe, [SNAPSHOT])}
     assert made[f"html_index/{SNAPSHOT}"] == "current"
@@ -412,7 +417,7 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
         crawl_digests={SNAPSHOT: look_at_crawl(context, SNAPSHOT)},
     )
     (behind,) = (found for found in looked if found.stage == "html_index")
-    second = write_html_index(context, SNAPSHOT)
+    second = stage_named("html_index").build(context, SNAPSHOT)
     assert not second.reused
     assert (behind.status, behind.target) == ("stale", second.published.version)
     assert second.published.folder != first.published.folder
@@ -446,7 +451,7 @@ def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path
             ),
             path,
         )
-    built = write_html_index(context, SNAPSHOT)
+    built = build(context, stage_named("html_index"), SNAPSHOT)  # does not verify the input
     assert built.counts.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
     assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
     assert len(index_files(built.published.folder)) == 3
@@ -464,7 +469,7 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
         if (fault, way) == (flipped, "columnar"):
             continue  # Parquet's pages have no checksums: a flipped bit may be another value
         with pytest.raises(CorruptFile, match=damaged.name):
-            write_html_index(context, SNAPSHOT)
+            stage_named("html_index").build(context, SNAPSHOT)
         assert context.lake.partition("html_index", SNAPSHOT).current() is None
     listed = with_lists(crowded.root, tmp_path / "listed")
     missing = max(listed.rglob(ends[way]))
@@ -474,7 +479,9 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
             with pytest.raises(
                 CorruptFile, match=f"{missing.name}: is missing, but the crawl lists it"
             ):
-                write_html_index(over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT)
+                stage_named("html_index").build(
+                    over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT
+                )
 
 
 def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
@@ -489,7 +496,7 @@ def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
     with served(with_lists(crowded.root, tmp_path / "listed"), Broken) as (url, *_):
         context = over(filtered, tmp_path, url)
         with pytest.raises(Unreachable, match="503"):
-            write_html_index(context, SNAPSHOT)
+            stage_named("html_index").build(context, SNAPSHOT)
     assert context.lake.partition("html_index", SNAPSHOT).current() is None
 
 
@@ -537,7 +544,9 @@ def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, 
         "columnar": {"path outside": 1},
     }
     for way, counts in expected.items():
-        built = write_html_index(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
+        built = stage_named("html_index").build(
+            over(filtered, tmp_path, crawl, index=way), SNAPSHOT
+        )
         extra = built.counts.extra
         assert {
             name.removeprefix("left out: "): n
@@ -568,21 +577,21 @@ def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
         CheckFailed,
         match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page",
     ):
-        write_html_index(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
+        stage_named("html_index").build(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
 
 
 def test_what_cannot_be_meant_is_said(filtered, tmp_path):
     with pytest.raises(BadInput, match="set LC_CRAWL"):
-        write_html_index(replace(filtered, crawl=None), SNAPSHOT)
+        stage_named("html_index").build(replace(filtered, crawl=None), SNAPSHOT)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="no files of crawl 2023-06: neither a list"):
-        write_html_index(over(filtered, tmp_path, tmp_path / "empty"), SNAPSHOT)
+        stage_named("html_index").build(over(filtered, tmp_path, tmp_path / "empty"), SNAPSHOT)
     for lies in (b"../../etc/passwd\n", b"/etc/passwd\n", b"https://b.org/x.warc.gz\n"):
         place = tmp_path / "listed" / SNAPSHOT
         place.mkdir(parents=True, exist_ok=True)
         (place / "warc.paths.gz").write_bytes(gzip.compress(lies))
         with pytest.raises(CorruptFile, match="no path below the crawl's root"):
-            write_html_index(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
+            stage_named("html_index").build(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
     for settings in ('index = "cdxj"', '[page_links]\nextractor = "paper"'):
         with pytest.raises(BadInput, match=r"links_from = wat with (html_index.index|page_links)"):
             parse_recipe(f'[html_index]\nlinks_from = "wat"\n{settings}\n', where="x")
@@ -590,7 +599,11 @@ def test_what_cannot_be_meant_is_said(filtered, tmp_path):
 
 def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
     """Whenever it dies, nothing half is published, and the next run ends with the same bytes."""
-    whole = write_html_index(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
+    whole = (
+        stage_named("html_index")
+        .build(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT)
+        .published
+    )
     context = over(filtered, tmp_path, crowded.root)
     partition = context.lake.partition("html_index", SNAPSHOT)
     with Killer(context) as killer:
@@ -600,14 +613,16 @@ def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
             assert killer.kill("html_index", SNAPSHOT, kill_at)
             now = partition.current() if partition.folder.exists() else None
             assert now is None or now.digest == whole.digest
-            assert write_html_index(context, SNAPSHOT).published.digest == whole.digest
+            assert (
+                stage_named("html_index").build(context, SNAPSHOT).published.digest == whole.digest
+            )
             assert not [*partition.folder.rglob(".staging-*"), *partition.folder.rglob(".scratch")]
 
 
 @pytest.fixture(scope="module")
 def stood(filtered, crowded, tmp_path_factory) -> tuple[BuildContext, Built]:
     context = over(filtered, tmp_path_factory.mktemp("stood"), crowded.root)
-    return context, write_html_index(context, SNAPSHOT)
+    return context, stage_named("html_index").build(context, SNAPSHOT)
 
 
 def edit(path: Path, name: str, change) -> None:
@@ -740,8 +755,10 @@ def test_common_crawls_own_layout_is_read(filtered, crowded, tmp_path):
     )
     place.write_bytes(gzip.compress(paths.encode()))
     (listed / SNAPSHOT / "stray.cdxj").write_bytes(b"z\na\n")
-    built = write_html_index(over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT)
-    plainly = write_html_index(
+    built = stage_named("html_index").build(
+        over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT
+    )
+    plainly = stage_named("html_index").build(
         over(filtered, tmp_path / "plain", crowded.root, index="cdxj"), SNAPSHOT
     )
     assert index_of(built) == index_of(plainly)

@@ -16,6 +16,7 @@ from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.longpack import ROOT_LINE
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import PAGES_FILE, page_index
@@ -57,7 +58,7 @@ def a_lake(folder, upstream, *, workers=1, **settings):
 
 
 def built(context):
-    return link_claims.write_link_claims(context, OLD), longpack.write_longpack_documents(
+    return stage_named("link_claims").build(context, OLD), stage_named("longpack_documents").build(
         context, OLD
     )
 
@@ -191,7 +192,7 @@ def test_without_links_nothing_is_claimed(upstream, tmp_path):
     context = tiny_context(tmp_path, upstream=upstream, longpack_documents=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
     with pytest.raises(NotPublished, match=f"page_links/{OLD} is not published"):
-        link_claims.write_link_claims(context, OLD)
+        stage_named("link_claims").build(context, OLD)
 
 
 def test_the_paper_is_a_setting(upstream, tmp_path):

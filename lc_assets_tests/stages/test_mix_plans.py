@@ -13,7 +13,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.mixing.blending import blend, normalise
-from lc_assets.stages.mixes.blended_mix import read_mix, table_of, write_blended_mix
+from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.mixes.blended_mix import read_mix, table_of
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix, reads
 
 AVAILABLE = {"a": 900, "b": 100, "c": 50}
@@ -138,7 +139,7 @@ def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_p
         name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
     }
     context = copied(published_lake, tmp_path, msgspec.structs.replace(recipe, blended_mix=mixes))
-    built = {name: write_blended_mix(context, name) for name in ("old", "new")}
+    built = {name: stage_named("blended_mix").build(context, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
     old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))
     mix = read_mix(new_folder)

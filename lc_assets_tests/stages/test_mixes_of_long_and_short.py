@@ -16,16 +16,15 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.whereabouts import find
 from lc_assets.stages.mixes.blended_mix import (
     MIX_FILE,
     STAGE,
     read_mix,
     table_of,
-    write_blended_mix,
 )
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix
-from lc_assets.stages.packing.packed_rows import write_packed_rows
 from lc_assets.stages.planning import plan
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 
@@ -164,7 +163,7 @@ def mixed(tiny, folder, mixes):
     recipe = msgspec.structs.replace(tiny.context.recipe, blended_mix=mixes, packed_rows=packing)
     context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
     for snapshot in context.lake.keys("packed_rows"):
-        write_packed_rows(context, snapshot)
+        stage_named("packed_rows").build(context, snapshot)
     return context
 
 
@@ -178,7 +177,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     }
     context = mixed(published_lake, tmp_path, mixes)
     snapshots = sorted(context.lake.published("packed_rows"))
-    built = write_blended_mix(context, "long")
+    built = stage_named("blended_mix").build(context, "long")
     assert all(finding.passed for finding in built.findings)
     assert {
         f"packed_rows/{snapshot}" for snapshot in snapshots
@@ -208,7 +207,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_
     assert current["blended_mix/long"] == "current"
     for name in published_lake.context.recipe.blended_mix:
         before = published_lake.context.lake.partition("blended_mix", name).require()
-        again = write_blended_mix(context, name)
+        again = stage_named("blended_mix").build(context, name)
         assert again.reused
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
@@ -227,9 +226,9 @@ def test_a_mix_over_packed_rows_wants_whole_rows(published_lake, tmp_path):
         context, recipe=msgspec.structs.replace(published_lake.context.recipe, blended_mix={})
     )
     for snapshot in context.lake.keys("packed_rows"):
-        write_packed_rows(older, snapshot)
+        stage_named("packed_rows").build(older, snapshot)
     with pytest.raises(BadInput, match='set packed_rows.megatron = "rows" and make the rows again'):
-        write_blended_mix(context, "long")
+        stage_named("blended_mix").build(context, "long")
     assert "long" not in context.lake.keys("blended_mix")
 
 
@@ -242,7 +241,7 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_
     )
     shutil.rmtree(context.lake.root / "blended_mix")
     snapshot = min(context.lake.published("megatron_rows"))
-    mix = read_mix(write_blended_mix(context, "long").published.folder)
+    mix = read_mix(stage_named("blended_mix").build(context, "long").published.folder)
     own = [
         number
         for number, source in enumerate(mix.sources)

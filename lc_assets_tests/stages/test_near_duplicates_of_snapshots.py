@@ -18,19 +18,12 @@ from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
-from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.deduplication.index import BANDS, ROWS
-from lc_assets.stages.deduplication.near_duplicate_pairs import write_near_duplicate_pairs
-from lc_assets.stages.deduplication.removed_documents import removed_ids, write_removed_documents
-from lc_assets.stages.deduplication.signature_index import write_signature_index
-from lc_assets.stages.documents.document_keys import write_document_keys
-from lc_assets.stages.documents.filtered_documents import write_filtered_documents
-from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
-from lc_assets.stages.withdrawal.snapshot_withdrawals import write_snapshot_withdrawals
-from lc_assets.stages.withdrawal.withdrawn_documents import write_withdrawn_documents
+from lc_assets.stages.deduplication.removed_documents import removed_ids
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import RPV2, signature
 from lc_assets.tokens.orders import heldout
@@ -95,20 +88,23 @@ def workshop_of(tmp_path, upstream, *, workers=1, token_grid=None, **settings):
 
 def build(context, *snapshots):
     for snapshot in snapshots:
-        write_raw_snapshot(context, snapshot)
-        write_filtered_documents(context, snapshot)
-        write_document_signatures(context, snapshot)
-        write_signature_index(context, snapshot)
-        write_near_duplicate_pairs(context, snapshot)
+        stage_named("raw_snapshot").build(context, snapshot)
+        stage_named("filtered_documents").build(context, snapshot)
+        stage_named("document_signatures").build(context, snapshot)
+        stage_named("signature_index").build(context, snapshot)
+        stage_named("near_duplicate_pairs").build(context, snapshot)
     cut_withdrawals(context, *snapshots)
-    return {snapshot: write_removed_documents(context, snapshot) for snapshot in snapshots}
+    return {
+        snapshot: stage_named("removed_documents").build(context, snapshot)
+        for snapshot in snapshots
+    }
 
 
 def cut_withdrawals(context, *snapshots):
-    write_withdrawn_documents(context)
+    stage_named("withdrawn_documents").build(context, "all")
     for snapshot in snapshots:
-        write_document_keys(context, snapshot)
-        write_snapshot_withdrawals(context, snapshot)
+        stage_named("document_keys").build(context, snapshot)
+        stage_named("snapshot_withdrawals").build(context, snapshot)
 
 
 def texts_of(context, *snapshots):
@@ -226,7 +222,7 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
     )
     before = build(context, OLD)[OLD]
     after = build(context, NEW)[NEW]
-    assert write_removed_documents(context, OLD).reused
+    assert stage_named("removed_documents").build(context, OLD).reused
     gone = removed_ids(after.published.folder)
     assert "near duplicate" in gone.values()
     assert not before.counts.dropped
@@ -246,7 +242,7 @@ def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream
     build(context, OLD)
     before = context.lake.partition("near_duplicate_pairs", OLD).require().folder
     build(context, NEW)
-    again = write_near_duplicate_pairs(context, OLD)
+    again = stage_named("near_duplicate_pairs").build(context, OLD)
     assert again.reused
     assert again.published.folder == before
 
@@ -254,15 +250,18 @@ def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream
 def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made):
     context = workshop_of(tmp_path, upstream, workers=2)
     for snapshot in (NEW, OLD):
-        write_raw_snapshot(context, snapshot)
-        write_filtered_documents(context, snapshot)
-        write_document_signatures(context, snapshot)
-        write_signature_index(context, snapshot)
+        stage_named("raw_snapshot").build(context, snapshot)
+        stage_named("filtered_documents").build(context, snapshot)
+        stage_named("document_signatures").build(context, snapshot)
+        stage_named("signature_index").build(context, snapshot)
     for snapshot in (NEW, OLD):
-        write_near_duplicate_pairs(context, snapshot)
+        stage_named("near_duplicate_pairs").build(context, snapshot)
     cut_withdrawals(context, NEW, OLD)
     for snapshot in (OLD, NEW):
-        ours = write_removed_documents(context, snapshot).published.folder / removals.TABLE
+        ours = (
+            stage_named("removed_documents").build(context, snapshot).published.folder
+            / removals.TABLE
+        )
         assert (
             ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
         )
@@ -272,8 +271,8 @@ def test_another_threshold_compares_nothing_anew(made):
     context, built = made
     recipe = msgspec.structs.replace(context.recipe, **deduplication(**SETTINGS, threshold=0.6))
     lower = replace(context, recipe=recipe)
-    assert write_near_duplicate_pairs(lower, NEW).reused
-    more = write_removed_documents(lower, OLD)
+    assert stage_named("near_duplicate_pairs").build(lower, NEW).reused
+    more = stage_named("removed_documents").build(lower, OLD)
     assert not more.reused
     assert more.counts.dropped["near duplicate"] > built[OLD].counts.dropped["near duplicate"]
 
@@ -292,20 +291,20 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
             context.recipe.filtered_documents, min_words=120
         ),
     )
-    write_filtered_documents(replace(context, recipe=stricter), OLD)
+    stage_named("filtered_documents").build(replace(context, recipe=stricter), OLD)
     with pytest.raises(
         Mismatch,
         match="signature_index/2023-06: is of other documents than filtered_documents/2023-06",
     ):
-        write_near_duplicate_pairs(context, OLD)
+        stage_named("near_duplicate_pairs").build(context, OLD)
     with pytest.raises(Mismatch, match="materialize `document_signatures` of this snapshot again"):
-        write_signature_index(context, OLD)
+        stage_named("signature_index").build(context, OLD)
 
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     with pytest.raises(NotPublished, match="filtered_documents/2023-06 has not been published"):
-        write_near_duplicate_pairs(context, OLD)
+        stage_named("near_duplicate_pairs").build(context, OLD)
     with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
         Recipe(**deduplication(threshold=0.4))
     with pytest.raises(BadInput, match="no preference 'nicest'"):

@@ -33,8 +33,8 @@ from lc_assets.lake.versions import write_receipt
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack import link_claims
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.packing import packed_rows as packed
 from lc_assets.stages.packing import packing_writing
@@ -43,7 +43,7 @@ from lc_assets.stages.packing.packed_checks import (
     rows_are_as_the_method_makes_them,
     spans_are_megatrons_documents,
 )
-from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, write_packing_tokens
+from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
@@ -75,8 +75,8 @@ def with_packing(context, **changes):
 
 
 def built(context):
-    write_packing_tokens(context, OLD)
-    return packed.write_packed_rows(context, OLD)
+    stage_named("packing_tokens").build(context, OLD)
+    return stage_named("packed_rows").build(context, OLD)
 
 
 def texts_of(folder: Path) -> dict[str, str]:
@@ -166,7 +166,7 @@ def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
         executor=LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",)),
     )
     shutil.rmtree(whole.published.folder)
-    again = packed.write_packed_rows(there, OLD)
+    again = stage_named("packed_rows").build(there, OLD)
     files, others = (
         {fact.path: fact.sha256 for fact in version.published.receipt.files}
         for version in (whole, again)
@@ -320,8 +320,8 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
     )
     build_snapshot(context, OLD, BEFORE_TOKENS)
     publish_links(context.lake)
-    link_claims.write_link_claims(context, OLD)
-    made = longpack.write_longpack_documents(context, OLD).published
+    stage_named("link_claims").build(context, OLD)
+    made = stage_named("longpack_documents").build(context, OLD).published
     version = built(context)
     assert all(finding.passed for finding in version.findings)
     lines = [line for split in SPLITS for line in spans_of(version, split)]
@@ -365,7 +365,7 @@ def test_natural_documents_need_no_longpack(lake):
     """What a recipe does not ask for need not be there; what it asks for must."""
     assert list(built(lake).published.receipt.fingerprint.inputs) == [f"packing_tokens/{OLD}"]
     with pytest.raises(NotPublished, match=f"link_claims/{OLD} is not published"):
-        write_packing_tokens(with_packing(lake, documents="both"), OLD)
+        stage_named("packing_tokens").build(with_packing(lake, documents="both"), OLD)
 
 
 def test_training_reads_what_was_published(lake):
@@ -428,7 +428,7 @@ def test_megatrons_documents_may_be_whole_rows(lake):
 
 
 def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
-    write_packing_tokens(lake, OLD)
+    stage_named("packing_tokens").build(lake, OLD)
     store = lake.lake.partition("packing_tokens", OLD).require()
     params = store.receipt.fingerprint.params | {"eot": None}
     fingerprint = msgspec.structs.replace(store.receipt.fingerprint, params=params)

@@ -55,7 +55,7 @@ def context(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(context):
-    return page_links.write_page_links(context, OLD)
+    return stage_named("page_links").build(context, OLD)
 
 
 def test_its_receipt_names_the_draw_of_roots(context, built):
@@ -144,7 +144,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_batches(
 ):
     if workers == 1:
         monkeypatch.setattr("lc_assets.stages.links.page_linking.PAGES_AT_ONCE", 3)
-    again = page_links.write_page_links(
+    again = stage_named("page_links").build(
         other(context, tmp_path, executor=LocalExecutor(workers=workers)), OLD
     )
     assert again.published.digest == built.published.digest
@@ -156,7 +156,7 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
     few = msgspec.structs.replace(
         context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4)
     )
-    some = page_links.write_page_links(other(context, tmp_path, recipe=few), OLD)
+    some = stage_named("page_links").build(other(context, tmp_path, recipe=few), OLD)
     assert 0 < some.counts.kept < built.counts.kept
     assert some.counts.dropped == {NO_ROOT: built.counts.kept - some.counts.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
@@ -165,23 +165,23 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
         context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4, depth=2)
     )
     assert (
-        page_links.write_page_links(replace(context, recipe=deep), OLD).published.digest
+        stage_named("page_links").build(replace(context, recipe=deep), OLD).published.digest
         == built.published.digest
     )
 
 
 def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
     paper = msgspec.structs.replace(context.recipe, page_links=PageLinkSettings(extractor="paper"))
-    found = page_links.write_page_links(other(context, tmp_path, recipe=paper), OLD)
+    found = stage_named("page_links").build(other(context, tmp_path, recipe=paper), OLD)
     assert found.counts.extra["links left out: relative address"] > 0
     assert found.counts.extra[TARGETS] < built.counts.extra[TARGETS]
 
 
 def test_without_an_index_or_a_crawl_it_says_so(context, tmp_path):
     with pytest.raises(NotPublished, match="html_index"):
-        page_links.write_page_links(replace(context, lake=Lake(tmp_path)), OLD)
+        stage_named("page_links").build(replace(context, lake=Lake(tmp_path)), OLD)
     with pytest.raises(BadInput, match="LC_CRAWL"):
-        page_links.write_page_links(other(context, tmp_path, crawl=None), OLD)
+        stage_named("page_links").build(other(context, tmp_path, crawl=None), OLD)
 
 
 def _rewrite(path, change):

@@ -28,6 +28,7 @@ from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import length_report as lengths
@@ -374,7 +375,7 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
         context.recipe, longpack_documents=LongPackSettings(wanted=True)
     )
     with pytest.raises(NotPublished, match=f"longpack_documents/{OLD} is not published"):
-        lengths.write_length_report(replace(context, recipe=wanting), OLD)
+        stage_named("length_report").build(replace(context, recipe=wanting), OLD)
 
 
 def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):

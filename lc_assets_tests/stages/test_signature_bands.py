@@ -16,11 +16,11 @@ from lc_assets.build.building import check_input_of
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.lake import memoized
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication import verification
-from lc_assets.stages.deduplication.document_signatures import write_document_signatures
 from lc_assets.stages.deduplication.facts import gather_families
 from lc_assets.stages.deduplication.index import (
     BANDED,
@@ -30,11 +30,9 @@ from lc_assets.stages.deduplication.index import (
     shards_at,
     shards_path,
 )
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, write_near_duplicate_pairs
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, write_signature_index
-from lc_assets.stages.documents.filtered_documents import write_filtered_documents
-from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
+from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -95,9 +93,9 @@ def with_recipe(context, **settings):
 
 def signed(context, *snapshots):
     for snapshot in snapshots:
-        write_raw_snapshot(context, snapshot)
-        write_filtered_documents(context, snapshot)
-        write_document_signatures(context, snapshot)
+        stage_named("raw_snapshot").build(context, snapshot)
+        stage_named("filtered_documents").build(context, snapshot)
+        stage_named("document_signatures").build(context, snapshot)
     return context
 
 
@@ -108,7 +106,8 @@ def made(tmp_path_factory, upstream):
         patched.setattr(signature_bands, "FILE_DOCUMENTS", 15)
         context = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
         return context, {
-            snapshot: write_signature_index(context, snapshot) for snapshot in (OLD, NEW)
+            snapshot: stage_named("signature_index").build(context, snapshot)
+            for snapshot in (OLD, NEW)
         }
 
 
@@ -170,17 +169,17 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
         lambda path, *columns, **options: opened.append(path) or reading(path, *columns, **options),
     )
     monkeypatch.setattr(signature_bands, "_bands_of", None)
-    write_near_duplicate_pairs(context, OLD)
+    stage_named("near_duplicate_pairs").build(context, OLD)
     opened.clear()
-    built = write_near_duplicate_pairs(context, NEW)
+    built = stage_named("near_duplicate_pairs").build(context, NEW)
     (pair,) = pq.read_table(built.published.folder / TABLE).to_pylist()
     assert [pair[side].partition("/")[0] for side in ("a", "b")] == [OLD, NEW]
     of_old = [path for path in opened if f"/{OLD}/" in str(path)]
     assert [path.name for path in of_old] == [
         f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"
     ]
-    assert write_signature_index(context, OLD).reused
-    assert write_signature_index(context, NEW).reused
+    assert stage_named("signature_index").build(context, OLD).reused
+    assert stage_named("signature_index").build(context, NEW).reused
 
 
 def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
@@ -189,7 +188,7 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
     """
     context, _ = made
     tables = [
-        write_near_duplicate_pairs(context, snapshot).published.folder / TABLE
+        stage_named("near_duplicate_pairs").build(context, snapshot).published.folder / TABLE
         for snapshot in (OLD, NEW)
     ]
     inputs = removals.STAGE.inputs(context.lake, context.recipe, NEW)
@@ -240,7 +239,7 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
     ].receipt.files
     again = check_input_of(
         context.lake,
-        write_near_duplicate_pairs(context, NEW).published,
+        stage_named("near_duplicate_pairs").build(context, NEW).published,
         by_summary=near_pairs.STAGE.by_summary,
     )
     assert not again.inputs[f"filtered_documents/{OLD}"].receipt.files
@@ -248,32 +247,32 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
     context = signed(workshop_of(tmp_path, upstream), OLD, NEW)
-    before = write_signature_index(context, OLD)
+    before = stage_named("signature_index").build(context, OLD)
     faster = with_recipe(context, signatures="fast")
     for snapshot in (OLD, NEW):
-        write_document_signatures(faster, snapshot)
-    write_signature_index(faster, NEW)
+        stage_named("document_signatures").build(faster, snapshot)
+    stage_named("signature_index").build(faster, NEW)
     with pytest.raises(
         Mismatch,
         match="signatures of 2023-06 were made by .*, those of 2023-14 by .*, and the two do not "
         "compare",
     ):
-        write_near_duplicate_pairs(faster, NEW)
-    after = write_signature_index(faster, OLD)
+        stage_named("near_duplicate_pairs").build(faster, NEW)
+    after = stage_named("signature_index").build(faster, OLD)
     assert not after.reused
     assert after.published.digest != before.published.digest
-    assert write_near_duplicate_pairs(faster, NEW).counts.kept == 1
+    assert stage_named("near_duplicate_pairs").build(faster, NEW).counts.kept == 1
 
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
     context = signed(workshop_of(tmp_path, upstream), OLD)
     with pytest.raises(NotPublished, match="signature_index/2023-06 has not been published"):
-        write_near_duplicate_pairs(context, OLD)
+        stage_named("near_duplicate_pairs").build(context, OLD)
     off = with_recipe(context, near=False)
-    built = write_signature_index(off, OLD)
+    built = stage_named("signature_index").build(off, OLD)
     assert built.counts.seen == 0
     assert read_bands_manifest(built.published.folder).documents == ()
-    assert write_near_duplicate_pairs(off, OLD).counts.seen == 0
+    assert stage_named("near_duplicate_pairs").build(off, OLD).counts.seen == 0
 
 
 def lose_a_line(path):

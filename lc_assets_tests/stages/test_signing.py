@@ -13,10 +13,8 @@ from lc_assets.build.settings.documents import RawSettings, SignatureSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.sources import redpajama_v2
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication.document_signatures import write_document_signatures
-from lc_assets.stages.documents.filtered_documents import write_filtered_documents
-from lc_assets.stages.documents.raw_snapshot import write_raw_snapshot
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
@@ -56,9 +54,9 @@ def built(tmp_path, upstream, **settings):
         raw_snapshot=WITH_MINHASH,
         **deduplication(**settings),
     )
-    write_raw_snapshot(context, SNAPSHOT)
-    write_filtered_documents(context, SNAPSHOT)
-    return write_document_signatures(context, SNAPSHOT)
+    stage_named("raw_snapshot").build(context, SNAPSHOT)
+    stage_named("filtered_documents").build(context, SNAPSHOT)
+    return stage_named("document_signatures").build(context, SNAPSHOT)
 
 
 def contents(made):

@@ -24,8 +24,7 @@ from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.megatron.megatron_rows import samples_of
-from lc_assets.stages.rows.longcrawl import write_longcrawl
-from lc_assets.stages.rows.token_grid import rows_table, write_token_grid
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.text.links.addresses import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
@@ -426,7 +425,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         executor=context.executor,
     )
     for snapshot in ("2023-06", "2023-14"):
-        write_token_grid(newer, parse_snapshot(snapshot))
+        stage_named("token_grid").build(newer, parse_snapshot(snapshot))
     assert [
         tracing.row_of_order(context.lake, "train", position) for position in range(5)
     ] == before
@@ -435,7 +434,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
     assert found.span.published.home != before[0].published.home
     assert found.position is None
     assert all(samples == () for samples in found.samples.values())
-    write_longcrawl(newer)
+    stage_named("longcrawl").build(newer, "all")
     (found,) = whereabouts.find(context.lake, "document", before[0].id)
     assert found.position is not None
     assert tracing.row_of_order(context.lake, found.span.split, found.position) == found.span

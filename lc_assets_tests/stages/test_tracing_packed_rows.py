@@ -17,6 +17,7 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import tracing, whereabouts
 from lc_assets.stages.lineage.spans import (
     packed_spans,
@@ -25,8 +26,7 @@ from lc_assets.stages.lineage.spans import (
     spans_of_packed_row,
 )
 from lc_assets.stages.mixes import blended_mix as blending
-from lc_assets.stages.mixes.blended_mix import read_mix, write_blended_mix
-from lc_assets.stages.packing.packed_rows import write_packed_rows
+from lc_assets.stages.mixes.blended_mix import read_mix
 from lc_assets.text.links.addresses import normal, values_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
@@ -46,7 +46,7 @@ def context(request, published_lake, tmp_path_factory):
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "blended_mix")
     for snapshot in SNAPSHOTS:
-        write_packed_rows(
+        stage_named("packed_rows").build(
             dataclasses.replace(
                 mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packed_rows=packing)
             ),
@@ -60,7 +60,7 @@ def context(request, published_lake, tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(blending, "require_whole_rows", lambda *_: None)
-        write_blended_mix(dataclasses.replace(mine, lake=lake, recipe=recipe), MIX)
+        stage_named("blended_mix").build(dataclasses.replace(mine, lake=lake, recipe=recipe), MIX)
     return dataclasses.replace(mine, lake=lake, recipe=recipe)
 
 

@@ -16,10 +16,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
@@ -35,7 +32,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -71,7 +67,6 @@ from lc_assets.text.contamination.overlaps import (
     without_spans,
 )
 from lc_assets.text.contamination.scanning import Finds, find_grams
-from lc_assets.vocabulary import SnapshotId
 
 EVIDENCE_SUFFIX: Final = ".contamination.parquet"
 FINDS_SUFFIX: Final = ".finds.parquet"
@@ -95,41 +90,37 @@ class ShardTask(DocumentsTask):
         return self.folder / f"{self.name}{FINDS_SUFFIX}"
 
 
-def write_contaminated_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish which filtered documents of a partition contain evaluation items, and where.
+def write_contaminated_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write which filtered documents of a partition contain evaluation items, and where.
 
     Raises:
-        NotPublished: when the filtered documents are not published.
         BadInput: when an evaluation set cannot be read or has no items.
     """
+    snapshot = staging.key
     settings = context.recipe.contaminated_documents
-
-    def fill(staging: StagingFolder) -> Counts:
-        filtered = staging.inputs[f"filtered_documents/{snapshot}"]
-        if not settings.against:
-            n_documents = filtered.receipt.counts.kept
-            return Counts(seen=n_documents, kept=n_documents)
-        index = index_of(settings)
-        write_index(staging.folder / INDEX, index)
-        tasks = [
-            ShardTask(documents=path, folder=staging.folder, settings=settings)
-            for path in documents_files(filtered.folder)
-        ]
-        finds = [task.finds for task in tasks]
-        ignored = in_many_items(index, settings.max_items)
-        if settings.ignore_common is not None:
-            list(context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"))
-            documents = document_counts(finds, index.n_grams)
-            ignored = np.union1d(ignored, np.flatnonzero(documents > settings.ignore_common))
-        write_npy(staging.folder / INDEX / IGNORED, ignored)
-        counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
+    filtered = staging.inputs[f"filtered_documents/{snapshot}"]
+    if not settings.against:
+        n_documents = filtered.receipt.counts.kept
+        return Counts(seen=n_documents, kept=n_documents)
+    index = index_of(settings)
+    write_index(staging.folder / INDEX, index)
+    tasks = [
+        ShardTask(documents=path, folder=staging.folder, settings=settings)
+        for path in documents_files(filtered.folder)
+    ]
+    finds = [task.finds for task in tasks]
+    ignored = in_many_items(index, settings.max_items)
+    if settings.ignore_common is not None:
+        list(context.executor.run(scan_shard, tasks, what=f"scan {snapshot}"))
         documents = document_counts(finds, index.n_grams)
-        write_common(staging.folder / COMMON_FILE, index, documents, ignored)
-        evidence = finished(staging.folder.glob(f"*{EVIDENCE_SUFFIX}"))
-        write_items(staging.folder / ITEMS_FILE, index, ignored, evidence)
-        return counts
-
-    return build(context, STAGE, snapshot, fill)
+        ignored = np.union1d(ignored, np.flatnonzero(documents > settings.ignore_common))
+    write_npy(staging.folder / INDEX / IGNORED, ignored)
+    counts = run_shards(context, staging, weigh_shard, tasks, what=f"decontaminate {snapshot}")
+    documents = document_counts(finds, index.n_grams)
+    write_common(staging.folder / COMMON_FILE, index, documents, ignored)
+    evidence = finished(staging.folder.glob(f"*{EVIDENCE_SUFFIX}"))
+    write_items(staging.folder / ITEMS_FILE, index, ignored, evidence)
+    return counts
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
@@ -28,7 +25,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -56,7 +52,7 @@ from lc_assets.text.duplicates.minhash import (
     Signature,
     signature,
 )
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 MINHASH_SUFFIX = ".minhash.parquet"
 CHECKED_DOCUMENTS = 4
@@ -88,32 +84,28 @@ class SignTask(DocumentsTask):
     scheme: str
 
 
-def write_document_signatures(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the signatures of one snapshot's filtered documents.
+def write_document_signatures(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the signatures of one snapshot's filtered documents.
 
     Raises:
-        NotPublished: when the filtered documents are missing.
         Unreachable: when upstream fails after retries.
     """
+    snapshot = staging.key
     settings = context.recipe.document_signatures
     scheme = FAST if settings.signatures == "fast" else RPV2
-
-    def fill(staging: StagingFolder) -> Counts:
-        published = _published_files(staging.inputs, snapshot)
-        wanted = published if settings.signatures == "published_or_computed" else {}
-        tasks = [
-            SignTask(
-                documents=path,
-                folder=staging.folder,
-                upstream=context.upstream,
-                published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
-                scheme=scheme.label,
-            )
-            for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
-        ]
-        return run_shards(context, staging, sign_shard, tasks, what=f"sign {snapshot}")
-
-    return build(context, STAGE, snapshot, fill)
+    published = _published_files(staging.inputs, snapshot)
+    wanted = published if settings.signatures == "published_or_computed" else {}
+    tasks = [
+        SignTask(
+            documents=path,
+            folder=staging.folder,
+            upstream=context.upstream,
+            published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
+            scheme=scheme.label,
+        )
+        for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    ]
+    return run_shards(context, staging, sign_shard, tasks, what=f"sign {snapshot}")
 
 
 def _published_files(

@@ -21,14 +21,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.building import build
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     THIS_AND_OLDER,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -58,7 +56,7 @@ from lc_assets.stages.deduplication.verification import Part, compared_pairs
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
-from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
+from lc_assets.vocabulary import Shard, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema(
     {
@@ -78,25 +76,18 @@ COMPARED_AGAIN: Final = 20
 """Number of pairs whose similarity the check recomputes."""
 
 
-def write_near_duplicate_pairs(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the near duplicates of one snapshot, among itself and the older ones.
+def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the near duplicates of one snapshot, among itself and the older ones.
 
     Raises:
         NotPublished: when the snapshot's filtered documents or index are missing.
         Mismatch: when an index is of other documents than the current filtered ones, or of
             signatures of another scheme.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        for stage in STAGE.upstream:
-            if f"{stage}/{snapshot}" not in staging.inputs:
-                raise NotPublished(f"{stage}/{snapshot} has not been published")
-        return _fill(context, staging, snapshot)
-
-    return build(context, STAGE, snapshot, fill)
-
-
-def _fill(context: BuildContext, staging: StagingFolder, snapshot: str) -> Counts:
+    snapshot = staging.key
+    for stage in STAGE.upstream:
+        if f"{stage}/{snapshot}" not in staging.inputs:
+            raise NotPublished(f"{stage}/{snapshot} has not been published")
     settings, inputs = context.recipe.near_duplicate_pairs, staging.inputs
     work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)

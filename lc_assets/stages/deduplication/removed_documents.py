@@ -37,7 +37,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lc_assets.build.building import build
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
@@ -47,7 +46,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -80,7 +78,7 @@ from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCU
 from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 REMOVALS: Final = pa.schema(
     {
@@ -114,28 +112,25 @@ TABLE: Final = "removals.parquet"
 CLUSTERS_FILE: Final = "clusters.parquet"
 
 
-def write_removed_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish which documents of one snapshot are excluded.
+def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write which documents of one snapshot are excluded.
 
     Raises:
         NotPublished: when the snapshot's filtered documents or withdrawals are missing.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        found = _duplicates(staging, context.recipe, snapshot)
-        if context.recipe.contaminated_documents.action != "cut":
-            found += contaminated(staging.inputs, snapshot)
-        found += withdrawn(staging.inputs, snapshot)
-        lines: dict[str, dict[str, Any]] = {}
-        for line in found:
-            lines.setdefault(line["id"], line)
-        table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
-        write_in_groups(staging.folder / TABLE, table)
-        n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept
-        dropped = dict(sorted(Counter(line["reason"] for line in lines.values()).items()))
-        return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
-
-    return build(context, STAGE, snapshot, fill)
+    snapshot = staging.key
+    found = _duplicates(staging, context.recipe, snapshot)
+    if context.recipe.contaminated_documents.action != "cut":
+        found += contaminated(staging.inputs, snapshot)
+    found += withdrawn(staging.inputs, snapshot)
+    lines: dict[str, dict[str, Any]] = {}
+    for line in found:
+        lines.setdefault(line["id"], line)
+    table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
+    write_in_groups(staging.folder / TABLE, table)
+    n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept
+    dropped = dict(sorted(Counter(line["reason"] for line in lines.values()).items()))
+    return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
 
 
 def removed_ids(folder: Path) -> dict[str, str]:

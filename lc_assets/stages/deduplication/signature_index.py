@@ -17,10 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
@@ -28,7 +25,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -64,7 +60,6 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.keys import band_keys
-from lc_assets.vocabulary import SnapshotId
 
 FILE_DOCUMENTS: Final = 1 << 16
 """Number of documents at which a file of the index is complete.
@@ -115,44 +110,38 @@ class FileBands(NamedTuple):
     signed: NDArray[np.bool_]
 
 
-def write_signature_index(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the bands of one snapshot's signatures; none if near duplicates are not searched for.
+def write_signature_index(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the bands of one snapshot's signatures; none if near duplicates are not searched for.
 
     Raises:
-        NotPublished: when filtered documents or signatures of the snapshot are missing.
         Mismatch: when signatures are of other documents than the current filtered ones.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        facts = bool(context.recipe.removed_documents.exact)
-        wanted = context.recipe.near_duplicate_pairs.near or facts
-        documents, signatures = (staging.inputs[f"{stage}/{snapshot}"] for stage in STAGE.upstream)
-        shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if wanted else []
-        tasks = [
-            FileTask(
-                documents=tuple(batch),
-                signatures=signatures.folder,
-                number=number,
-                folder=staging.folder,
-                facts=facts,
-            )
-            for number, batch in enumerate(batches_of_tables(shards, FILE_DOCUMENTS))
-        ]
-        counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
-        first = [_signatures_of(path, signatures.folder) for path in shards[:1]]
-        scheme = scheme_label_of(first[0], where=str(first[0])) if first else ""
-        manifest = BandsManifest(
-            signature=scheme,
-            bands=BANDS,
-            rows=ROWS,
-            documents=tuple(
-                count_lines(documents_path(staging.folder, task.number)) for task in tasks
-            ),
+    snapshot = staging.key
+    facts = bool(context.recipe.removed_documents.exact)
+    wanted = context.recipe.near_duplicate_pairs.near or facts
+    documents, signatures = (staging.inputs[f"{stage}/{snapshot}"] for stage in STAGE.upstream)
+    shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if wanted else []
+    tasks = [
+        FileTask(
+            documents=tuple(batch),
+            signatures=signatures.folder,
+            number=number,
+            folder=staging.folder,
+            facts=facts,
         )
-        publish_bytes(staging.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-        return counted
-
-    return build(context, STAGE, snapshot, fill)
+        for number, batch in enumerate(batches_of_tables(shards, FILE_DOCUMENTS))
+    ]
+    counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
+    first = [_signatures_of(path, signatures.folder) for path in shards[:1]]
+    scheme = scheme_label_of(first[0], where=str(first[0])) if first else ""
+    manifest = BandsManifest(
+        signature=scheme,
+        bands=BANDS,
+        rows=ROWS,
+        documents=tuple(count_lines(documents_path(staging.folder, task.number)) for task in tasks),
+    )
+    publish_bytes(staging.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    return counted
 
 
 def _signatures_of(documents: Path, folder: Path) -> Path:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -37,7 +37,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -80,61 +79,53 @@ from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
-from lc_assets.vocabulary import SnapshotId
 
 CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
 """The published documents, in the order of their file."""
 TEXT: Final = "raw_content"
 
 
-def write_clean_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the documents of one partition that no stage excluded.
-
-    Raises:
-        NotPublished: when the filtered documents or the exclusions are not published.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        raw = staging.inputs[f"raw_snapshot/{snapshot}"]
-        files = {found.shard.name: found for found in read_manifest(raw)}
-        found = staging.inputs.get(f"contaminated_documents/{snapshot}")
-        removed = removed_in(staging.inputs, snapshot)
-        shards = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
-        least_chars = context.recipe.clean_documents.paragraphs
-        paragraphs = None
-        if least_chars is not None and shards:
-            paragraphs = staging.folder / PARAGRAPHS_FILE
-            searches = [
-                ParagraphsTask(
-                    documents=path,
-                    number=number,
-                    removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
-                    least_chars=least_chars,
-                    work=staging.folder / SCRATCH / "paragraphs",
-                )
-                for number, path in enumerate(shards)
-            ]
-            prefer = context.recipe.removed_documents.prefer
-            publish_repeated(searches, paragraphs, prefer, executor=context.executor)
-        tasks = [
-            CleanTask(
+def write_clean_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the documents of one partition that no stage excluded."""
+    snapshot = staging.key
+    raw = staging.inputs[f"raw_snapshot/{snapshot}"]
+    files = {found.shard.name: found for found in read_manifest(raw)}
+    found = staging.inputs.get(f"contaminated_documents/{snapshot}")
+    removed = removed_in(staging.inputs, snapshot)
+    shards = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    least_chars = context.recipe.clean_documents.paragraphs
+    paragraphs = None
+    if least_chars is not None and shards:
+        paragraphs = staging.folder / PARAGRAPHS_FILE
+        searches = [
+            ParagraphsTask(
                 documents=path,
-                folder=staging.folder,
-                file_format=context.recipe.clean_documents.file_format,
-                removed=removed.get(name, {}),
-                source=file_source(context.recipe.sources, snapshot),
-                files=files[name],
-                contamination=found.folder if found else None,
-                settings=context.recipe.contaminated_documents,
                 number=number,
-                paragraphs=paragraphs,
+                removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+                least_chars=least_chars,
+                work=staging.folder / SCRATCH / "paragraphs",
             )
             for number, path in enumerate(shards)
-            for name in [path.name.removesuffix(DOCUMENTS_SUFFIX)]
         ]
-        return run_shards(context, staging, clean_shard, tasks, what=f"write {snapshot}")
-
-    return build(context, STAGE, snapshot, fill)
+        prefer = context.recipe.removed_documents.prefer
+        publish_repeated(searches, paragraphs, prefer, executor=context.executor)
+    tasks = [
+        CleanTask(
+            documents=path,
+            folder=staging.folder,
+            file_format=context.recipe.clean_documents.file_format,
+            removed=removed.get(name, {}),
+            source=file_source(context.recipe.sources, snapshot),
+            files=files[name],
+            contamination=found.folder if found else None,
+            settings=context.recipe.contaminated_documents,
+            number=number,
+            paragraphs=paragraphs,
+        )
+        for number, path in enumerate(shards)
+        for name in [path.name.removesuffix(DOCUMENTS_SUFFIX)]
+    ]
+    return run_shards(context, staging, clean_shard, tasks, what=f"write {snapshot}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
@@ -41,7 +38,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -67,7 +63,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.links.addresses import keys_of_parts
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 DOCUMENTS_FILE: Final = "documents.parquet"
 INDEX: Final = "document"
@@ -87,24 +83,17 @@ class KeyTask(DocumentsTask):
         return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
 
 
-def write_document_keys(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the index of one snapshot's filtered documents.
-
-    Raises:
-        NotPublished: when these are not published.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
-        tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
-        counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
-        schema = schema_of(read_schema(files[0])) if files else KEYED
-        n_keys = write_keys(
-            staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
-        )
-        return counted + Counts(extra={"keys": n_keys})
-
-    return build(context, STAGE, snapshot, fill)
+def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the index of one snapshot's filtered documents."""
+    snapshot = staging.key
+    files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
+    counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
+    schema = schema_of(read_schema(files[0])) if files else KEYED
+    n_keys = write_keys(
+        staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
+    )
+    return counted + Counts(extra={"keys": n_keys})
 
 
 def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import shard_counts_match
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.sharding import Sharding
@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -55,7 +54,6 @@ from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.signals import measure_signals
-from lc_assets.vocabulary import SnapshotId
 
 LINES_SUFFIX: Final = ".signals.json.gz"
 BYTES: Final = "bytes of text"
@@ -63,19 +61,14 @@ WITHOUT_STOP_WORDS: Final = "documents without stop words of their language"
 WITHOUT_BAD_WORDS: Final = "documents without bad words of their language"
 
 
-def write_document_signals(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the computed values and signals of one partition.
+def write_document_signals(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the computed values and signals of one partition.
 
     Raises:
-        NotPublished: when the partition's manifest is not there.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         BadInput: when there is no such column, or a list or model that it needs is not given.
     """
-    return build(context, STAGE, snapshot, lambda staging: _write(context, staging))
-
-
-def _write(context: BuildContext, staging: StagingFolder) -> Counts:
-    key = staging.fingerprint.key
+    key = staging.key
     settings, columns = context.recipe.document_signals, columns_of_key(context.recipe, key)
     tasks = shard_tasks(context, staging, columns=columns, lines=settings.lines)
     return run_shards(context, staging, compute_shard, tasks, what=f"signals of {key}")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -28,7 +28,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -67,7 +66,6 @@ from lc_assets.stages.documents.shard_inputs import (
     shard_tasks,
 )
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, the_sweeps_meet_the_counts
-from lc_assets.vocabulary import SnapshotId
 
 WORDS = pa.schema(
     {
@@ -76,21 +74,16 @@ WORDS = pa.schema(
 )
 
 
-def write_filtered_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the documents of one partition that pass the rules, and the reasons of the others.
+def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the documents of one partition that pass the rules, and the reasons of the others.
 
     Raises:
-        NotPublished: when the partition's manifest is not published.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         Mismatch: when a file differs from the manifest.
         Unreachable: when the source fails after retries, under any policy.
         BadInput: when none of the files' records has a text.
     """
-    return build(context, STAGE, snapshot, lambda staging: _write(context, staging))
-
-
-def _write(context: BuildContext, staging: StagingFolder) -> Counts:
-    key = staging.fingerprint.key
+    key = staging.key
     source = file_source(context.recipe.sources, key)
     tasks = shard_tasks(
         context,

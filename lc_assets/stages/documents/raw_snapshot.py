@@ -11,12 +11,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.building import build
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
     UPSTREAM,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -25,7 +23,6 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
@@ -58,21 +55,11 @@ class LookTask:
         return self.shard.tag
 
 
-def write_raw_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the manifest of one partition.
-
-    Raises:
-        BadInput: when the source has no files for it.
-        Unreachable: when the source cannot be reached.
-    """
-    table = manifest_of(look_at_snapshot(context, snapshot))
-
-    def fill(staging: StagingFolder) -> Counts:
-        write_table(staging.folder / MANIFEST_FILE, table)
-        return counts_of(table)
-
-    upstream = {"upstream": digest_of(table.to_pylist())}
-    return build(context, STAGE, snapshot, fill, inputs={}, foreign_inputs=upstream)
+def write_raw_snapshot(_context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the manifest of one partition."""
+    table = staging.outside["upstream"]
+    write_table(staging.folder / MANIFEST_FILE, table)
+    return counts_of(table)
 
 
 def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardFiles]:
@@ -257,6 +244,7 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={},
+    outside={"upstream": lambda context, key: manifest_of(look_at_snapshot(context, key))},
     params=_params,
     checks=(the_manifest_adds_up, every_listed_file_is_there),
     group="documents",

@@ -35,7 +35,6 @@ from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS
-from lc_assets.vocabulary import parse_snapshot
 
 T = TypeVar("T")
 
@@ -119,7 +118,7 @@ class ShardTask:
 
 def shard_tasks(context: BuildContext, staging: StagingFolder, **more: Any) -> list[ShardTask]:
     """A task for each shard of a partition; ``more`` are further attributes."""
-    key = parse_snapshot(staging.fingerprint.key)
+    key = staging.key
     rules, settings = rules_of_key(context.recipe, key)
     return [
         ShardTask(

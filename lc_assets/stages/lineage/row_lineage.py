@@ -25,12 +25,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import build
 from lc_assets.build.lookups import KeyedTable, ScannedTable, write_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -49,7 +47,7 @@ from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_T
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.text.links.addresses import keys_of_parts
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import SPLITS
 
 RECORDS_FILE: Final = "records.parquet"
 ROW_INDEX: Final = "row"
@@ -70,21 +68,14 @@ SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
 _Keys = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 
-def write_row_lineage(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the index of one snapshot's rows.
-
-    Raises:
-        NotPublished: when its grid or its table of exclusions is not published.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        grid = staging.inputs[f"token_grid/{snapshot}"]
-        removals = staging.inputs[f"removed_documents/{snapshot}"]
-        rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
-        removed = read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
-        return write_index(staging.folder, rows, removed)
-
-    return build(context, STAGE, snapshot, fill)
+def write_row_lineage(_context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the index of one snapshot's rows."""
+    snapshot = staging.key
+    grid = staging.inputs[f"token_grid/{snapshot}"]
+    removals = staging.inputs[f"removed_documents/{snapshot}"]
+    rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
+    removed = read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
+    return write_index(staging.folder, rows, removed)
 
 
 def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:

@@ -15,17 +15,13 @@ the crawl changes.
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -85,48 +81,16 @@ LOOKED_AT_AGAIN: Final = 20
 REASONS: Final = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
 
 
-def write_html_index(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the locations of the pages of one snapshot's filtered documents.
+def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the locations of the pages of one snapshot's filtered documents.
 
     Raises:
-        NotPublished: if the filtered documents are not published.
         BadInput: if no crawl is set, or it has no files of the requested kind.
         CorruptFile: if a file of the crawl is missing, damaged or truncated.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    files = crawl_table(context, snapshot)
-
-    def fill(staging: StagingFolder) -> Counts:
-        write_table(staging.folder / FILES_TABLE, files)
-        return _fill(context, staging, snapshot)
-
-    return build(
-        context, STAGE, snapshot, fill, foreign_inputs={"crawl": digest_of(files.to_pylist())}
-    )
-
-
-def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
-    """Digest of a snapshot's archives as they are now: the input of a version built now.
-
-    Raises:
-        BadInput: if no crawl is set, or it has no files of the requested kind.
-        CorruptFile: if a listed file is missing.
-        Unreachable: if the crawl cannot be reached, after retries.
-    """
-    return digest_of(crawl_table(context, snapshot).to_pylist())
-
-
-def index_files(folder: Path) -> list[Path]:
-    """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
-    return finished(folder.glob(f"*{INDEX_SUFFIX}"))
-
-
-def records_by_kind(counts: Counts) -> dict[str, int]:
-    """What was read of the crawl: captures, and other records by what they were."""
-    return {CAPTURED: counts.extra.get(CAPTURED, 0), **counts_after(counts, LEFT_OUT)}
-
-
-def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
+    snapshot = staging.key
+    write_table(staging.folder / FILES_TABLE, staging.outside["crawl"])
     kind = kind_that_is_read(context.recipe.html_index)
     documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     notes = [
@@ -157,6 +121,27 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
         failed_rules=dropped,
         extra=dict(found.extra) | _look_again(crawl, sample, kind),
     )
+
+
+def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
+    """Digest of a snapshot's archives as they are now: the input of a version built now.
+
+    Raises:
+        BadInput: if no crawl is set, or it has no files of the requested kind.
+        CorruptFile: if a listed file is missing.
+        Unreachable: if the crawl cannot be reached, after retries.
+    """
+    return digest_of(crawl_table(context, snapshot).to_pylist())
+
+
+def index_files(folder: Path) -> list[Path]:
+    """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
+    return finished(folder.glob(f"*{INDEX_SUFFIX}"))
+
+
+def records_by_kind(counts: Counts) -> dict[str, int]:
+    """What was read of the crawl: captures, and other records by what they were."""
+    return {CAPTURED: counts.extra.get(CAPTURED, 0), **counts_after(counts, LEFT_OUT)}
 
 
 def _look_again(crawl: Upstream, lines: list[dict[str, Any]], kind: Kind) -> dict[str, int]:
@@ -287,6 +272,7 @@ STAGE = Stage(
     job="snapshot_longpack",
     pool=WORKERS,
     kinds=("parquet", "duckdb"),
+    outside={"crawl": crawl_table},
     write=write_html_index,
     state=_state,
     show=later("lc_assets.stages.shown.reports:html_index"),

@@ -9,17 +9,13 @@ are packed is decided in `link_claims`, not here; targets need not have been cra
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -55,40 +51,36 @@ from lc_assets.stages.links.page_linking import (
 )
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import REASONS
-from lc_assets.vocabulary import SnapshotId
 
 CHECKED_LINES = 1000
 
 
-def write_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the links of one snapshot's pages.
+def write_page_links(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the links of one snapshot's pages.
 
     Raises:
-        NotPublished: if the index of its pages or its filtered documents are not published.
         BadInput: if no crawl is set.
         Unreachable: if the crawl cannot be reached, after retries.
     """
-    settings, recipe = context.recipe.longpack_documents, context.recipe
-
-    def fill(staging: StagingFolder) -> Counts:
-        crawl = crawl_of(context, snapshot)
-        documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
-        tasks = [
-            LinksTask(
-                crawl=crawl,
-                index=index,
-                documents=documents / index.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX),
-                folder=staging.folder,
-                source="wat" if kind_that_is_read(recipe.html_index) == "wat" else "warc",
-                settings=recipe.page_links,
-                seed=settings.seed,
-                share=1.0 if _reads_all_pages(recipe) else settings.roots,
-            )
-            for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
-        ]
-        return run_shards(context, staging, find_links, tasks, what=f"links of {snapshot}")
-
-    return build(context, STAGE, snapshot, fill, randomness=roots_drawn_by(settings.seed))
+    snapshot = staging.key
+    recipe = context.recipe
+    settings = recipe.longpack_documents
+    crawl = crawl_of(context, snapshot)
+    documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
+    tasks = [
+        LinksTask(
+            crawl=crawl,
+            index=index,
+            documents=documents / index.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX),
+            folder=staging.folder,
+            source="wat" if kind_that_is_read(recipe.html_index) == "wat" else "warc",
+            settings=recipe.page_links,
+            seed=settings.seed,
+            share=1.0 if _reads_all_pages(recipe) else settings.roots,
+        )
+        for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
+    ]
+    return run_shards(context, staging, find_links, tasks, what=f"links of {snapshot}")
 
 
 def page_links_files(folder: Path) -> list[Path]:
@@ -210,6 +202,7 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     counted="pages",
+    randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),
     write=write_page_links,
     show=later("lc_assets.stages.shown.reports:page_links"),
 )

@@ -14,17 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -49,41 +45,27 @@ from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.tokens.orders import heldout
-from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "claims.parquet"
 
 
-def write_link_claims(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the claims among one snapshot's documents.
-
-    Raises:
-        NotPublished: when documents, exclusions or links are not published.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        recipe = context.recipe
-        return claim_links(
-            Claims(
-                documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
-                links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
-                removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
-                folder=staging.folder,
-                out=staging.folder / TABLE,
-                settings=recipe.longpack_documents,
-                splits=splits_of(recipe),
-                tokenizer=recipe.token_documents.tokenizer,
-                text_encoding=recipe.token_documents.text_encoding,
-                run=functools.partial(run_shards, context, staging),
-            )
+def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the claims among one snapshot's documents."""
+    snapshot = staging.key
+    recipe = context.recipe
+    return claim_links(
+        Claims(
+            documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
+            links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
+            removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
+            folder=staging.folder,
+            out=staging.folder / TABLE,
+            settings=recipe.longpack_documents,
+            splits=splits_of(recipe),
+            tokenizer=recipe.token_documents.tokenizer,
+            text_encoding=recipe.token_documents.text_encoding,
+            run=functools.partial(run_shards, context, staging),
         )
-
-    return build(
-        context,
-        STAGE,
-        snapshot,
-        fill,
-        randomness=roots_drawn_by(context.recipe.longpack_documents.seed),
     )
 
 
@@ -279,6 +261,7 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet", "duckdb"),
     counted="links",
+    randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),
     write=write_link_claims,
     show=later("lc_assets.stages.shown.reports:link_claims"),
 )

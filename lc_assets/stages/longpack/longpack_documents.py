@@ -12,10 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     SPANS_SUFFIX,
@@ -28,7 +25,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -62,7 +58,7 @@ from lc_assets.stages.longpack.page_index import (
 )
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.longpack.placing import Packing
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 READ_AGAIN: Final = 12
 """Packed documents whose texts the check compares with the filtered ones: the root and
@@ -71,30 +67,26 @@ READ_AGAIN: Final = 12
 PARTS_READ_AGAIN: Final = 4
 
 
-def write_longpack_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish one snapshot's packed documents.
+def write_longpack_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write one snapshot's packed documents.
 
     Raises:
-        NotPublished: when claims or documents are not published.
         Mismatch: when a claimed document is not among the filtered ones.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        recipe = context.recipe.longpack_documents
-        packing = Packing(
-            claims=staging.inputs[f"link_claims/{snapshot}"].folder / CLAIMS_TABLE,
-            documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
-            folder=staging.folder,
-            paper_exact=recipe.paper_exact,
-        )
-        removed = removed_in(staging.inputs, snapshot) if recipe.rest else None
-        run = functools.partial(run_shards, context, staging)
-        counts = pack_documents(packing, run, removed)
-        return counts + Counts(
-            extra={"keys of pages": write_page_index(staging.folder, spans_files(staging.folder))}
-        )
-
-    return build(context, STAGE, snapshot, fill)
+    snapshot = staging.key
+    recipe = context.recipe.longpack_documents
+    packing = Packing(
+        claims=staging.inputs[f"link_claims/{snapshot}"].folder / CLAIMS_TABLE,
+        documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
+        folder=staging.folder,
+        paper_exact=recipe.paper_exact,
+    )
+    removed = removed_in(staging.inputs, snapshot) if recipe.rest else None
+    run = functools.partial(run_shards, context, staging)
+    counts = pack_documents(packing, run, removed)
+    return counts + Counts(
+        extra={"keys of pages": write_page_index(staging.folder, spans_files(staging.folder))}
+    )
 
 
 def spans_files(folder: Path) -> list[Path]:

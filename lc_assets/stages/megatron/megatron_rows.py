@@ -9,14 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.build.building import build
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.rows import MegatronSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -32,7 +30,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.dtypes import megatron_dtype
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import SPLITS
 
 COPIED_ROWS = 256
 """Rows in memory while they are copied: 32 MiB."""
@@ -43,29 +41,18 @@ memory.
 """
 
 
-def write_megatron_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
+def write_megatron_rows(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write ``train`` and ``heldout`` of one snapshot for Megatron.
 
     Raises:
-        NotPublished: if there is no grid.
         BadInput: if far more samples are requested than its rows give.
     """
     settings = context.recipe.megatron_rows
-
-    def fill(staging: StagingFolder) -> Counts:
-        grid = staging.inputs[f"token_grid/{snapshot}"].folder
-        copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
-        if (staging.folder / "train.idx").is_file():
-            index_train(staging.folder, settings)
-        return Counts.total(copied)
-
-    return build(
-        context,
-        STAGE,
-        snapshot,
-        fill,
-        randomness={"gpt index": f"numpy RandomState (MT19937), seed {settings.seed}"},
-    )
+    grid = staging.inputs[f"token_grid/{staging.key}"].folder
+    copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
+    if (staging.folder / "train.idx").is_file():
+        index_train(staging.folder, settings)
+    return Counts.total(copied)
 
 
 def copy_rows(grid: Path, folder: Path, split: str) -> Counts:
@@ -189,6 +176,9 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("numpy",),
     counted="rows",
+    randomness=lambda recipe, _: {
+        "gpt index": f"numpy RandomState (MT19937), seed {recipe.megatron_rows.seed}"
+    },
     write=write_megatron_rows,
     show=later("lc_assets.stages.shown.rows:megatron_rows"),
 )

@@ -13,12 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.building import build
 from lc_assets.build.recipe import Recipe, plain, require_whole_rows
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -96,55 +94,47 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         return sum(source.used for source in self.sources)
 
 
-def write_blended_mix(context: BuildContext, mix: str) -> Built:
-    """Publish one mix of the recipe.
+def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write one mix of the recipe.
 
     Raises:
         BadInput: if the recipe has no such mix, if it names missing rows or rows that its samples
             would cut, or if its size is out of range.
     """
+    mix = staging.key
     megatron = context.recipe.megatron_rows
-
-    def fill(staging: StagingFolder) -> Counts:
-        published = {
-            source_name(*name.split("/")): source for name, source in staging.inputs.items()
-        }
-        for source in staging.inputs.values():
-            if not source.name.startswith(f"{PLAIN}/"):
-                require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
-        available = {
-            name: _samples_of(source, megatron.sequence_length)
-            for name, source in published.items()
-        }
-        plan = plan_mix(context.recipe, mix, available)
-        chosen, samples = plan.drawn
-        write_npy(staging.folder / "dataset_index.npy", chosen)
-        write_npy(staging.folder / "dataset_sample_index.npy", samples)
-        for name, requested in zip(plan.names, plan.requested, strict=True):
-            _index_source(
-                staging.folder / name,
-                published[name],
-                megatron.sequence_length,
-                plan.seed,
-                requested,
-            )
-        described = Mix(
-            sequence_length=megatron.sequence_length,
-            seed=plan.seed,
-            after=plan.after,
-            sources=list(_described(context, plan, published, available)),
+    published = {source_name(*name.split("/")): source for name, source in staging.inputs.items()}
+    for source in staging.inputs.values():
+        if not source.name.startswith(f"{PLAIN}/"):
+            require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
+    available = {
+        name: _samples_of(source, megatron.sequence_length) for name, source in published.items()
+    }
+    plan = plan_mix(context.recipe, mix, available)
+    chosen, samples = plan.drawn
+    write_npy(staging.folder / "dataset_index.npy", chosen)
+    write_npy(staging.folder / "dataset_sample_index.npy", samples)
+    for name, requested in zip(plan.names, plan.requested, strict=True):
+        _index_source(
+            staging.folder / name,
+            published[name],
+            megatron.sequence_length,
+            plan.seed,
+            requested,
         )
-        publish_bytes(staging.folder / MIX_FILE, encode_json(described))
-        n_samples = described.n_samples
-        return Counts(
-            seen=n_samples,
-            kept=n_samples,
-            extra={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
-        )
-
-    seed = settings_of(context.recipe, mix).seed
-    drawn = f"numpy RandomState (MT19937), seed {megatron.seed if seed is None else seed}"
-    return build(context, STAGE, mix, fill, randomness={"gpt index": drawn})
+    described = Mix(
+        sequence_length=megatron.sequence_length,
+        seed=plan.seed,
+        after=plan.after,
+        sources=list(_described(context, plan, published, available)),
+    )
+    publish_bytes(staging.folder / MIX_FILE, encode_json(described))
+    n_samples = described.n_samples
+    return Counts(
+        seen=n_samples,
+        kept=n_samples,
+        extra={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
+    )
 
 
 def _samples_of(source: Published, sequence_length: int) -> int:
@@ -280,6 +270,13 @@ def _takes_from(kind: str) -> Callable[[Recipe, str, str], bool]:
     return lambda recipe, mix, snapshot: reads(recipe, mix, kind, snapshot)
 
 
+def _drawn_by(recipe: Recipe, mix: str) -> dict[str, str]:
+    """What a mix draws, for its receipt."""
+    seed = settings_of(recipe, mix).seed
+    seed = recipe.megatron_rows.seed if seed is None else seed
+    return {"gpt index": f"numpy RandomState (MT19937), seed {seed}"}
+
+
 STAGE = Stage(
     name="blended_mix",
     description=(
@@ -298,6 +295,7 @@ STAGE = Stage(
     job="mixes",
     kinds=("numpy",),
     counted="samples",
+    randomness=_drawn_by,
     write=write_blended_mix,
     show=later("lc_assets.stages.shown.rows:blended_mix"),
 )

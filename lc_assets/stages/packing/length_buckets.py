@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -35,7 +34,6 @@ from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
-from lc_assets.vocabulary import SnapshotId
 
 DOCUMENTS: Final = "documents: "
 TOKENS: Final = "tokens: "
@@ -60,30 +58,23 @@ class BucketTask:
         return str(self.file)
 
 
-def write_length_buckets(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the clean documents of one partition by length.
-
-    Raises:
-        NotPublished: when the clean documents are not published.
-    """
+def write_length_buckets(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the clean documents of one partition by length."""
+    snapshot = staging.key
     recipe = context.recipe
-
-    def fill(staging: StagingFolder) -> Counts:
-        clean = staging.inputs[f"clean_documents/{snapshot}"]
-        tables = sorted(clean.folder.glob(f"*{TABLE_SUFFIX}"))
-        tasks = [
-            BucketTask(
-                file=file,
-                folder=staging.folder,
-                edges=recipe.length_buckets.edges,
-                tokenizer=recipe.token_documents.tokenizer,
-                text_field=clean.receipt.fingerprint.params["text_field"] or None,
-            )
-            for file in tables or sorted(clean.folder.glob(f"*{JSON_SUFFIX}"))
-        ]
-        return run_shards(context, staging, write_buckets, tasks, what=f"sort {snapshot} by length")
-
-    return build(context, STAGE, snapshot, fill)
+    clean = staging.inputs[f"clean_documents/{snapshot}"]
+    tables = sorted(clean.folder.glob(f"*{TABLE_SUFFIX}"))
+    tasks = [
+        BucketTask(
+            file=file,
+            folder=staging.folder,
+            edges=recipe.length_buckets.edges,
+            tokenizer=recipe.token_documents.tokenizer,
+            text_field=clean.receipt.fingerprint.params["text_field"] or None,
+        )
+        for file in tables or sorted(clean.folder.glob(f"*{JSON_SUFFIX}"))
+    ]
+    return run_shards(context, staging, write_buckets, tasks, what=f"sort {snapshot} by length")
 
 
 def write_buckets(task: BucketTask) -> Counts:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.settings.longpack import PackingSettings
@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     Stage,
     StagingFolder,
     later,
@@ -42,41 +41,37 @@ from lc_assets.stages.packing.packed_checks import (
 from lc_assets.stages.packing.packing_plans import drawn_by, plan_packing, read_documents
 from lc_assets.stages.packing.packing_writing import PackedTask, read_ends, write_plan, write_task
 from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import SPLITS
 
 NOT_TAKEN = "not taken by the method"
 
 
-def write_packed_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish one snapshot's packed rows.
+def write_packed_rows(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write one snapshot's packed rows.
 
     Raises:
-        NotPublished: when the token ids of its documents are not published.
         BadInput: when documents must end with end of text and the tokenizer has none.
     """
+    snapshot = staging.key
     settings = context.recipe.packed_rows
-
-    def fill(staging: StagingFolder) -> Counts:
-        store = staging.inputs[f"packing_tokens/{snapshot}"]
-        common = PackedTask(
-            tokens=store.folder,
-            folder=staging.folder,
-            settings=settings,
-            tokenizer=context.recipe.token_documents.tokenizer,
-            vocabulary=vocabulary_of_store(store, settings),
-        )
-        documents, ends = read_documents(store.folder, settings), None
-        if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
-            tasks = [replace(common, kind="ends", part=shard) for shard in documents.shards]
-            run_shards(context, staging, write_task, tasks, what="find ends")
-            n_documents = np.bincount(documents.shard, minlength=len(tasks)).tolist()
-            ends = read_ends(tasks, n_documents)
-        plans = plan_packing(documents, ends)
-        tasks = write_plan(plans, documents, common)
-        run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
-        return counted(plans, documents.lengths)
-
-    return build(context, STAGE, snapshot, fill, randomness=drawn_by(settings))
+    store = staging.inputs[f"packing_tokens/{snapshot}"]
+    common = PackedTask(
+        tokens=store.folder,
+        folder=staging.folder,
+        settings=settings,
+        tokenizer=context.recipe.token_documents.tokenizer,
+        vocabulary=vocabulary_of_store(store, settings),
+    )
+    documents, ends = read_documents(store.folder, settings), None
+    if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
+        tasks = [replace(common, kind="ends", part=shard) for shard in documents.shards]
+        run_shards(context, staging, write_task, tasks, what="find ends")
+        n_documents = np.bincount(documents.shard, minlength=len(tasks)).tolist()
+        ends = read_ends(tasks, n_documents)
+    plans = plan_packing(documents, ends)
+    tasks = write_plan(plans, documents, common)
+    run_shards(context, staging, write_task, tasks, what=f"pack {snapshot}")
+    return counted(plans, documents.lengths)
 
 
 def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabulary:
@@ -181,6 +176,7 @@ STAGE = Stage(
     job="snapshot_packing",
     pool=WORKERS,
     kinds=("zarr", "numpy", "parquet"),
+    randomness=lambda recipe, _: drawn_by(recipe.packed_rows),
     write=write_packed_rows,
     show=later("lc_assets.stages.shown.rows:packed_rows"),
 )

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Final
 
-from lc_assets.build.building import build
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.common import CardSettings
 from lc_assets.build.showing import cell, inline
@@ -28,7 +27,6 @@ from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     UNPARTITIONED,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -64,38 +62,32 @@ SIZE_CATEGORIES: Final = (
 """As Hugging Face has them."""
 
 
-def write_data_set_card(context: BuildContext, _key: str = GLOBAL) -> Built:
-    """Publish the card of the published global order and its mixes.
+def write_data_set_card(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the card of the published global order and its mixes.
 
     Raises:
         NotPublished: if there is no global order.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        names = sorted(name for name in staging.inputs if name.startswith("blended_mix/"))
-        mixes = [staging.inputs[name] for name in names]
-        order = staging.inputs.get(f"longcrawl/{GLOBAL}")
-        sheet = sheet_of(
-            context.lake, order or context.lake.partition("longcrawl").require(), mixes
-        )
-        images, card = plots_of(sheet), context.recipe.data_set_card
-        replaced = context.recipe.token_documents.privacy.replace
-        markdown = markdown_of(sheet, card, replaced=replaced)
-        files = images | {
-            SHEET: encode_json(sheet),
-            README: markdown.encode(),
-            PAGE: page_of(markdown, card.title, images).encode(),
-        }
-        for name, content in files.items():
-            publish_bytes(staging.folder / name, content)
-        n_rows = sheet.train_rows + sheet.heldout_rows
-        return Counts(
-            seen=n_rows,
-            kept=n_rows,
-            extra={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
-        )
-
-    return build(context, STAGE, GLOBAL, fill)
+    names = sorted(name for name in staging.inputs if name.startswith("blended_mix/"))
+    mixes = [staging.inputs[name] for name in names]
+    order = staging.inputs.get(f"longcrawl/{GLOBAL}")
+    sheet = sheet_of(context.lake, order or context.lake.partition("longcrawl").require(), mixes)
+    images, card = plots_of(sheet), context.recipe.data_set_card
+    replaced = context.recipe.token_documents.privacy.replace
+    markdown = markdown_of(sheet, card, replaced=replaced)
+    files = images | {
+        SHEET: encode_json(sheet),
+        README: markdown.encode(),
+        PAGE: page_of(markdown, card.title, images).encode(),
+    }
+    for name, content in files.items():
+        publish_bytes(staging.folder / name, content)
+    n_rows = sheet.train_rows + sheet.heldout_rows
+    return Counts(
+        seen=n_rows,
+        kept=n_rows,
+        extra={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
+    )
 
 
 def plots_of(sheet: Sheet) -> dict[str, bytes]:

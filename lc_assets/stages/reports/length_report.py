@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -58,7 +57,6 @@ from lc_assets.stages.reports.document_sets import (
 )
 from lc_assets.stages.tokens.tokenizing import params_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
-from lc_assets.vocabulary import SnapshotId
 
 SUFFIX: Final = ".lengths.parquet"
 SHARES_FILE: Final = "lengths.parquet"
@@ -83,33 +81,30 @@ class LengthTask:
         return self.name
 
 
-def write_length_report(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the lengths of one snapshot's document sets.
+def write_length_report(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the lengths of one snapshot's document sets.
 
     Raises:
         NotPublished: when a set that the recipe enables is missing.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        removed = removed_in(staging.inputs, snapshot)
-        tasks = [
-            LengthTask(
-                shard=shard,
-                folder=staging.folder,
-                text_encoding=context.recipe.token_documents.text_encoding,
-                removed=removed.get(shard.shard, {}) if shard.document_set == NATURAL else {},
-            )
-            for shard in shards_of_sets(staging.inputs, snapshot, context.recipe)
-        ]
-        counts = run_shards(context, staging, count_shard, tasks, what=f"lengths of {snapshot}")
-        for name, lines, schema in (
-            (SHARES_FILE, shares_of(staging.folder), LENGTH_SHARES),
-            (GROWTH_FILE, _growth(staging, snapshot), GROWTH),
-        ):
-            write_table(staging.folder / name, pa.Table.from_pylist(lines, schema=schema))
-        return counts
-
-    return build(context, STAGE, snapshot, fill)
+    snapshot = staging.key
+    removed = removed_in(staging.inputs, snapshot)
+    tasks = [
+        LengthTask(
+            shard=shard,
+            folder=staging.folder,
+            text_encoding=context.recipe.token_documents.text_encoding,
+            removed=removed.get(shard.shard, {}) if shard.document_set == NATURAL else {},
+        )
+        for shard in shards_of_sets(staging.inputs, snapshot, context.recipe)
+    ]
+    counts = run_shards(context, staging, count_shard, tasks, what=f"lengths of {snapshot}")
+    for name, lines, schema in (
+        (SHARES_FILE, shares_of(staging.folder), LENGTH_SHARES),
+        (GROWTH_FILE, _growth(staging, snapshot), GROWTH),
+    ):
+        write_table(staging.folder / name, pa.Table.from_pylist(lines, schema=schema))
+    return counts
 
 
 def count_shard(task: LengthTask) -> Counts:

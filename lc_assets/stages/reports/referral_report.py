@@ -19,13 +19,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -65,7 +64,6 @@ from lc_assets.stages.reports.measuring import (
     referral_lines,
 )
 from lc_assets.text.referrals.referrals import DISTANCES, KINDS, bucket_names
-from lc_assets.vocabulary import SnapshotId
 
 DENSITIES_FILE: Final = "densities.parquet"
 BACKGROUND_DOCUMENTS: Final = 2000
@@ -76,42 +74,37 @@ PAPER_SET: Final = {NATURAL: "RefinedWeb", LONGPACK: "Packed"}
 """Which of the paper's sets is shown beside one of ours."""
 
 
-def write_referral_report(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the referrals of a sample of one snapshot's document sets.
+def write_referral_report(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the referrals of a sample of one snapshot's document sets.
 
     Raises:
         NotPublished: when a set that the recipe enables, or its lengths, are missing.
         BadInput: when the words that the recipe names cannot be read.
     """
+    snapshot = staging.key
     settings = context.recipe.referral_report
+    folder, lengths = staging.folder, staging.inputs[f"length_report/{snapshot}"].folder
+    shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
 
-    def fill(staging: StagingFolder) -> Counts:
-        folder, lengths = staging.folder, staging.inputs[f"length_report/{snapshot}"].folder
-        shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
+    def tasks_of(chosen: Mapping[str, Mapping[str, int]]) -> list[ReferralTask]:
+        return [
+            ReferralTask(shard=shard, folder=folder, settings=settings, chosen=chosen[shard.name])
+            for shard in shards
+            if shard.name in chosen
+        ]
 
-        def tasks_of(chosen: Mapping[str, Mapping[str, int]]) -> list[ReferralTask]:
-            return [
-                ReferralTask(
-                    shard=shard, folder=folder, settings=settings, chosen=chosen[shard.name]
-                )
-                for shard in shards
-                if shard.name in chosen
-            ]
-
-        background = list[ReferralTask]()
-        if settings.max_df < 1 and not settings.spacy:
-            natural = [shard for shard in shards if shard.document_set == NATURAL]
-            background = tasks_of(
-                sampled(natural, lengths, BACKGROUND_DOCUMENTS, BACKGROUND, by_group=False)
-            )
-        find_common_words(context, staging, background, settings.max_df)
-        tasks = tasks_of(sampled(shards, lengths, settings.sample))
-        counts = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
-        densities = pa.Table.from_pylist(densities_of(folder, settings.buckets), schema=DENSITIES)
-        write_table(folder / DENSITIES_FILE, densities)
-        return counts
-
-    return build(context, STAGE, snapshot, fill, randomness={SAMPLED: f"{KEYED_ALGORITHM}, seed 0"})
+    background = list[ReferralTask]()
+    if settings.max_df < 1 and not settings.spacy:
+        natural = [shard for shard in shards if shard.document_set == NATURAL]
+        background = tasks_of(
+            sampled(natural, lengths, BACKGROUND_DOCUMENTS, BACKGROUND, by_group=False)
+        )
+    find_common_words(context, staging, background, settings.max_df)
+    tasks = tasks_of(sampled(shards, lengths, settings.sample))
+    counts = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
+    densities = pa.Table.from_pylist(densities_of(folder, settings.buckets), schema=DENSITIES)
+    write_table(folder / DENSITIES_FILE, densities)
+    return counts
 
 
 def sampled(
@@ -287,6 +280,7 @@ STAGE = Stage(
     job="snapshot_reports",
     pool=WORKERS,
     kinds=("parquet",),
+    randomness=lambda _, __: {SAMPLED: f"{KEYED_ALGORITHM}, seed 0"},
     write=write_referral_report,
     show=later("lc_assets.stages.shown.reports:referral_report"),
 )

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.build.building import build
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -27,7 +25,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order, write_sources
-from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.rows.token_grid import ROWS_FILE, rows_of, shared_nothing
@@ -36,52 +33,38 @@ from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import SPLITS
 
 
-def write_longcrawl(context: BuildContext, _key: str = GLOBAL) -> Built:
-    """Publish the order over all published grids.
+def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the order over all published grids.
 
     Raises:
         NotPublished: if there is none.
     """
-
-    def fill(staging: StagingFolder) -> Counts:
-        grids = grids_of(staging.inputs)
-        if not grids:
-            raise NotPublished(
-                "no snapshot's grid is published: there is nothing to order; materialize "
-                "`token_grid` of one first"
-            )
-        params = [grid.receipt.fingerprint.params for grid in grids]
-        readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
-        tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
-        _common(grids, "tokenizers", tokenizers)
-        write_sources(
-            staging.folder,
-            [source_of(grid) for grid in grids],
-            row_tokens=_common(
-                grids, "row lengths", [int(found["row_tokens"]) for found in params]
-            ),
-            vocab_size=readers[0].vocab_size,
+    grids = grids_of(staging.inputs)
+    if not grids:
+        raise NotPublished(
+            "no snapshot's grid is published: there is nothing to order; materialize "
+            "`token_grid` of one first"
         )
-        counts = {}
-        for split in SPLITS:
-            source, row = interleave(
-                [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
-            )
-            write_order(staging.folder, split, source, row)
-            counts[f"{split} rows"] = len(row)
-        n_seen = sum(
-            grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS
-        )
-        extra = counts | {"snapshots": len(grids)}
-        return Counts(seen=n_seen, kept=sum(counts.values()), extra=extra)
-
-    return build(
-        context,
-        STAGE,
-        GLOBAL,
-        fill,
-        randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
+    params = [grid.receipt.fingerprint.params for grid in grids]
+    readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
+    tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
+    _common(grids, "tokenizers", tokenizers)
+    write_sources(
+        staging.folder,
+        [source_of(grid) for grid in grids],
+        row_tokens=_common(grids, "row lengths", [int(found["row_tokens"]) for found in params]),
+        vocab_size=readers[0].vocab_size,
     )
+    counts = {}
+    for split in SPLITS:
+        source, row = interleave(
+            [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
+        )
+        write_order(staging.folder, split, source, row)
+        counts[f"{split} rows"] = len(row)
+    n_seen = sum(grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS)
+    extra = counts | {"snapshots": len(grids)}
+    return Counts(seen=n_seen, kept=sum(counts.values()), extra=extra)
 
 
 def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
@@ -198,6 +181,7 @@ STAGE = Stage(
     job="all_snapshots",
     kinds=("numpy",),
     counted="rows",
+    randomness=lambda _, __: {"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
     write=write_longcrawl,
     show=later("lc_assets.stages.shown.rows:longcrawl"),
 )

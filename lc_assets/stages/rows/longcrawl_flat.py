@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.recipe import plain
 from lc_assets.build.stage import (
     UNPARTITIONED,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -71,36 +67,26 @@ class FlatTask:
         return f"{self.folder.name} {self.name}"
 
 
-def write_longcrawl_flat(context: BuildContext, _key: str = GLOBAL) -> Built:
-    """Publish ``train.zarr`` and ``heldout.zarr`` as LongCrawl64 was published.
-
-    Raises:
-        NotPublished: when there is no global order.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
-        bring_grids(context.lake, order)
-        codec = CODECS[context.recipe.longcrawl_flat.codec]
-        tasks = list[FlatTask]()
-        for split in SPLITS:
-            opened, folder = GlobalOrder.open(order, split), staging.folder
-            create_flat(
-                folder / f"{split}.zarr",
-                len(opened),
-                opened.row_tokens,
-                codec=codec,
-                vocab_size=opened.vocab_size,
-            )
-            tasks += [
-                FlatTask(
-                    root=context.lake.root, order=order, folder=folder, split=split, block=block
-                )
-                for block in plan_rows(len(opened), CHUNK[0])
-            ]
-        return run_shards(context, staging, write_band, tasks, what="flatten")
-
-    return build(context, STAGE, GLOBAL, fill)
+def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write ``train.zarr`` and ``heldout.zarr`` as LongCrawl64 was published."""
+    order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
+    bring_grids(context.lake, order)
+    codec = CODECS[context.recipe.longcrawl_flat.codec]
+    tasks = list[FlatTask]()
+    for split in SPLITS:
+        opened, folder = GlobalOrder.open(order, split), staging.folder
+        create_flat(
+            folder / f"{split}.zarr",
+            len(opened),
+            opened.row_tokens,
+            codec=codec,
+            vocab_size=opened.vocab_size,
+        )
+        tasks += [
+            FlatTask(root=context.lake.root, order=order, folder=folder, split=split, block=block)
+            for block in plan_rows(len(opened), CHUNK[0])
+        ]
+    return run_shards(context, staging, write_band, tasks, what="flatten")
 
 
 def write_band(task: FlatTask) -> Counts:

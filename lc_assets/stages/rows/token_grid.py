@@ -15,10 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.building import (
-    build,
-    run_shards,
-)
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     by_chunk,
@@ -32,7 +29,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -57,7 +53,7 @@ from lc_assets.stages.rows.row_plans import (
 )
 from lc_assets.stages.tokens.token_documents import STAGE as TOKEN_DOCUMENTS
 from lc_assets.tokens.orders import unroll_rows
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import SPLITS
 
 ROWS_FILE = "rows.parquet"
 SHOWN_TOKENS, SHOWN_CHARS = 48, 80
@@ -87,40 +83,34 @@ class BandTask:
         return f"{self.folder.name} {self.name}"
 
 
-def write_token_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish one snapshot's rows.
+def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write one snapshot's rows.
 
     Raises:
-        NotPublished: when the token documents are not published.
         Mismatch: when they were made for shorter rows, by an older recipe.
     """
+    snapshot = staging.key
     settings = context.recipe.token_grid
-
-    def fill(staging: StagingFolder) -> Counts:
-        tokens = staging.inputs[f"token_documents/{snapshot}"]
-        shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
-        if shortest < settings.row_tokens:
-            raise Mismatch(
-                f"{tokens.name} holds documents from {shortest:,} tokens on, rows have "
-                f"{settings.row_tokens:,}: it was made by another recipe; materialize it by this "
-                "one first"
-            )
-        documents = _documents(tokens.folder)
-        rows = plan_rows(documents, settings)
-        write_table(staging.folder / ROWS_FILE, rows)
-        tasks = [
-            task for split in SPLITS for task in _tasks(tokens, staging, split, rows, settings)
-        ]
-        written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
-        if written.kept != rows.num_rows:
-            raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
-        n_tokens, n_documents = rows.num_rows * settings.row_tokens, documents.num_rows
-        behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - n_tokens
-        extra = {f"{split} rows": count_of(rows, split) for split in SPLITS}
-        extra |= {"tokens": n_tokens, "tokens behind the rows": behind}
-        return Counts(seen=n_documents, kept=n_documents, extra=extra)
-
-    return build(context, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
+    tokens = staging.inputs[f"token_documents/{snapshot}"]
+    shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
+    if shortest < settings.row_tokens:
+        raise Mismatch(
+            f"{tokens.name} holds documents from {shortest:,} tokens on, rows have "
+            f"{settings.row_tokens:,}: it was made by another recipe; materialize it by this "
+            "one first"
+        )
+    documents = _documents(tokens.folder)
+    rows = plan_rows(documents, settings)
+    write_table(staging.folder / ROWS_FILE, rows)
+    tasks = [task for split in SPLITS for task in _tasks(tokens, staging, split, rows, settings)]
+    written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
+    if written.kept != rows.num_rows:
+        raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
+    n_tokens, n_documents = rows.num_rows * settings.row_tokens, documents.num_rows
+    behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - n_tokens
+    extra = {f"{split} rows": count_of(rows, split) for split in SPLITS}
+    extra |= {"tokens": n_tokens, "tokens behind the rows": behind}
+    return Counts(seen=n_documents, kept=n_documents, extra=extra)
 
 
 def _documents(tokens: Path) -> pa.Table:
@@ -337,6 +327,7 @@ STAGE = Stage(
     job="snapshot_rows",
     pool=WORKERS,
     kinds=("zarr", "numpy"),
+    randomness=lambda recipe, _: drawn_by(recipe.token_grid.seed),
     write=write_token_grid,
     show=later("lc_assets.stages.shown.rows:token_grid"),
 )

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     counts_add_up,
@@ -35,7 +35,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -66,7 +65,7 @@ from lc_assets.stages.tokens.tokenizing import (
     the_ids_are_where_the_table_says,
     tokenize_shard,
 )
-from lc_assets.vocabulary import SnapshotId, parse_document_id
+from lc_assets.vocabulary import parse_document_id
 
 FILTERED: Final = "filtered_documents"
 LONGPACK: Final = "longpack_documents"
@@ -77,29 +76,26 @@ IN_LONGPACK: Final = "in a document of LongPack"
 """The reason why a natural document is skipped."""
 
 
-def write_packing_tokens(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the token ids of one snapshot's documents that are to be packed.
+def write_packing_tokens(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the token ids of one snapshot's documents that are to be packed.
 
     Raises:
         NotPublished: when documents that the recipe names are not published.
     """
+    snapshot = staging.key
     recipe = context.recipe
     recipe.require_uncut_texts()
-
-    def fill(staging: StagingFolder) -> Counts:
-        how = {"settings": settings_of(recipe), "terms": recipe.packed_rows.similar is not None}
-        tasks = []
-        if (natural := staging.inputs.get(f"{FILTERED}/{snapshot}")) is not None:
-            left_out = _left_out(staging.inputs, snapshot)
-            fields = fields_for_packing(recipe)
-            tasks += tasks_of(natural.folder, staging.folder, left_out, fields=fields, **how)
-        if (packed := staging.inputs.get(f"{LONGPACK}/{snapshot}")) is not None:
-            tasks += tasks_of(packed.folder, staging.folder, {}, label=LABEL, **how)
-        return run_shards(
-            context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
-        )
-
-    return build(context, STAGE, snapshot, fill)
+    how = {"settings": settings_of(recipe), "terms": recipe.packed_rows.similar is not None}
+    tasks = []
+    if (natural := staging.inputs.get(f"{FILTERED}/{snapshot}")) is not None:
+        left_out = _left_out(staging.inputs, snapshot)
+        fields = fields_for_packing(recipe)
+        tasks += tasks_of(natural.folder, staging.folder, left_out, fields=fields, **how)
+    if (packed := staging.inputs.get(f"{LONGPACK}/{snapshot}")) is not None:
+        tasks += tasks_of(packed.folder, staging.folder, {}, label=LABEL, **how)
+    return run_shards(
+        context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
+    )
 
 
 def settings_of(recipe: Recipe) -> TokenizingSettings:

@@ -5,7 +5,7 @@ optionally with end of text after each, as ``tools/preprocess_data.py`` writes t
 is this stage over files.
 """
 
-from lc_assets.build.building import build, run_shards
+from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     counts_add_up,
     every_document_is_named_once,
@@ -18,7 +18,6 @@ from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     WORKERS,
     BuildContext,
-    Built,
     Stage,
     StagingFolder,
     later,
@@ -40,27 +39,19 @@ from lc_assets.stages.tokens.tokenizing import (
     the_ids_are_where_the_table_says,
     tokenize_shard,
 )
-from lc_assets.vocabulary import SnapshotId
 
 
-def write_token_documents(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the token ids of one snapshot's documents that are long enough.
-
-    Raises:
-        NotPublished: when the filtered documents or their exclusions are not published.
-    """
+def write_token_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the token ids of one snapshot's documents that are long enough."""
+    snapshot = staging.key
     context.recipe.require_uncut_texts()
-
-    def fill(staging: StagingFolder) -> Counts:
-        tasks = tasks_of(
-            staging.inputs[f"filtered_documents/{snapshot}"].folder,
-            staging.folder,
-            removed_in(staging.inputs, snapshot),
-            settings=context.recipe.token_documents,
-        )
-        return run_shards(context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot}")
-
-    return build(context, STAGE, snapshot, fill)
+    tasks = tasks_of(
+        staging.inputs[f"filtered_documents/{snapshot}"].folder,
+        staging.folder,
+        removed_in(staging.inputs, snapshot),
+        settings=context.recipe.token_documents,
+    )
+    return run_shards(context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
 
 STAGE = Stage(

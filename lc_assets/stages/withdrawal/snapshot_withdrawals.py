@@ -12,12 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.building import build
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     UNPARTITIONED,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -32,7 +30,6 @@ from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_DOCUMENTS
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
-from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "withdrawals.parquet"
 COLUMNS: Final = ("id", "how", "for_id", "similarity")
@@ -41,19 +38,11 @@ WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
 """
 
 
-def write_snapshot_withdrawals(context: BuildContext, snapshot: SnapshotId) -> Built:
-    """Publish the withdrawn documents of one snapshot.
-
-    Raises:
-        NotPublished: if `withdrawn_documents` or the snapshot's `document_keys` are not published.
-    """
-
-    def fill(staging: StagingFolder) -> Counts:
-        lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], snapshot)
-        write_table(staging.folder / TABLE, lines)
-        return Counts(seen=lines.num_rows, kept=lines.num_rows)
-
-    return build(context, STAGE, snapshot, fill)
+def write_snapshot_withdrawals(_context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the withdrawn documents of one snapshot."""
+    lines = part_of(staging.inputs[f"withdrawn_documents/{GLOBAL}"], staging.key)
+    write_table(staging.folder / TABLE, lines)
+    return Counts(seen=lines.num_rows, kept=lines.num_rows)
 
 
 def part_of(withdrawn: Published, snapshot: str) -> pa.Table:

@@ -20,7 +20,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.building import build
 from lc_assets.build.checks import evenly_spaced
 from lc_assets.build.lookups import KeyedTable, lines_where
 from lc_assets.build.recipe import Recipe
@@ -28,7 +27,6 @@ from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
-    Built,
     CheckInput,
     CheckResult,
     Stage,
@@ -40,7 +38,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, read_withdrawals
 from lc_assets.lake.digests import digest_of
-from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
@@ -58,31 +55,27 @@ LOOKED_UP_AGAIN: Final = 64
 Line = dict[str, Any]
 
 
-def write_withdrawn_documents(context: BuildContext, _key: str = GLOBAL) -> Built:
-    """Publish which documents must no longer be served.
+def write_withdrawn_documents(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write which documents must no longer be served.
 
     Raises:
         BadInput: if a list cannot be read; names the line.
         Mismatch: if a list changed while it was read.
     """
     settings = context.recipe.withdrawn_documents
-
-    def fill(staging: StagingFolder) -> Counts:
-        entries = entries_of(settings)
-        if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
-            raise Mismatch(
-                f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
-                "run the stage again"
-            )
-        found = resolve(entries, staging.inputs, context.recipe)
-        write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
-        extra = _counted(found) | {
-            "entries": len(entries),
-            "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
-        }
-        return Counts(seen=len(found), kept=len(found), extra=extra)
-
-    return build(context, STAGE, GLOBAL, fill)
+    entries = entries_of(settings)
+    if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
+        raise Mismatch(
+            f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
+            "run the stage again"
+        )
+    found = resolve(entries, staging.inputs, context.recipe)
+    write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
+    extra = _counted(found) | {
+        "entries": len(entries),
+        "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
+    }
+    return Counts(seen=len(found), kept=len(found), extra=extra)
 
 
 def _counted(lines: Sequence[Line]) -> dict[str, int]:
