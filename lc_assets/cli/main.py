@@ -1,9 +1,10 @@
-"""The program ``lc``: what precedes slow imports, so that it can be stopped during them."""
+"""The program ``lc``: what precedes slow imports, so that it can be stopped during them. So it
+imports as little as possible itself.
+"""
 
 import errno
 import gc
 import os
-import re
 import signal
 import sys
 from typing import Any, Final
@@ -61,7 +62,8 @@ def main() -> None:
 def _stop(number: int, frame: Any) -> None:
     _stops.append(number)
     while frame is not None:
-        if re.search("importlib|llvmlite", frame.f_code.co_filename):
+        name = frame.f_code.co_filename
+        if "importlib" in name or "llvmlite" in name:
             # What loads a compiled module, or is called by one, would lose the exception.
             os.write(2, f"{_STOPPED}\n".encode())
             os._exit(128 + number)
