@@ -28,9 +28,9 @@ from typing import Final, Self
 
 from lc_assets.errors import BadInput, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
-from lc_assets.lake.staging import locked
+from lc_assets.lake.staging import lake_locked, locked
 from lc_assets.lake.versions import Published, folder_named, version_named
-from lc_assets.publishing import make_folder, publish_bytes
+from lc_assets.publishing import publish_bytes, remove_staging_files
 
 GLOBAL: Final = "all"
 """The key of stages that have no partitions."""
@@ -147,13 +147,14 @@ class Lake:
         with locked(file.parent, what=path, seconds=-1):
             found = self.note(path)
             require_same_note(found, content, file)
+            remove_staging_files(file.parent, below=False)
             if found is None:
                 publish_bytes(file, content)
 
     def replace_note(self, path: str, content: bytes) -> None:
         """Publish a small file, replacing an existing one."""
-        make_folder(self.root)
-        publish_bytes(self.root / path, content)
+        with lake_locked(self.root, shared=True):
+            publish_bytes(self.root / path, content)
 
 
 def require_same_note(found: bytes | None, content: bytes, where: Path | str) -> None:

@@ -64,7 +64,8 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
-    """Hold a lake's lock: builds share it, a release or a prune excludes all others.
+    """Hold a lake's lock: builds share it, a release or a prune excludes all others. Who finds it
+    free removes what a killed run left in the lake's folder.
 
     Raises:
         Busy: when others hold it for longer than `BUSY_SECONDS`.
@@ -75,6 +76,8 @@ def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
         make_folder(root)
         file = (root / ".lock").open("a")
     with file:
+        if _flock(file, fcntl.LOCK_EX):
+            remove_staging_files(root, below=False)
         until = time.monotonic() + BUSY_SECONDS
         while not _flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
             if time.monotonic() > until:
@@ -159,6 +162,8 @@ def publication(partition: "Partition", version: str) -> Iterator[Publication]:
         StorageFull: when the disk is full.
         NotWritable: when the lake cannot be written to.
     """
+    with os_errors_as_lc_errors(partition.folder):
+        make_folder(partition.folder)
     with (
         lake_locked(partition.folder.parents[1], shared=True),
         locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS),

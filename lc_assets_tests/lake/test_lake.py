@@ -1,5 +1,8 @@
 """The lake: versions, receipts, the one step that readers notice."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lc_assets.counts import Counts
@@ -148,3 +151,30 @@ def test_every_part_of_a_fingerprint_names_another_version():
     fields = {name: getattr(FINGERPRINT, name) for name in FINGERPRINT.__struct_fields__}
     names = {Fingerprint(**(fields | change)).version for change in changes} | {FINGERPRINT.version}
     assert len(names) == len(changes) + 1
+
+
+@pytest.mark.parametrize(
+    "publish", ['replace_note("recipe.toml", b"1")', 'publish_note("releases/v1.json", b"1")']
+)
+def test_a_killed_note_leaves_nothing_after_a_rerun(tmp_path, publish):
+    """Killed at each flush in turn; the rerun publishes the note and removes the unfinished one."""
+    program = (
+        "import os, signal, sys; from pathlib import Path; from lc_assets.lake.lake import Lake\n"
+        "left, really = [int(sys.argv[1])], os.fsync\n"
+        "def flush(descriptor):\n"
+        "    left[0] -= 1\n"
+        "    if not left[0]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    really(descriptor)\n"
+        f"os.fsync = flush; Lake(Path(sys.argv[2])).{publish}\n"
+    )
+    n_left = 0
+    for kill_at in range(1, 9):
+        root = tmp_path / f"lake{kill_at}"
+        command = [sys.executable, "-c", program, str(kill_at), str(root)]
+        if subprocess.run(command, check=False).returncode == 0:
+            break
+        n_left += len(list(root.rglob(".staging-*")))
+        assert subprocess.run([*command[:3], "0", str(root)], check=False).returncode == 0
+        assert list(root.rglob(".staging-*")) == []
+    assert kill_at > 2
+    assert n_left
