@@ -1,6 +1,7 @@
 """SQL over tables that may be larger than memory: DuckDB with a limit and a scratch folder."""
 # ruff: noqa: S608 - names and queries are this package's own, every path is quoted
 
+import atexit
 import contextlib
 import functools
 import itertools
@@ -138,6 +139,7 @@ def _shared(scratch: Path) -> Any:
     import duckdb
 
     settings = {"threads": 1, "memory_limit": f"{MEMORY // 10**6}MB"}
+    atexit.register(_shared.cache_clear)  # before the interpreter ends: DuckDB complains otherwise
     return duckdb.connect(config=settings | {"temp_directory": str(scratch)})
 
 
