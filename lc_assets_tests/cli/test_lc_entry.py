@@ -135,6 +135,7 @@ STOPPED = "stopped; run the command again to finish\n"
 PROGRAM = "from lc_assets.cli.main import main; main()"
 STOPPING = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
 module, number = sys.argv.pop(1), int(sys.argv.pop(1))
 class Stopping:
     def find_spec(self, name, *_):

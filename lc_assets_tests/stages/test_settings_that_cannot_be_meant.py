@@ -48,7 +48,7 @@ MEANINGLESS = {
     "[token_grid]\nchunk_rows = 100": (
         "shard_rows must be at most inner_rows, 100, or a multiple of it, got 2,048"
     ),
-    "[token_grid]\nchunk_rows = 1\nchunk_tokens = 1": r"a shard at most 65,536 inner chunks; .* - at `\$.token_grid`",
+    "[token_grid]\nchunk_rows = 1\nchunk_tokens = 1": r"inner chunks of a shard must be 1 to 65,536, got 134,217,728 - at `\$.token_grid`",
     "[token_grid]\nzstd_level = 23": r"Expected `int` <= 22 - at `\$.token_grid.zstd_level`",
     f"[token_grid]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.token_grid.row_tokens`",
     f"[token_grid]\nseed = {2**70}": r"Expected `int` <= .* - at `\$.token_grid.seed`",
