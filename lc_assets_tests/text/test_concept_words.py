@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lc_assets.text.referrals.reading import WordReader
+from lc_assets.text.referrals.reading import WordReader, class_table
 from lc_assets.text.referrals.words import (
     CAPITAL,
     CLASSES,
@@ -270,3 +270,9 @@ def test_no_text_takes_much_memory(name):
 
 def test_classes_are_named():
     assert set(map(class_of, map(chr, range(LIMIT)))) == set(CLASSES)
+
+
+def test_the_table_of_classes_has_the_class_of_every_character():
+    """Also beyond U+20000, where it is made without asking for each."""
+    classes = [CLASSES[place] for place in class_table().tolist()]
+    assert classes == [*map(class_of, map(chr, range(LIMIT))), "O"]

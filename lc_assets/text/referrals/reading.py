@@ -39,6 +39,7 @@ from lc_assets.text.referrals.words import (
 
 _H, _U, _L, _C, _D, _M, _A, _Y, _P, _K, _E, _F, _Q, _B, _N, _S, _O = range(len(CLASSES))
 _SHORTEST_WRAPPED, _LONGEST_WRAPPED = WRAPPED.start, WRAPPED.stop - 1
+_IDEOGRAPHS: Final = 0x20000
 _NUMBER: Final = np.uint64(0xFFFFFFFF)
 _TAG: Final = np.uint64(0xFFFFFFFF00000000)
 """A slot holds half of a word's hash above its number, from 1; 0 where there is none."""
@@ -50,8 +51,11 @@ def class_table() -> NDArray[np.uint8]:
     the last entry is for all others.
     """
     places = {name: place for place, name in enumerate(CLASSES)}
-    classes = map(class_of, map(chr, range(LIMIT)))
-    return np.array([*map(places.__getitem__, classes), _O], np.uint8)
+    classes = map(class_of, map(chr, range(_IDEOGRAPHS)))
+    table = np.array([*map(places.__getitem__, classes)], np.uint8)
+    # Beyond, all letters are ideographs; asking for each class would take 0.1 CPU-seconds.
+    letters = np.fromiter(map(str.isalnum, map(chr, range(_IDEOGRAPHS, LIMIT))), np.bool_)
+    return np.concatenate([table, np.where(letters, _H, _O), [_O]]).astype(np.uint8)
 
 
 @cache
