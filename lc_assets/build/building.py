@@ -54,8 +54,6 @@ LIBRARIES = (
     "tiktoken",
     "tokenizers",
 )
-
-
 """Libraries whose versions can affect published bytes; receipts record them."""
 
 

@@ -8,6 +8,7 @@ earlier command: its documents are read, under the ids that they have there.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -203,9 +204,13 @@ def _is_small(recipe: Recipe) -> bool:
     """
     paths = [path for source in recipe.sources.values() for path in _paths_of(source)]
     paths += map(Path, recipe.contaminated_documents.against)
-    files = [file for path in paths for file in [path, *path.rglob("*")] if file.is_file()]
-    sizes = [file.stat().st_size * (1 if file.suffix in _PLAIN else _PACKED) for file in files]
-    return all(path.exists() for path in paths) and sum(sizes) <= _INTERPRETED_BYTES
+    n_bytes = 0
+    for file in (file for path in paths for file in chain([path], path.rglob("*"))):
+        if file.is_file():
+            n_bytes += file.stat().st_size * (1 if file.suffix in _PLAIN else _PACKED)
+        if n_bytes > _INTERPRETED_BYTES:  # without listing the rest of a large folder
+            return False
+    return all(path.exists() for path in paths)
 
 
 def _unused(name: str, known: Mapping[str, object]) -> str:
