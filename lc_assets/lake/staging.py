@@ -64,8 +64,8 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
-    """Hold a lake's lock: builds share it, a release or a prune excludes all others. Who finds it
-    free removes what a killed run left in the lake's folder.
+    """Hold a lake's lock: builds share it, a release or a prune excludes all others. If no other
+    process holds it, staging files of a killed run are removed from the lake's folder first.
 
     Raises:
         Busy: when others hold it for longer than `BUSY_SECONDS`.
@@ -93,7 +93,7 @@ def _flock(file: IO[str], kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno == errno.ENOSYS  # a file system without locks excludes nobody
+        return error.errno == errno.ENOSYS  # a file system without locks excludes no one
     return True
 
 
@@ -145,7 +145,7 @@ class Publication:
         # The run that wrote the receipt may have been killed right after it.
         shutil.rmtree(finished.home / SCRATCH, ignore_errors=True)
         current = None
-        with contextlib.suppress(LcError):  # a damaged pointer is written anew
+        with contextlib.suppress(LcError):  # a damaged pointer is written again
             current = self.partition.current()
         if current is None or current.home != finished.home:
             self.partition.point_at(finished, after=self.before)

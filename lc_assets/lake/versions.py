@@ -153,7 +153,7 @@ class Published:
 
     def lost_files(self) -> list[str]:
         """Files that are missing or truncated. In a bucket none are looked for: files are uploaded
-        whole, and a listing per plan would be dear.
+        whole, and a listing per plan would be slow.
         """
         return self.store.lost(self.home)
 
