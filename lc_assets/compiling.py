@@ -121,13 +121,14 @@ def inlined(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
 
 @contextlib.contextmanager
 def interpreted(when: bool) -> Iterator[None]:
-    """Run kernels that are not compiled yet in the interpreter, if ``when`` is true.
+    """Run kernels in the interpreter, if ``when`` is true and this process has compiled none.
 
     For small inputs, which take less time than importing numba does. Integers wrap without a
-    warning, as in machine code.
+    warning, as in machine code. Kernels of both kinds cannot call each other: machine code returns
+    and takes integers of other types.
     """
     before = getattr(_THREAD, "interprets", False)
-    _THREAD.interprets = when
+    _THREAD.interprets = when and not _numba.cache_info().currsize
     try:
         with np.errstate(over="ignore"):
             yield

@@ -6,7 +6,7 @@ import sys
 import numba
 import numpy as np
 
-from lc_assets.compiling import compiled, fingerprint
+from lc_assets.compiling import compiled, fingerprint, interpreted
 
 CALLEE = """
 from lc_assets.compiling import compiled, inlined
@@ -27,6 +27,16 @@ from caller.kernels import twice
 result = twice(0)
 print(result, sum(twice.dispatcher.stats.cache_hits.values()))
 """
+
+
+@compiled
+def same(value):
+    return value
+
+
+@compiled
+def twice(value):
+    return same(same(value))
 
 
 def total(values):
@@ -51,6 +61,14 @@ def test_a_folder_that_may_not_be_written_to_is_no_reason_to_fail(monkeypatch):
 
 def test_a_compiled_function_is_the_function():
     assert compiled(total)(np.arange(5)) == total(range(5))
+
+
+def test_nothing_is_interpreted_where_something_was_compiled():
+    """A hash of machine code is a Python integer, which machine code does not take."""
+    large = np.uint64(1 << 63)
+    assert (same(1), same(large)) == (1, large)
+    with interpreted(True):
+        assert twice(large) == large
 
 
 def test_importing_kernels_does_not_import_numba():

@@ -193,12 +193,12 @@ def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: Foldin
     ascii_table, entries, pool = tables
     i = n_out = last_class = 0
     marks_end = -1
-    after_space: Any = np.uint8(1)
+    after_space: Any = np.int64(1)
     while i < len(source):
         if source[i] < 0x80:
             mapped = ascii_table[source[i]]
-            is_space: Any = np.uint8(mapped == _SPACE)
-            is_dropped: Any = np.uint8(mapped == _DROPPED)
+            is_space: Any = np.int64(mapped == _SPACE)
+            is_dropped: Any = np.int64(mapped == _DROPPED)
             # Without branches: where words end cannot be predicted.
             out[n_out] = mapped
             n_out += 1 - (is_dropped | (is_space & after_space))
@@ -215,10 +215,10 @@ def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: Foldin
         if kind == _WHITE:
             out[n_out] = _SPACE
             n_out += 1 - after_space
-            after_space = np.uint8(1)
+            after_space = np.int64(1)
         else:
             n_out += _put(source[i : i + length], entry, pool, out[n_out:])
-            after_space = np.uint8(0)
+            after_space = np.int64(0)
             last_class, marks_end = entry & 255, n_out
         i += length
     return n_out - 1 if n_out > 0 and out[n_out - 1] == _SPACE else n_out

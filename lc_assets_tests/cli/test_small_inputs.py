@@ -11,6 +11,7 @@ TEXTS = (
     "The quick brown fox jumps over the lazy dog, while the cat — été — sleeps.\n" * 4,
     "- a list\n- of items…\n\nStraße und ΣΊΣΥΦΟΣ, 東京 and 🙂; e-mail: nobody.\n" * 3,
     "One sentence without an end",
+    "Plain letters of one byte each, more of them than a byte counts: 1, 2, 3.\n" * 12,
 )
 RUN = """
 import sys
