@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "longpack:corpora.longpack": "Pack pages along their links",
     "buckets:corpora.tokens": "Sort documents by their length in tokens",
     "verify:inspect.show": "Read every byte",
+    "audit:lakes.audit": "Compare everything that a lake serves with its documents",
     "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
     "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
     "diff:lakes.releases": "Show which documents, rows and tokens were added, removed and moved",

@@ -33,6 +33,7 @@ def test_help_names_every_command_and_an_example(lc):
     said = lc("--help")
     assert said.code == 0
     assert ALONE == [
+        "audit",
         "batch",
         "buckets",
         "build",

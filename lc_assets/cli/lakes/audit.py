@@ -1,0 +1,54 @@
+"""``lc audit``: a last, independent pass over everything that a lake serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from typer import Option
+
+from lc_assets.build.recipe_files import read_recipe, recorded_recipe
+from lc_assets.cli import options
+from lc_assets.cli.printing import print_error, say, table
+from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.receipts import encode_json
+from lc_assets.lake.releases import lake_of_release
+
+FAULTY = 1
+
+
+def audit(
+    lake: options.LakePath,
+    release: Annotated[
+        str | None, Option(help="A release of the lake instead of what is published.")
+    ] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    recipe: options.Recipe = None,
+    withdrawn: options.Withdrawn = "",
+) -> None:
+    """Compare everything that a lake serves with its documents, by code that no stage shares; exit
+    with 1 at a fault.
+
+    Every row, packed row and Megatron sequence is compared token by token; both sides of the split,
+    withdrawn documents, counts and mixes over all of them. See docs/reliability.md.
+
+    Example: lc audit lake
+    """
+    from lc_assets.stages.releases.auditing import Audit
+
+    opened = open_lake(lake)
+    settings = read_recipe(recipe or recorded_recipe(lake), withdrawn=withdrawn)
+    lists = settings.withdrawn_documents.lists
+    entries = {entry.sought for name in lists for entry in read_withdrawals(Path(name))}
+    found = Audit(opened if release is None else lake_of_release(opened, release), entries).run()
+    faults = [one.sentence for one in found if one.wrong]
+    if json:
+        typer.echo(encode_json(found).decode(), nl=False)
+    else:
+        columns = ("what", "where", "compared", "wrong")
+        table(columns, [msgspec.structs.astuple(one)[: len(columns)] for one in found])
+        say(f"{len(found):,} comparisons, {len(faults):,} with faults")
+    for sentence in faults:
+        print_error(sentence)
+    raise typer.Exit(FAULTY if faults else 0)
