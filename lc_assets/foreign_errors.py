@@ -32,7 +32,12 @@ from lc_assets.errors import (
 NOT_PARQUET: Final = "not a readable Parquet file"
 DAMAGED: Final = "cut short or damaged; fetch it again"
 
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL: Final = {
+    errno.ENOSPC: ("the disk is full", "free some space"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space"),
+    errno.EFBIG: ("a file would be larger than is allowed (ulimit -f)", "raise that limit"),
+}
+"""What is said, and what to do."""
 _REFUSED: Final = (
     errno.EACCES,
     errno.EPERM,
@@ -73,15 +78,14 @@ def library_errors_as_corrupt_file(
 
 @contextlib.contextmanager
 def os_errors_as_lc_errors(path: Path) -> Iterator[None]:
-    """Raise `StorageFull` or `NotWritable` where the disk is full, or may not be written to."""
+    """Raise `StorageFull` or `NotWritable` where the disk, a quota or a file's allowed size is
+    full, or a folder may not be written to.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise StorageFull(
-                f"the disk is full while writing {path}: nothing was published; free some space "
-                "and run it again"
-            ) from error
+            raise _storage_full(error.errno, path) from error
         if error.errno in _REFUSED:
             raise NotWritable(
                 f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: "
@@ -102,11 +106,9 @@ def duckdb_errors_as_lc_errors(scratch: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         first_line = str(error).splitlines()[0]
-        if os.strerror(errno.ENOSPC) in first_line:
-            raise StorageFull(
-                f"the disk is full while writing {scratch}: nothing was published; free some "
-                "space and run it again"
-            ) from error
+        for number in _FULL:
+            if os.strerror(number) in first_line:
+                raise _storage_full(number, scratch) from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise BadInput(
                 f"the query needs more memory, or more disk below the output: {first_line}"
@@ -174,6 +176,13 @@ def transport_errors_as_unreachable(where: str, *, midway: bool = False) -> Iter
         if _is_gone(error):
             raise FileNotFoundError(without_secrets(where)) from without_address(error)
         raise _unreachable(where, error, midway) from without_address(error)
+
+
+def _storage_full(number: int, path: Path) -> StorageFull:
+    problem, remedy = _FULL[number]
+    return StorageFull(
+        f"{problem} while writing {path}: nothing was published; {remedy} and run it again"
+    )
 
 
 def _damage_errors() -> tuple[type[Exception], ...]:

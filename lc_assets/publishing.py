@@ -18,6 +18,7 @@ from typing import BinaryIO, Final
 
 from zlib_ng import gzip_ng, zlib_ng
 
+from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 
 STAGING_PREFIX: Final = ".staging-"
@@ -63,6 +64,31 @@ def publish(path: Path) -> Iterator[Path]:
             flush(path.parent)
         finally:
             staging.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def publish_folder(folder: Path) -> Iterator[Path]:
+    """Hand out a temporary folder; rename it to ``folder``, which is new or empty, if the block
+    succeeds, else remove it.
+
+    Raises:
+        BadInput: when there is something already.
+        StorageFull: when the disk is full.
+        NotWritable: when the folder cannot be written to.
+    """
+    with os_errors_as_lc_errors(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise BadInput(f"{folder}: there is something already; name a new folder")
+        draft = staging_path(folder)
+        draft.mkdir(parents=True)
+        try:
+            yield draft
+            for path in sorted(draft.iterdir()):
+                flush(path)
+            draft.replace(folder)
+            flush(folder.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def publish_bytes(path: Path, content: bytes) -> None:

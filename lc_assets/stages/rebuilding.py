@@ -63,16 +63,21 @@ def rebuild(
             result.left = [made for made in plans if made.name not in result.failed]
             return result
         for run in runs:
-            built |= {made.name: made.target for made in run.plans if not made.waits_for}
             names = [made.name for made in run.plans]
             try:
                 build(run)
-                result.done += names
             except PartitionFailed as error:
                 if stop_at_once:
                     raise
                 result.failed[error.name] = str(error)
-                result.done += names[: names.index(error.name)] if error.name in names else []
+                if error.name in names:
+                    names = names[: names.index(error.name)]
+            result.done += names
+            built |= {
+                made.name: made.target
+                for made in run.plans
+                if made.name in names and not made.waits_for
+            }
 
 
 def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result: Rebuilt) -> None:

@@ -5,14 +5,12 @@ The disks are real: small tmpfs mounts, made smaller and larger while they are m
 mounting is refused these tests are skipped.
 """
 
-import gc
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -33,51 +31,20 @@ from lc_assets_tests.builders import (
 )
 from lc_assets_tests.faults import digests, with_policies
 from lc_assets_tests.named_draws import rng_for
+from lc_assets_tests.small_disks import PAGE, ROOMY, Disk, doubling, small_disk
 from lc_assets_tests.two_versions import all_wanted, key_of, left_behind, sampled
 
 OLD = SNAPSHOTS[0]
-PAGE = 4096
-ROOMY = 64 << 20
 STAGES = [found.name for found in STAGES]
 PLAIN = [found.name for found in wanted_steps()]
 EVERY = sampled(STAGES)
 N_RANDOM = 12
 
 
-class Disk:
-    """A small file system in memory."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def leave(self, n_bytes: int) -> None:
-        """Make the disk so small, or so large, that this much is free."""
-        state = os.statvfs(self.folder)
-        used = (state.f_blocks - state.f_bfree) * state.f_frsize
-        mount("-o", f"remount,size={used + n_bytes}", str(self.folder))
-
-    def be_writable(self, writable: bool) -> None:
-        """Allow or forbid writing to all of it."""
-        mount("-o", f"remount,{'rw' if writable else 'ro'}", str(self.folder))
-
-
-def mount(*arguments: str) -> None:
-    """Call mount, or skip the test where that is refused."""
-    if subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode:
-        pytest.skip("this machine does not allow mounting")
-
-
 @pytest.fixture
 def disk(tmp_path) -> Iterator[Disk]:
-    if os.geteuid():
-        pytest.skip("mounting a small file system needs root")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount("-t", "tmpfs", "-o", f"size={ROOMY}", "tmpfs", str(folder))
-    (folder / "ballast").write_bytes(bytes(PAGE))  # a tmpfs of size 0 would be one without a limit
-    yield Disk(folder)
-    gc.collect()  # a failed test's traceback may hold files open
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +96,6 @@ def fill_until_it_fits(
         )
         assert partition.current() is None
     raise AssertionError("the disk is full, however large")
-
-
-def doubling() -> Iterator[int]:
-    yield 0
-    yield from (PAGE << step for step in range(14))
 
 
 @pytest.mark.parametrize("stage", EVERY)

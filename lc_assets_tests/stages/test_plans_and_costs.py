@@ -300,6 +300,27 @@ def test_a_failure_in_the_middle_of_a_run_keeps_what_was_done_before():
     assert made.left == []
 
 
+def test_what_stands_after_a_failure_in_its_run_and_does_not_wait_for_it_is_built():
+    """A run holds partitions of one key, and not all of them read one another."""
+    stages = ["document_keys", "contaminated_documents"]
+    built = []
+
+    def ask():
+        return [
+            a_plan(f"{stage}/a", "current" if stage in built else "missing") for stage in stages
+        ]
+
+    def build(run) -> None:
+        for made in run.plans:
+            if made.stage == "document_keys":
+                raise PartitionFailed(made.name, "no good")
+            built.append(made.stage)
+
+    made = rebuild(ask, build)
+    assert made.failed == {"document_keys/a": "document_keys/a: no good"}
+    assert built == ["contaminated_documents"]
+
+
 def test_the_first_failure_stops_when_asked():
     with pytest.raises(PartitionFailed, match="filtered_documents/a: no good"):
         rebuild(

@@ -6,6 +6,7 @@ files.
 
 import tokenize
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -71,4 +72,6 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         NotWritable: if the folder cannot be written to.
     """
     with publish(path) as staging, staging.open("wb") as stream:
-        np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
+        # Into a file NumPy would write by itself, with errors that do not say what is wrong.
+        file = SimpleNamespace(write=stream.write)
+        np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)

@@ -20,22 +20,19 @@ A file or a folder is published whole or not at all. Memory is bounded by a bloc
 longest document.
 """
 
-import contextlib
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import blend, blend_all, counts, for_uint8, normalise
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, SPLITS, documents_of, split_bounds
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
-from lc_assets.publishing import flush, publish, staging_path
+from lc_assets.publishing import publish, publish_folder
 from lc_assets.stages.megatron.megatron_merging import cut, whole_of
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
@@ -100,7 +97,7 @@ def export_datasets(
     import pyarrow.parquet as pq
 
     schema = pa.schema([(COLUMN, pa.list_(pa.from_numpy_dtype(reader.dtype)))])
-    with _new_folder(folder) as draft:
+    with publish_folder(folder) as draft:
         for number, ((_, *documents),) in enumerate(files):
             path = draft / f"{split}-{number:05}-of-{len(files):05}.parquet"
             with pq.ParquetWriter(path, schema, compression="zstd") as out:
@@ -133,7 +130,7 @@ def export_mds(prefix: Path, folder: Path) -> int:
         ) from error
     reader = MegatronReader(prefix)
     with (
-        _new_folder(folder) as draft,
+        publish_folder(folder) as draft,
         MDSWriter(
             out=str(draft), columns={COLUMN: f"ndarray:{reader.dtype.name}"}, hashes=["sha1"]
         ) as out,
@@ -141,24 +138,6 @@ def export_mds(prefix: Path, folder: Path) -> int:
         for ids in reader:
             out.write({COLUMN: np.array(ids)})
     return len(reader)
-
-
-@contextlib.contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder that is published when the block succeeds."""
-    with os_errors_as_lc_errors(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadInput(f"{folder}: there is something already; name a new folder")
-        draft = staging_path(folder)
-        draft.mkdir(parents=True)
-        try:
-            yield draft
-            for path in sorted(draft.iterdir()):
-                flush(path)
-            draft.replace(folder)
-            flush(folder.parent)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
 
 def index_prefix(

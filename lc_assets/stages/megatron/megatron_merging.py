@@ -20,7 +20,7 @@ Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs recomme
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,7 +35,7 @@ from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.located import located
 from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.packing.cutting import decomposed
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish_bytes, publish_folder
 
 BLOCK_IDS: Final = 1 << 22
 LEFT_OVER: Final = "left over"
@@ -287,17 +287,39 @@ def decompose(
         Tokens seen, kept and left over; ``extra`` has the pieces of each length.
 
     Raises:
-        BadInput: if a length is not a power of two, or the folder already holds such a data set.
+        BadInput: if a length is not a power of two, or the folder is not empty.
         CorruptFile: if the data set is damaged.
         NotWritable, StorageFull: if the results cannot be written.
     """
     low, high = _exponent_of(shortest), _exponent_of(longest)
     # Refuses exponents out of range before anything is written.
     decomposed(np.zeros(0, np.int64), shortest=low, longest=high)
-    results = {exponent: folder / f"tokens-{1 << exponent:05}" for exponent in range(low, high + 1)}
-    if existing := [result for result in results.values() if idx_path(result).exists()]:
-        raise BadInput(f"{existing[0]}: there is a data set already; name a new folder")
-    reader, n_kept = MegatronReader(prefix), 0
+    reader = MegatronReader(prefix)
+    with publish_folder(folder) as draft:
+        results = {
+            exponent: draft / f"tokens-{1 << exponent:05}" for exponent in range(low, high + 1)
+        }
+        n_pieces = _write_pieces(reader, results, seed)
+        ids = ids_of(reader)
+        if ids is not None and ids.eod is not None:
+            ids = None  # pieces do not end with an end of document, except at the end of one
+        for exponent, result in results.items():
+            if n_pieces[exponent]:
+                write_receipt(result, made_by="decompose", ids=ids)
+    n_kept = sum(n << exponent for exponent, n in n_pieces.items())
+    return Counts(
+        seen=reader.n_tokens,
+        kept=n_kept,
+        dropped={LEFT_OVER: reader.n_tokens - n_kept} if reader.n_tokens > n_kept else {},
+        extra={f"pieces of {1 << exponent}": n for exponent, n in n_pieces.items()},
+    )
+
+
+def _write_pieces(
+    reader: MegatronReader, results: Mapping[int, Path], seed: int | None
+) -> dict[int, int]:
+    """Write the pieces of 2^n tokens to ``results[n]``; return their numbers."""
+    low, high = min(results), max(results)
     with contextlib.ExitStack() as stack:
         writers = {
             exponent: stack.enter_context(MegatronWriter.publishing(result, reader.dtype))
@@ -313,19 +335,7 @@ def decompose(
                 places = (firsts[own.document] + own.start).tolist()
                 parts = [reader.ids[at : at + (1 << exponent)] for at in places]
                 writer.add_documents(parts, [1 << exponent] * len(parts))
-                n_kept += len(parts) << exponent
-    ids = ids_of(reader)
-    if ids is not None and ids.eod is not None:
-        ids = None  # pieces do not end with an end of document, except at the end of one
-    for result in results.values():
-        if idx_path(result).exists():
-            write_receipt(result, made_by="decompose", ids=ids)
-    return Counts(
-        seen=reader.n_tokens,
-        kept=n_kept,
-        dropped={LEFT_OVER: reader.n_tokens - n_kept} if reader.n_tokens > n_kept else {},
-        extra={f"pieces of {1 << n}": writer.n_documents for n, writer in writers.items()},
-    )
+        return {exponent: writer.n_documents for exponent, writer in writers.items()}
 
 
 def _exponent_of(n_tokens: int) -> int:
