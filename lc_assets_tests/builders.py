@@ -37,13 +37,13 @@ from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.pages import Page
-from lc_assets.sample.web import write_crawl
 from lc_assets.sample.writing import CRAWL
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import keys_of
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.linked_pages import write_crawl
 from lc_assets_tests.named_draws import rng_for
 
 SNAPSHOTS = ("2023-06", "2023-14")
@@ -113,7 +113,7 @@ def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> None:
     """Write a crawl with the pages of some documents, linked to each other, and its index."""
     pages = [
         (
-            Page.whole(found.url, found.title, found.raw_content.split("\n")),
+            Page(url=found.url, title=found.title, lines=tuple(found.raw_content.split("\n"))),
             found.date_download,
         )
         for found in records

@@ -1,13 +1,13 @@
 """Pages of a sample: an address, a title, lines of text; folders of texts; and the plan of shards.
 
-As in CCNet, the first line of a page is its title and not part of its content, and the numbers of
-the lines that were kept are known (cc_net, ``process_wet_file`` and ``dedup``).
+As in CCNet, the first line of a page is its title and not part of its content (cc_net,
+``process_wet_file``).
 """
 
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -50,34 +50,22 @@ EXCERPT_CHARS: Final = (400, 12_000)
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A page and which of its lines are kept.
+    """A page.
 
     Attributes:
         url: its address; no two pages of a sample share one.
         title: its first line.
         lines: its other lines, without line ends.
-        kept: numbers of the lines that are kept, ascending, from 0.
     """
 
     url: str
     title: str
     lines: tuple[str, ...]
-    kept: tuple[int, ...]
-
-    @classmethod
-    def whole(cls, url: str, title: str, lines: Iterable[str]) -> Self:
-        r"""A page of which every line is kept.
-
-        >>> Page.whole("https://a.example/x", "Tea", ["Green", "Black"]).content
-        'Green\nBlack'
-        """
-        lines = tuple(lines)
-        return cls(url=url, title=title, lines=lines, kept=tuple(range(len(lines))))
 
     @property
     def content(self) -> str:
-        """The lines that are kept: a record's ``raw_content``."""
-        return "\n".join(self.lines[number] for number in self.kept)
+        """The lines: a record's ``raw_content``."""
+        return "\n".join(self.lines)
 
     @property
     def record(self) -> bytes:
@@ -88,36 +76,31 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         """SHA-1 of `record`, written as web archives do.
 
-        >>> Page.whole("https://a.example/x", "Tea", ["Green", "Black"]).digest
+        >>> Page(url="https://a.example/x", title="Tea", lines=("Green", "Black")).digest
         'sha1:A4K572CES3TWB722OOM2EYLZNE66NQE4'
         """
         digest = hashlib.sha1(self.record, usedforsecurity=False).digest()
         return f"sha1:{base64.b32encode(digest).decode('ascii')}"
-
-    def copy_at(self, url: str) -> Self:
-        """The same page at another address."""
-        return msgspec.structs.replace(self, url=url)
 
     def excerpt(self, url: str, *, start: float, n_chars: int) -> Self:
         """A passage as a page of its own; its first line becomes the title.
 
         Args:
             url: the passage's own address.
-            start: where it begins, as a share of the first half of the kept lines; blank lines
-                there are skipped.
-            n_chars: it ends with the line in which its content reaches this length.
+            start: where it begins, as a share of the first half of the lines; blank lines there are
+                skipped.
+            n_chars: it ends with the line in which it reaches this length.
         """
         passage: list[str] = []
         length = 0
-        for number in self.kept[int(start * (len(self.kept) // 2)) :]:
-            line = self.lines[number]
+        for line in self.lines[int(start * (len(self.lines) // 2)) :]:
             length += len(line) + 1 if passage else 0
             if passage or line:
                 passage.append(line)
             if length > n_chars:
                 break
         title, *lines = passage or [""]
-        return self.whole(url, title, lines)
+        return msgspec.structs.replace(self, url=url, title=title, lines=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +139,8 @@ def texts_of_folder(folder: Path) -> Texts:
             continue
         text = found.text.replace("\r\n", "\n").replace("\r", "\n").strip()
         title, *lines = [line.strip() for line in text.split("\n")]
-        page = Page.whole(f"https://{HOST}/{quote(os.fsencode(name))}", title, lines)
+        url = f"https://{HOST}/{quote(os.fsencode(name))}"
+        page = Page(url=url, title=title, lines=tuple(lines))
         if len(page.content) < MIN_CHARS:
             skipped.setdefault(f"shorter than {MIN_CHARS} characters", []).append(shown)
             continue
@@ -198,18 +182,7 @@ def plan_sample(
         raise BadInput(
             f"snapshots {', '.join(snapshots) or 'none'}: expected at least one, and each once"
         )
-    n_planted = -(-len(pages) // PAGES_PER_PLANT)
-    documents = [
-        *pages,
-        *_planted("duplicate", MIRROR, list(enumerate(pages)), n_planted, seed),
-        *_planted(
-            "excerpt",
-            EXCERPTS,
-            [(n, page) for n, page in enumerate(pages) if len(page.content) >= LONG_CHARS],
-            n_planted,
-            seed,
-        ),
-    ]
+    documents = [*pages, *_planted(pages, MIRROR, seed), *_planted(pages, EXCERPTS, seed)]
     shards = [
         Shard(snapshot, f"{number:04d}-en_{bucket}")
         for number, bucket, snapshot in product(range(SHARDS_PER_BUCKET), PERPLEXITIES, snapshots)
@@ -221,18 +194,19 @@ def plan_sample(
     return plan
 
 
-def _planted(
-    purpose: str, host: str, pages: Sequence[tuple[int, Page]], n_planted: int, seed: int
-) -> Iterator[Page]:
-    """Copies or excerpts of drawn pages, given with their numbers; none when there are no pages."""
-    order = drawn_order(purpose, seed, [page.url for _, page in pages])
-    for number in range(n_planted if pages else 0):
-        place, page = pages[order[number % len(order)]]
+def _planted(pages: Sequence[Page], host: str, seed: int) -> Iterator[Page]:
+    """Copies of drawn pages, or excerpts of drawn long ones, at addresses of a host."""
+    chosen = [
+        n for n, page in enumerate(pages) if host == MIRROR or len(page.content) >= LONG_CHARS
+    ]
+    order = drawn_order(host, seed, [pages[n].url for n in chosen])
+    for number in range(-(-len(pages) // PAGES_PER_PLANT) if chosen else 0):
+        place = chosen[order[number % len(order)]]
         url = f"https://{host}/{number}/{place}"
         if host == MIRROR:
-            yield page.copy_at(url)
+            yield msgspec.structs.replace(pages[place], url=url)
             continue
         least, most = EXCERPT_CHARS
         n_chars = least + int((most - least) * fraction("excerpt length", seed=seed, key=url))
         start = fraction("excerpt start", seed=seed, key=url)
-        yield page.excerpt(url, start=start, n_chars=n_chars)
+        yield pages[place].excerpt(url, start=start, n_chars=n_chars)

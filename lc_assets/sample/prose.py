@@ -7,11 +7,10 @@ descriptions and licences; many of these are equal word for word, so they are tr
 """
 
 import ast
-import inspect
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
 from platform import python_version
@@ -60,24 +59,17 @@ MAX_SEEN_SHARE: Final = 1 / 3
 """A line with more six-word sequences that occurred before is a repeat."""
 
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_LICENCE = re.compile(r"\.dist-info/(?:.*/)?(?:licen[cs]e|copying)[^/]*$", re.IGNORECASE)
 _LEFT_OUT = {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages"}
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _NEW_PARAGRAPH = re.compile(
     r"\n[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+|:[a-z]+[^:\n]{0,80}:[ \t]+"
     r"|[*\w`.][*\w`., ]{0,80} : [^\n]{0,200}|[*\w.]{1,60} ?(?:\([^()\n]{0,120}\))?:[ \t])"
 )
-_MARKUP = (
-    (re.compile(r":[a-z][\w:+-]{0,40}:`[~!]?([^`]{0,300})`"), r"\1"),
-    (re.compile(r"`+([^`<]{0,300}?)(?:\s*<[^`>]{0,500}>)?`+_{0,2}"), r"\1"),
-    (re.compile(r"!?\[([^\[\]]{0,300})\]\([^)]{0,500}\)"), r"\1"),
-    (re.compile(r"\*{1,3}([^*\s][^*]{0,300}?)\*{1,3}"), r"\1"),
-    (re.compile(r"</?[A-Za-z!][^<>]{0,300}>"), ""),
-)
-_SIGNS_OF_MARKUP = re.compile(r"[`*<\[]")
-_COMMENT_BLOCK = re.compile(r"(?:^[ \t]*#[^\n]*\n){2,}", re.MULTILINE)
+_MARKUP = re.compile(r":[a-z][\w:+-]{0,40}:(?=`)|\s?<[^<>]{1,300}>|`+_{0,2}|\*+|\]\([^)]{0,500}\)")
+_COMMENTS = re.compile(r"(?:^[ \t]*#[^\n]*\n){2,}", re.MULTILINE)
 _COMMENT_SIGN = re.compile(r"^[ \t]*#[#!:]*", re.MULTILINE)
-_NOT_WORDS = re.compile(r"[\W_]+")
-_DIGITS = re.compile(r"\d")
+_NOT_WORDS = re.compile(r"[\W\d_]+")
 
 
 def installed_prose(*, executor: Executor, subjects: Mapping[str, str] = SUBJECTS) -> Texts:
@@ -100,25 +92,22 @@ def installed_prose(*, executor: Executor, subjects: Mapping[str, str] = SUBJECT
 
 def _long_pages(names: str) -> list[Page]:
     """The modules of some packages on pages, without repeats."""
-    chapters = [chapter for name in names.split() for chapter in _chapters(name)]
-    fresh = is_new(line for _, lines in chapters for line in lines)
-    pages: list[Page] = []
-    url, kept, lines, n_chars = "", list[int](), list[str](), 0
-    for address, found in chapters:
-        url = url or address
-        for line in found:
-            if next(fresh):
-                kept.append(len(lines))
-                n_chars += len(line) + 1
-            lines.append(line)
-        if n_chars >= PAGE_CHARS:
-            pages.append(_page(url, lines, kept))
-            url, kept, lines, n_chars = "", [], [], 0
-    return [*pages, _page(url, lines, kept)] if kept else pages
+    pages, seen = list[Page](), set[str]()
+    url, lines, n_chars = "", list[str](), 0
+    for name in names.split():
+        for address, found in _chapters(name):
+            url = url or address
+            fresh = [line for line in found if is_new(line, seen)]
+            lines += fresh
+            n_chars += sum(map(len, fresh)) + len(fresh)
+            if n_chars >= PAGE_CHARS:
+                pages.append(_page(url, lines))
+                url, lines, n_chars = "", [], 0
+    return [*pages, _page(url, lines)]
 
 
-def _page(url: str, lines: list[str], kept: list[int]) -> Page:
-    return Page(url=url, title=url.rpartition("/")[2], lines=tuple(lines), kept=tuple(kept))
+def _page(url: str, lines: Sequence[str]) -> Page:
+    return Page(url=url, title=url.rpartition("/")[2], lines=tuple(lines))
 
 
 def _chapters(name: str) -> Iterator[tuple[str, list[str]]]:
@@ -150,16 +139,14 @@ def _short_pages() -> Iterator[Page]:
     """Descriptions and licences of the installed packages."""
     for found in _installed():
         name = found.metadata["Name"]
-        description = str(found.metadata.get_payload())  # type: ignore[attr-defined]
-        about = prose_lines(description)
-        yield Page.whole(_address(name, "about"), f"{name} {found.version}", about)
+        about = prose_lines(str(found.metadata.get_payload()))  # type: ignore[attr-defined]
+        yield _page(_address(name, f"{name}-{found.version}"), about)
         for path in sorted(map(str, found.files or [])):
-            if re.search(r"\.dist-info/(?:.*/)?(?:licen[cs]e|copying)[^/]*$", path, re.IGNORECASE):
+            if _LICENCE.search(path):
                 file = Path(str(found.locate_file(path)))
                 content = file.read_bytes()[:MAX_FILE_BYTES] if file.is_file() else b""
-                lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
-                title, *rest = [line for line in lines if line] or [""]
-                yield Page.whole(_address(name, path), title, rest)
+                lines = map(str.strip, content.decode("utf-8", "replace").splitlines())
+                yield _page(_address(name, path), list(filter(None, lines)))
 
 
 def _installed() -> list[Distribution]:
@@ -191,16 +178,11 @@ def module_lines(source: bytes) -> list[str]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found = [
-        (node.body[0].lineno, docstring)
-        for node in ast.walk(tree)
-        if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node))
-    ]
-    line, end = 1, 0
-    for block in _COMMENT_BLOCK.finditer(text):
-        line += text.count("\n", end, block.start())
-        end = block.start()
-        found.append((line, inspect.cleandoc(_COMMENT_SIGN.sub("", block.group()))))
+    nodes = (node for node in ast.walk(tree) if isinstance(node, DOCUMENTED))
+    found = [(node.body[0].lineno, ast.get_docstring(node) or "") for node in nodes if node.body]
+    for block in _COMMENTS.finditer(text):
+        line = text.count("\n", 0, block.start())
+        found.append((line + 1, _COMMENT_SIGN.sub("", block.group())))
     return [line for _, part in sorted(found) for line in prose_lines(part)]
 
 
@@ -216,10 +198,7 @@ def prose_lines(text: str) -> list[str]:
         if ">>>" in block or block.lstrip().startswith((".. ", "```", "$ ")):
             continue
         for paragraph in _NEW_PARAGRAPH.split(f"\n{block}"):
-            line = " ".join(paragraph.split())
-            if _SIGNS_OF_MARKUP.search(line):
-                for pattern, replacement in _MARKUP:
-                    line = pattern.sub(replacement, line)
+            line = _MARKUP.sub("", " ".join(paragraph.split()))
             if is_prose(line):
                 lines.append(line)
     return lines
@@ -236,18 +215,17 @@ def is_prose(line: str) -> bool:
     return sum(map(str.isalpha, line)) + line.count(" ") >= MIN_LETTERS_SHARE * len(line)
 
 
-def is_new(lines: Iterable[str]) -> Iterator[bool]:
-    """Whether each line is new, given the lines before it.
+def is_new(line: str, seen: set[str]) -> bool:
+    """Whether most of a line's six-word sequences were not seen yet; they are then.
 
-    >>> list(is_new(["The width of the figure in inches.", "The Width of the figure, in inches!"]))
-    [True, False]
+    >>> seen = set()
+    >>> is_new("The width of the figure.", seen), is_new("The Width of the figure!", seen)
+    (True, False)
     """
-    seen: set[str] = set()
-    for line in lines:
-        words = _NOT_WORDS.sub(" ", _DIGITS.sub("0", line.lower())).split()
-        last = max(1, len(words) - SEQUENCE_WORDS + 1)
-        sequences = [" ".join(words[at : at + SEQUENCE_WORDS]) for at in range(last)]
-        new = sum(found in seen for found in sequences) <= MAX_SEEN_SHARE * len(sequences)
-        if new:
-            seen.update(sequences)
-        yield new
+    words = _NOT_WORDS.split(line.lower())
+    last = max(1, len(words) - SEQUENCE_WORDS + 1)
+    sequences = {" ".join(words[at : at + SEQUENCE_WORDS]) for at in range(last)}
+    new = len(sequences & seen) <= MAX_SEEN_SHARE * len(sequences)
+    if new:
+        seen |= sequences
+    return new

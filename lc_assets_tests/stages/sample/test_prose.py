@@ -58,7 +58,8 @@ def test_a_line_that_says_nothing_new_is_a_repeat():
         "The height of the figure in inches, without its frame.",
         "Colours are names, or three numbers between nought and one.",
     ]
-    assert list(is_new([*lines, lines[0]])) == [True, False, True, False]
+    seen: set[str] = set()
+    assert [is_new(line, seen) for line in [*lines, lines[0]]] == [True, False, True, False]
 
 
 def test_the_documentation_of_one_small_package_is_real_prose():

@@ -20,7 +20,11 @@ def plan(pages: list[Page], seed: int = 7) -> dict[Shard, list[Page]]:
 
 def pages_of(*lengths: int) -> list[Page]:
     return [
-        Page.whole(f"https://a.example/{number}", "Tea", ["a" * (length // 2), "b" * (length // 2)])
+        Page(
+            url=f"https://a.example/{number}",
+            title="Tea",
+            lines=("a" * (length // 2), "b" * (length // 2)),
+        )
         for number, length in enumerate(lengths)
     ]
 
