@@ -27,8 +27,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Floats, Int16s, Int64s, Integers
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 
@@ -50,11 +50,11 @@ _BLOCK = 16
 _ENDLESS = 2**62
 _COUNTED = 2**20
 
-Blend: TypeAlias = tuple[NDArray[np.int16], NDArray[np.int64]]
+Blend: TypeAlias = tuple[Int16s, Int64s]
 """``dataset_index`` and ``dataset_sample_index``."""
 
 
-def normalise(weights: Sequence[float | int]) -> NDArray[np.float64]:
+def normalise(weights: Sequence[float | int]) -> Floats:
     """Divide the weights by their sum, in double precision, as Megatron's ``normalize``.
 
     Megatron does so twice, when a mix is configured and when it is built; the second time may
@@ -115,7 +115,7 @@ def requests(
     return [math.ceil(target * (1 + surplus)) for target in targets(weights, n_samples)]
 
 
-def blend(weights: NDArray[np.float64], size: int) -> Blend:
+def blend(weights: Floats, size: int) -> Blend:
     """Build a blend.
 
     Args:
@@ -155,7 +155,7 @@ def blend_all(sizes: Sequence[int]) -> Blend:
     return _drawn(limits / float(sum(sizes)), limits, sum(sizes))
 
 
-def _drawn(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -> Blend:
+def _drawn(weights: Floats, limits: Int64s, size: int) -> Blend:
     """Draw lane by lane; a lane shares weight and limit."""
     chosen, samples = np.empty(size, np.int16), np.empty(size, np.int64)
     _, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
@@ -168,12 +168,12 @@ def _drawn(weights: NDArray[np.float64], limits: NDArray[np.int64], size: int) -
 
 @compiled
 def _draw(
-    weights: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    members: NDArray[np.int64],
-    chosen: NDArray[np.int16],
-    samples: NDArray[np.int64],
+    weights: Floats,
+    limits: Int64s,
+    starts: Int64s,
+    members: Int64s,
+    chosen: Int16s,
+    samples: Int64s,
 ) -> None:
     """Fill in ``chosen`` and ``samples``; see the module.
 
@@ -242,7 +242,7 @@ def _draw(
             margin *= 0.8
 
 
-def counts(chosen: NDArray[np.integer], n_datasets: int) -> list[int]:
+def counts(chosen: Integers, n_datasets: int) -> list[int]:
     """Samples of each data set in a blend.
 
     >>> counts(np.array([0, 2, 0], np.int16), 3)
@@ -276,7 +276,7 @@ def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
     )
 
 
-def for_uint8(chosen: NDArray[np.int16], n_datasets: int) -> NDArray[np.uint8]:
+def for_uint8(chosen: Int16s, n_datasets: int) -> Bytes:
     """Data set numbers in one byte, as in Megatron's older forks.
 
     >>> for_uint8(np.array([0, 2], np.int16), 3)
@@ -307,7 +307,7 @@ def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
     return [float(weight) for weight in normalise(powers.tolist()).tolist()]
 
 
-def largest_without_repeats(weights: NDArray[np.float64], available: Sequence[int]) -> int:
+def largest_without_repeats(weights: Floats, available: Sequence[int]) -> int:
     """Size of the largest blend that repeats no sample.
 
     >>> largest_without_repeats(np.array([0.5, 0.5]), [10, 4])

@@ -33,6 +33,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Int32s, Int64s, Integers
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.mixing.shuffling import shuffle
@@ -45,16 +46,15 @@ INT64_SHUFFLE_FROM = 2**32 - 2
 _AHEAD = 1024
 """Lengths that are fetched before they are used: the processor fetches many at once."""
 
-Documents: TypeAlias = NDArray[np.int32]
-SampleIndex: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
-ShuffleIndex: TypeAlias = NDArray[np.uint32] | NDArray[np.int64]
+SampleIndex: TypeAlias = NDArray[np.int32] | Int64s
+ShuffleIndex: TypeAlias = NDArray[np.uint32] | Int64s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GptIndex:
     """The three arrays."""
 
-    document_index: Documents
+    document_index: Int32s
     sample_index: SampleIndex
     shuffle_index: ShuffleIndex
 
@@ -79,7 +79,7 @@ def n_whole(
 
 
 def build_gpt_index(
-    lengths: NDArray[np.integer],
+    lengths: Integers,
     *,
     sequence_length: int,
     seed: int,
@@ -133,9 +133,7 @@ def build_gpt_index(
     return GptIndex(order, samples, served)
 
 
-def _shuffle_apart(
-    values: NDArray[np.integer], before_last: int | None, state: np.random.RandomState
-) -> None:
+def _shuffle_apart(values: Integers, before_last: int | None, state: np.random.RandomState) -> None:
     """Shuffle what belongs to the last epoch by itself, if it begins at ``before_last``."""
     edge = len(values) if before_last is None else before_last
     shuffle(values[:edge], state)
@@ -179,8 +177,8 @@ def plan_epochs(
 
 
 def sample_index(
-    lengths: NDArray[np.integer],
-    order: NDArray[np.int32],
+    lengths: Integers,
+    order: Int32s,
     sequence_length: int,
     n_tokens: int,
     *,
@@ -211,11 +209,11 @@ def sample_index(
 
 @compiled
 def _walk(
-    lengths: NDArray[np.int32],
-    order: NDArray[np.int32],
+    lengths: Int32s,
+    order: Int32s,
     sequence_length: int,
     extra_token: int,
-    out: NDArray[np.integer],
+    out: Integers,
 ) -> int:
     """Write where whole samples begin, and where the last ends, in one pass over the documents;
     return the number of rows written.
@@ -253,7 +251,7 @@ def _walk(
 
 def lengthened(
     index: GptIndex,
-    lengths: NDArray[np.integer],
+    lengths: Integers,
     *,
     sequence_length: int,
     seed: int,

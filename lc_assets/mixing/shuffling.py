@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Integers, UInt32s
 from lc_assets.compiling import compiled
 
 COMPILED_FROM = 200_000
@@ -26,7 +27,7 @@ _SWAPS = 1024
 """Swaps that are done at once: their cache lines, 64 kB, fit into the second-level cache."""
 
 
-def shuffle(values: NDArray[np.integer], state: np.random.RandomState) -> None:
+def shuffle(values: Integers, state: np.random.RandomState) -> None:
     """Shuffle an array of integers in place, exactly as ``state.shuffle(values)`` would.
 
     ``state`` is afterwards as that would leave it.
@@ -52,7 +53,7 @@ def shuffle(values: NDArray[np.integer], state: np.random.RandomState) -> None:
 
 
 @compiled
-def _swap_down(values: NDArray[np.integer], top: int, words: NDArray[np.uint32]) -> tuple[int, int]:
+def _swap_down(values: Integers, top: int, words: UInt32s) -> tuple[int, int]:
     """Swap the entries from ``top`` down, until all words are used or all entries are swapped.
 
     Returns:
@@ -81,7 +82,7 @@ def _swap_down(values: NDArray[np.integer], top: int, words: NDArray[np.uint32])
 
 
 @compiled
-def _swap(values: NDArray[np.integer], top: int, drawn: NDArray[np.uint32]) -> None:
+def _swap(values: Integers, top: int, drawn: UInt32s) -> None:
     touched = values[0] & 0
     for other in drawn:
         touched |= values[other]  # no swap waits for this, so many are fetched at once

@@ -28,18 +28,15 @@ Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s, Integers
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_lengths, require_tokens
 from lc_assets.randomness import keyed_u64
-
-PieceColumn: TypeAlias = NDArray[np.int64]
-EndColumn: TypeAlias = NDArray[np.int64]
 
 ENDS_SENTENCE: Final = 1
 ENDS_LINE: Final = 2
@@ -63,10 +60,10 @@ class Ends:
         token: the token after each end, ascending within a document.
     """
 
-    first: NDArray[np.int64]
-    token: EndColumn
+    first: Int64s
+    token: Int64s
 
-    def of_documents(self, order: NDArray[np.integer]) -> "Ends":
+    def of_documents(self, order: Integers) -> "Ends":
         """Ends of the documents that ``order`` names, in that order."""
         counts = np.diff(self.first)[order]
         place, nth = numbered(counts)
@@ -96,7 +93,7 @@ def spacing(segment_tokens: int) -> int:
     return min(KEPT_OF, max(segment_tokens // CHOICES, 1))
 
 
-def ends_in(ids: NDArray[np.integer], flags: NDArray[np.uint8], every: int = KEPT_OF) -> EndColumn:
+def ends_in(ids: Integers, flags: Bytes, every: int = KEPT_OF) -> Int64s:
     """Where sentences and lines of one document end: the token after each.
 
     At most one end of ``every`` ids is kept, and never that of the last id.
@@ -140,14 +137,14 @@ def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = N
 
 @compiled
 def _cut(
-    document: PieceColumn,
-    start: PieceColumn,
-    stop: PieceColumn,
+    document: Int64s,
+    start: Int64s,
+    stop: Int64s,
     segment_tokens: int,
-    first: NDArray[np.int64],
-    token: EndColumn,
-    counts: PieceColumn,
-    cut: NDArray[np.int64],
+    first: Int64s,
+    token: Int64s,
+    counts: Int64s,
+    cut: Int64s,
 ) -> int:
     """Write the number of segments of each piece into ``counts``, and where each segment begins and
     ends into ``cut``; return their number.
@@ -168,7 +165,7 @@ def _cut(
 
 
 @compiled
-def _segment_stop(own: EndColumn, at: int, segment_tokens: int) -> int:
+def _segment_stop(own: Int64s, at: int, segment_tokens: int) -> int:
     """End of a segment that begins at ``at`` and is shorter than the rest of its piece."""
     below = np.searchsorted(own, at + segment_tokens, side="right")
     if below and own[below - 1] >= at + (segment_tokens + 1) // 2:
@@ -181,7 +178,7 @@ MOST_EXPONENT: Final = 30
 
 
 def decomposed(
-    lengths: NDArray[np.int64],
+    lengths: Int64s,
     *,
     shortest: int,
     longest: int,

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.vocabulary import KIBI
 
 EDGES: Final = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
@@ -39,7 +39,7 @@ class BucketCount:
     share: float
 
 
-def bucket_of(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> NDArray[np.int64]:
+def bucket_of(lengths: Int64s, edges: Sequence[int] = EDGES) -> Int64s:
     """Number of each document's bucket.
 
     >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
@@ -58,7 +58,7 @@ def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     return [f"{low}-{high}" for low, high in pairwise(shown)]
 
 
-def bucket_counts(lengths: NDArray[np.int64], edges: Sequence[int] = EDGES) -> list[BucketCount]:
+def bucket_counts(lengths: Int64s, edges: Sequence[int] = EDGES) -> list[BucketCount]:
     """Count documents and tokens by bucket.
 
     >>> counts = bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))
@@ -114,7 +114,7 @@ PAPER: Final = Growth(
 """The paper's figures, over roots of RefinedWeb; it gives no median."""
 
 
-def growth(before: NDArray[np.int64], after: NDArray[np.int64], *, n_roots: int) -> Growth:
+def growth(before: Int64s, after: Int64s, *, n_roots: int) -> Growth:
     """Statistics of the growth of roots.
 
     Args:

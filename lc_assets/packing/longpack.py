@@ -49,9 +49,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lc_assets.arrays import UInt64s
 from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 
@@ -191,7 +189,7 @@ def roots_drawn_by(seed: int) -> dict[str, str]:
     return {"roots": f"{KEYED_ALGORITHM}, seed {seed}, purpose {_PURPOSE!r}, key page key"}
 
 
-def root_ranks(page_keys: Iterable[str], seed: int) -> NDArray[np.uint64]:
+def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64s:
     """Rank of every page, uniform on 64 bits; the smallest rank comes first.
 
     >>> root_ranks(["example.org/a", "example.org/b"], seed=64)

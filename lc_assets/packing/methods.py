@@ -25,11 +25,11 @@ Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Floats, Int64s, Integers
 from lc_assets.compiling import compiled, interpreted
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.pieces import (
@@ -44,10 +44,8 @@ from lc_assets.packing.pieces import (
 )
 from lc_assets.packing.segments import dispatch, interleave
 
-Documents: TypeAlias = NDArray[np.integer]
 
-
-def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
+def concatenate(lengths: Integers, *, row_tokens: int) -> Packing:
     """Put documents end to end, in their order, and cut them at the ends of rows.
 
     Only the last row has padding. A separator is the last token of its document: include it in the
@@ -78,7 +76,7 @@ def concatenate(lengths: Documents, *, row_tokens: int) -> Packing:
     )
 
 
-def best_fit(lengths: NDArray[np.integer], *, row_tokens: int) -> Packing:
+def best_fit(lengths: Integers, *, row_tokens: int) -> Packing:
     """Pack documents into rows; within a row, pieces are in the order of their documents.
 
     >>> packed = best_fit(np.array([3, 9, 5, 1]), row_tokens=8)
@@ -106,10 +104,10 @@ def best_fit(lengths: NDArray[np.integer], *, row_tokens: int) -> Packing:
 
 @compiled
 def _fit(
-    lengths: NDArray[np.int64],
-    order: NDArray[np.int64],
+    lengths: Int64s,
+    order: Int64s,
     row_tokens: int,
-    row: NDArray[np.int64],
+    row: Int64s,
 ) -> int:
     """Write the row of each piece into ``row``, piece by piece in an order; return the number of
     rows.
@@ -184,7 +182,7 @@ class Shape:
     segment_tokens: int = 4096
 
 
-Method = Callable[[NDArray[np.int64], Shape, Ends | None], Packing]
+Method = Callable[[Int64s, Shape, Ends | None], Packing]
 
 METHODS: Final[Mapping[str, Method]] = {
     "bestfit": lambda lengths, shape, _: best_fit(lengths, row_tokens=shape.row_tokens),
@@ -201,12 +199,12 @@ CUT_AT_ENDS: Final = ("segment", "reorder")
 
 
 def pack(
-    lengths: Documents,
+    lengths: Integers,
     *,
     method: str,
     shape: Shape,
     ends: Ends | None = None,
-    order: NDArray[np.integer] | None = None,
+    order: Integers | None = None,
 ) -> Packing:
     """Pack documents into rows.
 
@@ -235,9 +233,9 @@ def pack(
 
 
 def pack_groups(
-    lengths: Documents,
-    group: Documents,
-    order_by: Documents | NDArray[np.float64],
+    lengths: Integers,
+    group: Integers,
+    order_by: Integers | Floats,
     *,
     method: str,
     shape: Shape,

@@ -7,15 +7,12 @@ as columns: 32 bytes per piece, for any number of documents.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
-
-PieceColumn: TypeAlias = NDArray[np.int64]
-Documents: TypeAlias = NDArray[np.integer]
 
 MOST_ROW_TOKENS: Final = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
@@ -31,15 +28,15 @@ class Pieces:
         stop: the token after its last.
     """
 
-    document: PieceColumn
-    start: PieceColumn
-    stop: PieceColumn
+    document: Int64s
+    start: Int64s
+    stop: Int64s
 
     def __len__(self) -> int:
         return len(self.document)
 
     @property
-    def lengths(self) -> PieceColumn:
+    def lengths(self) -> Int64s:
         """Tokens of each piece."""
         return np.asarray(self.stop - self.start)
 
@@ -48,7 +45,7 @@ class Pieces:
         """Tokens of all pieces together."""
         return int(self.lengths.sum())
 
-    def take(self, order: NDArray[np.integer]) -> "Pieces":
+    def take(self, order: Integers) -> "Pieces":
         """The pieces at some indices."""
         return Pieces(self.document[order], self.start[order], self.stop[order])
 
@@ -66,22 +63,22 @@ class Packing:
 
     row_tokens: int
     n_rows: int
-    row: PieceColumn
+    row: Int64s
     pieces: Pieces
 
     @classmethod
-    def of(cls, pieces: Pieces, row: PieceColumn, *, row_tokens: int, n_rows: int) -> Self:
+    def of(cls, pieces: Pieces, row: Int64s, *, row_tokens: int, n_rows: int) -> Self:
         """Put pieces into the given rows; within a row they keep their order."""
         order = np.argsort(row, kind="stable")
         return cls(row_tokens=row_tokens, n_rows=n_rows, row=row[order], pieces=pieces.take(order))
 
     @cached_property
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Int64s:
         """First piece of each row, then the number of pieces."""
         return np.searchsorted(self.row, np.arange(self.n_rows + 1)).astype(np.int64)
 
     @cached_property
-    def places(self) -> PieceColumn:
+    def places(self) -> Int64s:
         """First token of each piece in its row."""
         begins = np.cumsum(self.pieces.lengths) - self.pieces.lengths
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
@@ -91,14 +88,14 @@ class Packing:
         """Tokens of padding in all rows together."""
         return self.n_rows * self.row_tokens - self.pieces.n_tokens
 
-    def of_documents(self, order: NDArray[np.integer]) -> "Packing":
+    def of_documents(self, order: Integers) -> "Packing":
         """The same packing with other document numbers: document ``n`` becomes ``order[n]``."""
         pieces = Pieces(
             order[self.pieces.document].astype(np.int64), self.pieces.start, self.pieces.stop
         )
         return Packing(row_tokens=self.row_tokens, n_rows=self.n_rows, row=self.row, pieces=pieces)
 
-    def in_row_order(self, order: NDArray[np.integer]) -> "Packing":
+    def in_row_order(self, order: Integers) -> "Packing":
         """The same rows in another order; ``order`` contains every row once."""
         place = np.empty(self.n_rows, np.int64)
         place[order] = np.arange(self.n_rows)
@@ -158,7 +155,7 @@ class Balance:
         return self.attention / max(self.rows * self.row_tokens**2, 1)
 
 
-def whole(lengths: Documents) -> Pieces:
+def whole(lengths: Integers) -> Pieces:
     """One piece per document that is not empty."""
     document = np.flatnonzero(lengths)
     return Pieces(document, np.zeros(len(document), np.int64), lengths[document].astype(np.int64))
@@ -182,8 +179,8 @@ def cut_evenly(pieces: Pieces, most: int) -> Pieces:
 
 
 def numbered(
-    counts: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    counts: Int64s,
+) -> tuple[Int64s, Int64s]:
     """For ``counts`` parts of each item: the item of each part, and the part's number within it.
 
     >>> [part.tolist() for part in numbered(np.array([1, 0, 2]))]
@@ -193,7 +190,7 @@ def numbered(
     return whose, np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def balance(packing: Packing, lengths: Documents) -> Balance:
+def balance(packing: Packing, lengths: Integers) -> Balance:
     """Count tokens; every document is packed completely, once or several times, or not at all."""
     pieces = packing.pieces
     n_documents = len(lengths)
@@ -217,7 +214,7 @@ def balance(packing: Packing, lengths: Documents) -> Balance:
     )
 
 
-def cut_documents(pieces: Pieces, lengths: Documents) -> NDArray[np.bool_]:
+def cut_documents(pieces: Pieces, lengths: Integers) -> Booleans:
     """Which documents have a piece that is only a part of them."""
     cut = np.zeros(len(lengths), np.bool_)
     cut[pieces.document[pieces.lengths < lengths[pieces.document]]] = True
@@ -226,8 +223,8 @@ def cut_documents(pieces: Pieces, lengths: Documents) -> NDArray[np.bool_]:
 
 def covered_as_often(
     pieces: Pieces,
-    lengths: Documents,
-    times: Documents,
+    lengths: Integers,
+    times: Integers,
 ) -> bool:
     """Whether every token of every document is in exactly ``times`` pieces, however it is cut.
 
@@ -271,7 +268,7 @@ def require_tokens(n_tokens: int, whose: str, most: int | None = None) -> None:
         raise BadInput(f"{whose} must have {bound}, got {n_tokens:,}")
 
 
-def require_lengths(lengths: Any) -> NDArray[np.int64]:
+def require_lengths(lengths: Any) -> Int64s:
     """Lengths of documents as int64.
 
     Raises:
@@ -290,7 +287,7 @@ def require_lengths(lengths: Any) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-def _sum_of_squares(lengths: PieceColumn) -> int:
+def _sum_of_squares(lengths: Int64s) -> int:
     """Exact, also beyond 2⁶³."""
     top = int(lengths.max(initial=0))
     if top**2 * len(lengths) < 2**63:

@@ -10,11 +10,11 @@ Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interlea
 """
 
 import heapq
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s, Integers
 from lc_assets.compiling import compiled
 from lc_assets.packing.cutting import Ends, cut_into_segments
 from lc_assets.packing.pieces import (
@@ -27,14 +27,12 @@ from lc_assets.packing.pieces import (
     whole,
 )
 
-SegmentColumn: TypeAlias = NDArray[np.int64]
-
 MOST_TRIES: Final = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
 
 
 def dispatch(
-    lengths: NDArray[np.integer],
+    lengths: Integers,
     *,
     row_tokens: int,
     segment_tokens: int,
@@ -94,15 +92,13 @@ def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) 
     )
 
 
-def _segments_of(pieces: Pieces, segments: Pieces) -> NDArray[np.int64]:
+def _segments_of(pieces: Pieces, segments: Pieces) -> Int64s:
     """Number of segments of each piece; both are the same tokens in the same order."""
     edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
     return np.diff(np.searchsorted(np.cumsum(segments.lengths), edges, side="right"))
 
 
-def _documents_with_long_segments_first(
-    document: SegmentColumn, lengths: SegmentColumn
-) -> tuple[SegmentColumn, NDArray[np.int64]]:
+def _documents_with_long_segments_first(document: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
     """Order segments by the longest segment of their document, then by length, descending.
 
     Returns:
@@ -116,9 +112,7 @@ def _documents_with_long_segments_first(
     return order, np.append(first, len(document))
 
 
-def _fewest_rows(
-    lengths: SegmentColumn, first: NDArray[np.int64], row_tokens: int
-) -> tuple[SegmentColumn, int]:
+def _fewest_rows(lengths: Int64s, first: Int64s, row_tokens: int) -> tuple[Int64s, int]:
     """Deal segments into close to the fewest rows that hold them; see `_deal`.
 
     Rows that fill evenly are full all at once, and then every further segment adds a row of its
@@ -126,7 +120,7 @@ def _fewest_rows(
     in the end, with at most `MOST_TRIES` tries.
     """
 
-    def deal(n_rows: int) -> tuple[SegmentColumn, int]:
+    def deal(n_rows: int) -> tuple[Int64s, int]:
         row = np.empty(len(lengths), np.int64)
         return row, int(_deal(lengths, first, n_rows, row_tokens, row))
 
@@ -145,11 +139,11 @@ def _fewest_rows(
 
 @compiled
 def _deal(
-    lengths: SegmentColumn,
-    first: NDArray[np.int64],
+    lengths: Int64s,
+    first: Int64s,
     n_rows: int,
     row_tokens: int,
-    row: SegmentColumn,
+    row: Int64s,
 ) -> int:
     """Write the row of each segment.
 

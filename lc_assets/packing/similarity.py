@@ -26,17 +26,14 @@ Source: Staniszewski et al. 2023 (SPLiCe, "Structured packing"); Shi et al. 2023
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int16s, Int32s, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.packing.term_vectors import UNIT, PageTerms
 from lc_assets.randomness import keyed_u64, shuffled
-
-PageColumn: TypeAlias = NDArray[np.int64]
-Boundaries: TypeAlias = NDArray[np.int64]
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
@@ -74,8 +71,8 @@ class SimilarPacks:
         first: int64, ``(packs + 1,)``: where in ``order`` each pack begins.
     """
 
-    order: PageColumn
-    first: Boundaries
+    order: Int64s
+    first: Int64s
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -83,7 +80,7 @@ class SimilarPacks:
 
 def similar_packs(
     vectors: PageTerms,
-    lengths: PageColumn,
+    lengths: Int64s,
     keys: Sequence[str],
     *,
     max_tokens: int,
@@ -117,14 +114,14 @@ class _Index(NamedTuple):
     ``term_begins`` to ``term_ends``, from which pages are removed when they are met again.
     """
 
-    begins: Boundaries
-    terms: NDArray[np.int32]
-    weights: NDArray[np.int16]
-    term_begins: NDArray[np.int64]
-    term_ends: NDArray[np.int64]
-    pages: NDArray[np.int32]
-    page_weights: NDArray[np.int16]
-    lengths: PageColumn
+    begins: Int64s
+    terms: Int32s
+    weights: Int16s
+    term_begins: Int64s
+    term_ends: Int64s
+    pages: Int32s
+    page_weights: Int16s
+    lengths: Int64s
 
 
 class _Limits(NamedTuple):
@@ -139,14 +136,14 @@ class _Limits(NamedTuple):
 class _Scratch(NamedTuple):
     """Pages in packs; sums of products, zero between calls; pages with such a sum; neighbours."""
 
-    used: NDArray[np.bool_]
-    scores: NDArray[np.int32]
-    touched: NDArray[np.int32]
-    found: NDArray[np.int32]
+    used: Booleans
+    scores: Int32s
+    touched: Int32s
+    found: Int32s
 
 
 def _placed(
-    vectors: PageTerms, lengths: PageColumn, max_tokens: int, similarity: Similarity
+    vectors: PageTerms, lengths: Int64s, max_tokens: int, similarity: Similarity
 ) -> SimilarPacks:
     """Put pages into packs; they are given in the order in which they begin packs."""
     n_pages = len(lengths)
@@ -178,7 +175,7 @@ def _placed(
     return SimilarPacks(order=order, first=first[: n_packs + 1].copy())
 
 
-def _too_common(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:
+def _too_common(sizes: Int64s, n_pages: int) -> Int64s:
     """The most common terms, which are ignored to keep within `EFFORT`."""
     by_size = np.bincount(sizes)
     looks = np.cumsum(by_size * np.arange(len(by_size)) ** 2)
@@ -237,8 +234,8 @@ def _place(
     index: _Index,
     limits: _Limits,
     scratch: _Scratch,
-    order: PageColumn,
-    first: Boundaries,
+    order: Int64s,
+    first: Int64s,
 ) -> int:
     """Place every page in a pack: fill ``order`` and ``first``, as `SimilarPacks` has them, and
     return the number of packs.

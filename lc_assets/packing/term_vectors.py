@@ -18,6 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Int32s, Int64s
+
 TERM_BITS: Final = 20
 """Bits of a term's number: a million terms; words with the same number are one term."""
 UNIT: Final = 1 << 14
@@ -41,14 +43,14 @@ class PageTerms:
         weights: how often each term occurs, int32; in vectors its weight, int16, 1 to `UNIT`.
     """
 
-    begins: NDArray[np.int64]
-    terms: NDArray[np.int32]
+    begins: Int64s
+    terms: Int32s
     weights: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.begins) - 1
 
-    def pages(self, order: NDArray[np.int64]) -> "PageTerms":
+    def pages(self, order: Int64s) -> "PageTerms":
         """The same pages in another order."""
         lengths = np.diff(self.begins)[order]
         begins = np.concatenate([[0], np.cumsum(lengths)])
@@ -90,7 +92,7 @@ def term_vectors(counts: PageTerms, *, most_terms: int = MOST_TERMS) -> PageTerm
     )
 
 
-def _rarity(sizes: NDArray[np.int64], n_pages: int) -> NDArray[np.int64]:
+def _rarity(sizes: Int64s, n_pages: int) -> Int64s:
     """Logarithm of the corpus over each term's pages, by `math.log`: NumPy's differs between
     processors in the last bit; 0 for terms of one page or none.
     """

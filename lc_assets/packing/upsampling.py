@@ -22,19 +22,15 @@ Source: Fu et al. 2024, "Data engineering for scaling language models to 128K co
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s
 from lc_assets.randomness import keyed_u64, shuffled, within
-
-DocColumn: TypeAlias = NDArray[np.int64]
-DocMask: TypeAlias = NDArray[np.bool_]
 
 
 def upsampled(
-    lengths: DocColumn,
+    lengths: Int64s,
     sources: Sequence[str] | None,
     keys: Sequence[str],
     *,
@@ -42,7 +38,7 @@ def upsampled(
     keep_short: float,
     budget_tokens: int,
     seed: int,
-) -> DocColumn:
+) -> Int64s:
     """Number of times that each document is taken.
 
     Args:
@@ -82,10 +78,10 @@ def upsampled(
     return taken
 
 
-def _filled(lengths: DocColumn, kept: DocMask, repeated: DocMask, budget: int) -> DocColumn:
+def _filled(lengths: Int64s, kept: Booleans, repeated: Booleans, budget: int) -> Int64s:
     """Take documents from the front of one source's queue; the arrays are in its order."""
     first = _front(lengths, kept, budget)
-    taken: DocColumn = first.astype(np.int64)
+    taken: Int64s = first.astype(np.int64)
     round_tokens = int(lengths[repeated].sum())
     if first[kept].all() and round_tokens:
         rounds, rest = divmod(budget - int(lengths[kept].sum()), round_tokens)
@@ -94,6 +90,6 @@ def _filled(lengths: DocColumn, kept: DocMask, repeated: DocMask, budget: int) -
     return taken
 
 
-def _front(lengths: DocColumn, chosen: DocMask, budget: int) -> DocMask:
+def _front(lengths: Int64s, chosen: Booleans, budget: int) -> Booleans:
     """The first of the chosen documents, as many as the budget holds."""
     return np.asarray(chosen & (np.cumsum(np.where(chosen, lengths, 0)) <= budget))

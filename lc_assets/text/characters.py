@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, UInt16s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.hashing import whole
 
@@ -73,7 +73,7 @@ BEYOND: Final = DENSE | NOT_PUNCTUATION
 
 
 @lru_cache(maxsize=1)
-def character_bits() -> NDArray[np.uint16]:
+def character_bits() -> UInt16s:
     """Properties of each character, as bits: uint16[N_CODE_POINTS]."""
     characters = "".join(map(chr, range(N_CODE_POINTS)))
     bits = np.full(N_CODE_POINTS, DENSE | NOT_PUNCTUATION, np.uint16)
@@ -103,7 +103,7 @@ def character_bits() -> NDArray[np.uint16]:
 
 
 @inlined
-def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+def code_point(data: Bytes, at: int) -> tuple[int, int]:
     """The character at a position of valid UTF-8 (surrogates allowed), and its number of bytes."""
     point, size = whole(data[at]), 1
     if point >= 0x80:
@@ -112,7 +112,7 @@ def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 
 @compiled
-def _beyond_ascii(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+def _beyond_ascii(data: Bytes, at: int) -> tuple[int, int]:
     first = whole(data[at])
     if first < 0xE0:
         return (first & 0x1F) << 6 | (whole(data[at + 1]) & 0x3F), 2

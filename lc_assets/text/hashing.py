@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 
 MASK64: Final = (1 << 64) - 1
@@ -30,7 +31,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _SLOTS_PER_WORD: Final = 4
 
-Integers = TypeVar("Integers", int, NDArray[np.uint64])
+Hashed = TypeVar("Hashed", int, NDArray[np.uint64])
 
 
 @cache
@@ -39,11 +40,11 @@ def hash_seed() -> np.uint64:
     return np.uint64(randbits(64))
 
 
-def mix64(value: Integers) -> Integers:
+def mix64(value: Hashed) -> Hashed:
     """SplitMix64's finalizer: every bit of a 64-bit number changes every bit of the result."""
     mixed: Any = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK64
-    result: Integers = mixed ^ (mixed >> 31)
+    result: Hashed = mixed ^ (mixed >> 31)
     return result
 
 
@@ -83,12 +84,12 @@ def whole(number: np.integer[Any]) -> int:
     return np.int64(number)  # type: ignore[return-value]
 
 
-def code_points(text: str) -> NDArray[np.uint32]:
+def code_points(text: str) -> UInt32s:
     """The code points of a text, lone surrogates included; uint32, read-only."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-def utf8_of(text: str) -> NDArray[np.uint8]:
+def utf8_of(text: str) -> Bytes:
     """A text's UTF-8, lone surrogates in three bytes; read-only."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
@@ -103,9 +104,9 @@ class WordSet(NamedTuple):
         codes: the words' characters, or bytes of UTF-8, one word after another.
     """
 
-    slots: NDArray[np.int32]
-    hashes: NDArray[np.uint64]
-    starts: NDArray[np.int64]
+    slots: Int32s
+    hashes: UInt64s
+    starts: Int64s
     codes: NDArray[Any]
 
 
@@ -122,7 +123,7 @@ def word_set(words: Collection[str], *, utf8: bool = False) -> WordSet:
 
 
 @compiled
-def hash_codes(codes: NDArray[np.uint32], seed: np.uint64) -> np.uint64:
+def hash_codes(codes: UInt32s, seed: np.uint64) -> np.uint64:
     """Hash of a word, by which a `WordSet` finds it: its code points, one after the other."""
     state = seed
     for code in codes:
@@ -131,7 +132,7 @@ def hash_codes(codes: NDArray[np.uint32], seed: np.uint64) -> np.uint64:
 
 
 @compiled
-def fill_slots(slots: NDArray[np.int32], hashes: NDArray[np.uint64], n: int) -> None:
+def fill_slots(slots: Int32s, hashes: UInt64s, n: int) -> None:
     """Write the numbers of the first ``n`` hashes, from 1, into empty slots."""
     for word in range(n):
         slot = slot_in(slots, hashes[word])
@@ -141,7 +142,7 @@ def fill_slots(slots: NDArray[np.int32], hashes: NDArray[np.uint64], n: int) -> 
 
 
 @compiled
-def slot_in(slots: NDArray[np.int32], state: np.uint64) -> np.int64:
+def slot_in(slots: Int32s, state: np.uint64) -> np.int64:
     """Slot of a hash in a table whose size is a power of two."""
     return np.int64((state * _MULTIPLIER) >> _HALF) & (slots.size - 1)
 

@@ -6,8 +6,8 @@ Numbers are exact: where hashes are equal, bytes are compared.
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import absorb, bits_of, fill_slots, slot_in, slot_of, whole
 
@@ -18,7 +18,7 @@ _MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
 @compiled
-def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
+def eight_bytes(data: Bytes, at: int) -> np.uint64:
     """Eight bytes as a number; LLVM compiles the loop to one load."""
     number = np.uint64(0)
     for i in range(8):
@@ -27,7 +27,7 @@ def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @compiled
-def first_bytes(data: NDArray[np.uint8], start: int, length: int) -> tuple[np.uint64, np.uint64]:
+def first_bytes(data: Bytes, start: int, length: int) -> tuple[np.uint64, np.uint64]:
     """The first sixteen bytes of a piece as two numbers, zeros behind its end. Without branches on
     its length, which cannot be predicted.
     """
@@ -46,7 +46,7 @@ def first_bytes(data: NDArray[np.uint8], start: int, length: int) -> tuple[np.ui
 
 
 @compiled
-def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> np.uint64:
+def hash_bytes(data: Bytes, start: int, end: int, seed: np.uint64) -> np.uint64:
     """Hash a range of bytes."""
     state = absorb(seed, np.uint64(end - start))
     i = start
@@ -57,7 +57,7 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -
 
 
 @compiled
-def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> bool:
+def are_equal(data: Bytes, one: int, other: int, length: int) -> bool:
     """Whether two ranges contain the same bytes."""
     i = 0
     while i + 8 <= length:
@@ -70,12 +70,12 @@ def are_equal(data: NDArray[np.uint8], one: int, other: int, length: int) -> boo
 
 @compiled
 def number_pieces(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    data: Bytes,
+    starts: Int32s,
+    ends: Int32s,
     seed: np.uint64,
-    numbers: NDArray[np.int32],
-    firsts: NDArray[np.int32],
+    numbers: Int32s,
+    firsts: Int32s,
 ) -> int:
     """Give equal pieces of ``data`` equal numbers, in the order of first occurrence.
 
@@ -106,15 +106,15 @@ def number_pieces(
 
 @compiled
 def _number_some(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    data: Bytes,
+    starts: Int32s,
+    ends: Int32s,
     seed: np.uint64,
-    numbers: NDArray[np.int32],
-    hashes: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    firsts: NDArray[np.int32],
-    slots: NDArray[np.int32],
+    numbers: Int32s,
+    hashes: UInt64s,
+    keys: UInt64s,
+    firsts: Int32s,
+    slots: Int32s,
     piece: int,
     n_known: int,
 ) -> tuple[int, int]:
@@ -154,13 +154,13 @@ def _number_some(
 
 @compiled
 def _number_pairs(
-    starts: NDArray[np.int32],
-    grams: NDArray[np.int32],
+    starts: Int32s,
+    grams: Int32s,
     n_left: int,
-    table: NDArray[np.int32],
+    table: Int32s,
     n_bits: int,
-    kept: NDArray[np.uint64],
-    firsts: NDArray[np.int32],
+    kept: UInt64s,
+    firsts: Int32s,
     seed: np.uint64,
 ) -> tuple[int, int]:
     """Number the pairs of neighbouring n-grams in the order of first occurrence, in place.
@@ -204,11 +204,11 @@ def _number_pairs(
 
 @compiled
 def count_grams(
-    numbers: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    chars: NDArray[np.int64],
+    numbers: Int32s,
+    counts: Int64s,
+    chars: Int64s,
     seed: np.uint64,
-    grams: NDArray[np.int64],
+    grams: Int64s,
 ) -> None:
     """Count the n-grams of numbered words, from pairs of words on.
 

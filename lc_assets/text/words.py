@@ -29,8 +29,8 @@ from itertools import accumulate, chain, groupby
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.characters import code_point
 
@@ -126,12 +126,12 @@ class FoldingTables(NamedTuple):
         pool: uint8, bytes of all replacements.
     """
 
-    ascii_table: NDArray[np.uint8]
-    entries: NDArray[np.int64]
-    pool: NDArray[np.uint8]
+    ascii_table: Bytes
+    entries: Int64s
+    pool: Bytes
 
 
-def normalized_utf8(text: str) -> NDArray[np.uint8]:
+def normalized_utf8(text: str) -> Bytes:
     """The normalized text in UTF-8, uint8[n], lone surrogates in three bytes each.
 
     >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
@@ -140,7 +140,7 @@ def normalized_utf8(text: str) -> NDArray[np.uint8]:
     return _folded(text, folding_tables(), normalize)
 
 
-def folded_lines(text: str) -> NDArray[np.uint8]:
+def folded_lines(text: str) -> Bytes:
     r"""The same with every newline kept: words are separated by spaces and newlines, of which there
     may be several.
 
@@ -150,7 +150,7 @@ def folded_lines(text: str) -> NDArray[np.uint8]:
     return _folded(text, _line_tables(), _normalize_lines)
 
 
-def _folded(text: str, tables: FoldingTables, plainly: Callable[[str], str]) -> NDArray[np.uint8]:
+def _folded(text: str, tables: FoldingTables, plainly: Callable[[str], str]) -> Bytes:
     content = text.encode("utf-8", "surrogatepass")
     out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
     n_out = 0
@@ -179,7 +179,7 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 @compiled
-def _fold_utf8(source: NDArray[np.uint8], out: NDArray[np.uint8], tables: FoldingTables) -> int:
+def _fold_utf8(source: Bytes, out: Bytes, tables: FoldingTables) -> int:
     """Write normalized text.
 
     Args:
@@ -231,9 +231,7 @@ def _stays(point: int) -> bool:
 
 
 @compiled
-def _put(
-    character: NDArray[np.uint8], entry: int, pool: NDArray[np.uint8], out: NDArray[np.uint8]
-) -> int:
+def _put(character: Bytes, entry: int, pool: Bytes, out: Bytes) -> int:
     """Write one character, replaced or as it is; return the number of bytes."""
     n_replaced = (entry >> 24) & 255
     if n_replaced == 0:

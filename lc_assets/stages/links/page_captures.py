@@ -28,8 +28,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, UInt64s
 from lc_assets.build.checks import FileTask, evenly_spaced
 from lc_assets.build.tables import read_lines, writing_table
 from lc_assets.counts import Counts
@@ -89,7 +89,7 @@ def wanted_file(folder: Path, kind: Kind) -> Path:
     return folder / SCRATCH / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
 
 
-def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
+def hashes_of(keys: Iterable[str]) -> UInt64s:
     """64-bit hashes of keys, one per key."""
     return keyed_u64(_PURPOSE, seed=0, keys=keys)
 
@@ -131,7 +131,7 @@ def archive_name(path: str) -> str:
     return path.rpartition("/")[2].partition(".warc")[0]
 
 
-def is_in(keys: list[str], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def is_in(keys: list[str], wanted: UInt64s) -> Booleans:
     """Which keys' hashes are among the sorted ones.
 
     >>> is_in(["a", "b"], np.sort(hashes_of(["b", "c"])))

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Int64s, UInt32s, UInt64s
 from lc_assets.build.lookups import KeyedTable, write_parts_in_groups
 from lc_assets.build.tables import opened_table, read_all, read_table
 from lc_assets.counts import Counts
@@ -46,7 +46,7 @@ class Lengths(NamedTuple):
     """
 
     growth: Growth
-    packed: NDArray[np.int64]
+    packed: Int64s
     shares: dict[str, tuple[float, float]]
 
 
@@ -108,7 +108,7 @@ def pages_of(spans: Path) -> pa.Table:
     return read_table(spans, COLUMNS).select(COLUMNS).rename_columns(PAGES.names).cast(PAGES)
 
 
-def keys_of_pages(path: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def keys_of_pages(path: Path) -> tuple[UInt64s, UInt32s]:
     """All keys of a table of pages, uint64, and the line each is of, uint32; ascending by key, then
     by line.
     """

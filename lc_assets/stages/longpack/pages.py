@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes
 from lc_assets.build.checks import FileTask
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import read_lines, read_table, write_table
@@ -152,7 +152,7 @@ def is_portal(key: str) -> bool:
     return is_home(key) or _INDEX.fullmatch(key) is not None
 
 
-def _sides(keys: list[str], splits: Sequence[tuple[int, float]]) -> NDArray[np.uint8]:
+def _sides(keys: list[str], splits: Sequence[tuple[int, float]]) -> Bytes:
     sides = np.zeros(len(keys), np.uint8)
     for number, (seed, fraction) in enumerate(splits):
         sides |= heldout(keys, seed=seed, fraction=fraction).astype(np.uint8) << number

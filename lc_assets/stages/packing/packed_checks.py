@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Int64s
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Check, CheckInput, CheckResult
@@ -81,7 +82,7 @@ class _Rows:
         names = ("number", "document_start", "document_stop")
         return Pieces(*(np.asarray(self.table[name], np.int64) for name in names))
 
-    def of(self, split: str, *names: str) -> list[NDArray[np.int64]]:
+    def of(self, split: str, *names: str) -> list[Int64s]:
         """Columns of one split."""
         lines = self.table.filter(pc.equal(self.table["split"], split))
         return [np.asarray(lines[name], np.int64) for name in names]

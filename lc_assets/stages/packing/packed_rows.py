@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import reads_all_upstream_documents
 from lc_assets.build.recipe import Recipe, plain
@@ -107,7 +107,7 @@ _SUMS: Final = {
 """Counts that are summed over the splits: field of `Balance` → name in the receipt."""
 
 
-def counted(plans: dict[str, Packing], lengths: NDArray[np.int64]) -> Counts:
+def counted(plans: dict[str, Packing], lengths: Int64s) -> Counts:
     """Counts: documents packed and skipped, tokens, rows, padding, cuts."""
     taken = lengths == 0
     for plan in plans.values():

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Floats, Int32s, Int64s
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.tables import PACKED_SPANS, read_table
@@ -57,28 +57,28 @@ class PackingDocuments:
 
     table: pa.Table
     shards: tuple[str, ...]
-    shard: NDArray[np.int32]
+    shard: Int32s
     settings: PackingSettings
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     @property
-    def n_tokens(self) -> NDArray[np.int64]:
+    def n_tokens(self) -> Int64s:
         """Tokens of each document."""
         return np.asarray(self.table["n_tokens"], np.int64)
 
-    def column(self, name: str, numbers: NDArray[np.int64]) -> list[str]:
+    def column(self, name: str, numbers: Int64s) -> list[str]:
         """A column of some documents; where there is no value, an empty string."""
         return [value or "" for value in self.table[name].take(pa.array(numbers)).to_pylist()]
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Int64s:
         """Tokens of each document, with the end of text where documents are ended."""
         return np.asarray(self.n_tokens + int(self.settings.append_eod))
 
     @cached_property
-    def held_out(self) -> NDArray[np.bool_]:
+    def held_out(self) -> Booleans:
         """Which documents are held out: by the hash of their digest, or of their id where there is
         none, so that one text is never on both sides.
         """
@@ -92,7 +92,7 @@ class PackingDocuments:
         return np.concatenate(parts)
 
     @cached_property
-    def times(self) -> NDArray[np.int64]:
+    def times(self) -> Int64s:
         """How often each document is packed: once, except where long ones are upsampled; held-out
         ones always once.
         """
@@ -177,9 +177,7 @@ def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[
     return plans
 
 
-def _groups(
-    documents: PackingDocuments, own: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _groups(documents: PackingDocuments, own: Int64s) -> tuple[Int64s, Floats]:
     """The group of each document, groups in the order in which they are packed, and what orders the
     documents of a group.
     """
@@ -199,9 +197,7 @@ def _groups(
     return np.argsort(np.argsort(drawn, kind="stable"))[number], order_by
 
 
-def _similar(
-    documents: PackingDocuments, own: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _similar(documents: PackingDocuments, own: Int64s) -> tuple[Int64s, Floats]:
     """Groups of similar documents, each as long as a row at most."""
     from lc_assets.packing.similarity import (
         Similarity,
@@ -230,7 +226,7 @@ def _similar(
     return group, order_by
 
 
-def _order(documents: PackingDocuments, own: NDArray[np.int64]) -> NDArray[np.int64]:
+def _order(documents: PackingDocuments, own: Int64s) -> Int64s:
     """Some documents in the order of their hashes, each as often as it is taken; every copy has a
     hash of its own, from the second on with its number.
     """

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
@@ -275,16 +276,12 @@ def _groups(task: PackedTask, columns: list[str] | None = None) -> Iterator[pa.T
             yield file.read_row_group(group, columns=columns or ["row", "row_start", *COLUMNS])
 
 
-def _lengths(plan: pa.Table) -> NDArray[np.int64]:
-    lengths: NDArray[np.int64] = np.asarray(plan["document_stop"]) - np.asarray(
-        plan["document_start"]
-    )
+def _lengths(plan: pa.Table) -> Int64s:
+    lengths: Int64s = np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
     return lengths
 
 
-def _gathered(
-    task: PackedTask, plan: pa.Table, lengths: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[Any]:
+def _gathered(task: PackedTask, plan: pa.Table, lengths: Int64s, places: Int64s) -> NDArray[Any]:
     ids = np.full(int(lengths.sum()), task.pad, grid_dtype(task.vocabulary.n_ids))
     gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
     return ids
@@ -295,7 +292,7 @@ COLUMNS: Final = ("token_shard", "document", "document_start", "document_stop", 
 
 
 def gather_pieces(
-    plan: pa.Table, tokens: Path, out: NDArray[Any], places: NDArray[np.int64], *, eot: int | None
+    plan: pa.Table, tokens: Path, out: NDArray[Any], places: Int64s, *, eot: int | None
 ) -> None:
     """Copy the tokens of planned pieces into ``out``.
 

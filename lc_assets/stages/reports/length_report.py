@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.recipe import Recipe
@@ -178,7 +178,7 @@ def lengths_files(folder: Path, document_set: str) -> list[Path]:
     return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
 
 
-def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:
+def lengths_of(folder: Path, document_set: str) -> Int64s:
     """Tokens of each document of a set, shard by shard."""
     table = read_all(lengths_files(folder, document_set), LENGTHS, ["n_tokens"])
     return np.asarray(table["n_tokens"], np.int64)

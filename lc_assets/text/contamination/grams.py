@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.errors import Mismatch
 from lc_assets.text.contamination.loose_words import same_words, word_letters
 from lc_assets.text.hashing import FNV_BASIS, GOLDEN, MASK64, mix64
@@ -79,20 +80,20 @@ class GramIndex:
     settings: GramSettings
     key_bits: int
     item_ids: tuple[str, ...]
-    item_words: NDArray[np.int64]
-    item_grams: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    keys: NDArray[np.uint64]
-    gram_lengths: NDArray[np.uint8]
-    gram_words: NDArray[np.int64]
-    posting_ends: NDArray[np.int64]
-    items: NDArray[np.int32]
-    positions: NDArray[np.int32]
-    words: NDArray[np.int32]
-    vocabulary: NDArray[np.uint32]
-    vocabulary_ends: NDArray[np.int64]
-    buckets: NDArray[np.int64]
-    bits: NDArray[np.uint64]
+    item_words: Int64s
+    item_grams: Int64s
+    lengths: Int64s
+    keys: UInt64s
+    gram_lengths: Bytes
+    gram_words: Int64s
+    posting_ends: Int64s
+    items: Int32s
+    positions: Int32s
+    words: Int32s
+    vocabulary: UInt32s
+    vocabulary_ends: Int64s
+    buckets: Int64s
+    bits: UInt64s
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -135,9 +136,7 @@ def salt_of(length: int) -> int:
     return (length * _LENGTH_SALT) & MASK64
 
 
-def totals_at(
-    hashes: NDArray[np.uint64], starts: NDArray[np.int64], length: int
-) -> NDArray[np.uint64]:
+def totals_at(hashes: UInt64s, starts: Int64s, length: int) -> UInt64s:
     """The polynomials of the windows of ``length`` hashes that begin at ``starts``."""
     totals = np.zeros(len(starts), np.uint64)
     for i in range(length):
@@ -145,7 +144,7 @@ def totals_at(
     return totals
 
 
-def keys_of_totals(totals: NDArray[np.uint64], length: int, key_bits: int) -> NDArray[np.uint64]:
+def keys_of_totals(totals: UInt64s, length: int, key_bits: int) -> UInt64s:
     """The keys of n-grams, from `totals_at`."""
     return mix64(totals ^ np.uint64(salt_of(length))) & np.uint64((1 << key_bits) - 1)
 
@@ -158,7 +157,6 @@ _CLASH = (
     "two different {} have the same hash (one chance in some million): build the index "
     "with another seed"
 )
-_Numbers = NDArray[np.int64]
 
 
 def build_index(
@@ -235,7 +233,7 @@ class _Words:
 
     def __init__(self, items: Iterable[Item], basis: int) -> None:
         self.ids, self.owners, self.sizes = list[str](), list[int](), list[int]()
-        self.numbers: list[NDArray[np.int32]] = []
+        self.numbers: list[Int32s] = []
         self.vocabulary: dict[int, tuple[int, bytes]] = {}
         remaining = iter(items)
         while batch := list(islice(remaining, BATCH_ITEMS)):
@@ -254,9 +252,7 @@ class _Words:
                 )
                 self.numbers.append(self._numbers(letters, np.concatenate(ends), hashes))
 
-    def _numbers(
-        self, letters: NDArray[np.uint32], ends: _Numbers, hashes: NDArray[np.uint64]
-    ) -> NDArray[np.int32]:
+    def _numbers(self, letters: UInt32s, ends: Int64s, hashes: UInt64s) -> Int32s:
         distinct, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         begins = np.append(np.zeros(1, np.int64), ends)
         numbers = np.empty(len(distinct), np.int32)
@@ -271,7 +267,7 @@ class _Words:
         return numbers[inverse]
 
 
-def _grams(owners: _Numbers, sizes: _Numbers, settings: GramSettings) -> tuple[_Numbers, _Numbers]:
+def _grams(owners: Int64s, sizes: Int64s, settings: GramSettings) -> tuple[Int64s, Int64s]:
     """First words and lengths of all n-grams: each run of ``ngram`` words of each part; of an item
     without such a part, its longest part, if it has enough words.
     """
@@ -286,9 +282,7 @@ def _grams(owners: _Numbers, sizes: _Numbers, settings: GramSettings) -> tuple[_
     return places, np.concatenate([np.full(len(windows), settings.ngram), sizes[wholes]])
 
 
-def _require_same_words(
-    words: NDArray[np.int32], places: _Numbers, lengths: _Numbers, firsts: _Numbers
-) -> None:
+def _require_same_words(words: Int32s, places: Int64s, lengths: Int64s, firsts: Int64s) -> None:
     """Compare each occurrence of a key with the first one."""
     others = np.flatnonzero(firsts != np.arange(len(firsts)))
     clash = bool((lengths[others] != lengths[firsts[others]]).any())
@@ -299,14 +293,14 @@ def _require_same_words(
         raise Mismatch(_CLASH.format("n-grams"))
 
 
-def _buckets(keys: NDArray[np.uint64], key_bits: int) -> _Numbers:
+def _buckets(keys: UInt64s, key_bits: int) -> Int64s:
     """Where the keys of each bucket begin; there are about as many buckets as keys."""
     n_bits = min(max(1, (len(keys) - 1).bit_length()), key_bits)
     edges = np.arange(1 << n_bits, dtype=np.uint64) << np.uint64(key_bits - n_bits)
     return np.append(np.searchsorted(keys, edges), len(keys)).astype(np.int64)
 
 
-def _filter(hashes: NDArray[np.uint64], places: _Numbers, length: int) -> NDArray[np.uint64]:
+def _filter(hashes: UInt64s, places: Int64s, length: int) -> UInt64s:
     """Bits of the n-grams' last ``length`` words, which begin at ``places``."""
     n_bits = max(6, (FILTER_BITS * len(places) - 1).bit_length())
     bits = np.zeros(1 << (n_bits - 6), np.uint64)

@@ -24,8 +24,8 @@ from functools import cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import FNV_PRIME, code_points, mix64_kernel
 
@@ -99,9 +99,9 @@ class FoldingTable:
     """
 
     def __init__(self) -> None:
-        self.codes: NDArray[np.uint32] = np.zeros(_N_CODES, np.uint32)
-        self.several: NDArray[np.uint32] = np.zeros(1, np.uint32)
-        self.known: NDArray[np.bool_] = np.zeros(_N_CODES // _PAGE, np.bool_)
+        self.codes: UInt32s = np.zeros(_N_CODES, np.uint32)
+        self.several: UInt32s = np.zeros(1, np.uint32)
+        self.known: Booleans = np.zeros(_N_CODES // _PAGE, np.bool_)
         self.fill(0)
 
     def fill(self, page: int) -> None:
@@ -133,9 +133,7 @@ def folding_table() -> FoldingTable:
     return FoldingTable()
 
 
-def word_letters(
-    text: str, basis: int
-) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
+def word_letters(text: str, basis: int) -> tuple[UInt32s, Int64s, UInt64s]:
     """The loose words of a text: their code points, where each word ends in these, and its hash.
 
     Args:
@@ -152,20 +150,20 @@ def word_letters(
 
 
 def same_words(
-    letters: NDArray[np.uint32],
-    ends: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    others: NDArray[np.uint32],
-    other_ends: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    letters: UInt32s,
+    ends: Int64s,
+    chosen: Int64s,
+    others: UInt32s,
+    other_ends: Int64s,
+    wanted: Int64s,
+) -> Booleans:
     """Whether words ``chosen[i]`` and ``wanted[i]`` of two lists of words, given as by
     `word_letters`, are equal, for every i.
     """
     begins = np.where(chosen > 0, ends[chosen - 1], 0)
     other_begins = np.where(wanted > 0, other_ends[wanted - 1], 0)
     lengths = ends[chosen] - begins
-    same: NDArray[np.bool_] = lengths == other_ends[wanted] - other_begins
+    same: Booleans = lengths == other_ends[wanted] - other_begins
     pairs = np.flatnonzero(same)
     counts = lengths[pairs]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -177,7 +175,7 @@ def same_words(
 
 def known_codes(
     text: str,
-) -> tuple[NDArray[np.uint32], tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+) -> tuple[UInt32s, tuple[UInt32s, UInt32s]]:
     """Code points of a text, and the folding table's ``codes`` and ``several`` with all their pages
     filled.
     """
@@ -191,13 +189,13 @@ def known_codes(
 
 @compiled
 def _fold_words(
-    codes: NDArray[np.uint32],
-    table: NDArray[np.uint32],
-    several: NDArray[np.uint32],
+    codes: UInt32s,
+    table: UInt32s,
+    several: UInt32s,
     basis: np.uint64,
-    letters: NDArray[np.uint32],
-    ends: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
+    letters: UInt32s,
+    ends: Int64s,
+    hashes: UInt64s,
 ) -> int:
     """Write a text's loose words: their code points one after another, where each ends in there,
     and its hash.

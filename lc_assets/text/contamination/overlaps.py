@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.text.contamination.grams import GramIndex
 from lc_assets.text.contamination.scanning import Finds
 
@@ -123,19 +124,17 @@ class Weigher:
             )
         return tuple(sorted(found, key=lambda overlap: (-overlap.coverage, overlap.item)))
 
-    def grams_of(self, finds: Finds, items: Collection[int]) -> NDArray[np.int64]:
+    def grams_of(self, finds: Finds, items: Collection[int]) -> Int64s:
         """The n-grams found that some items have."""
         distinct = np.unique(finds.grams[self.counts[finds.grams]])
         of_items, _, owners = postings(self.index, distinct)
-        chosen: NDArray[np.int64] = distinct[
+        chosen: Int64s = distinct[
             np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])
         ]
         return chosen
 
 
-def postings(
-    index: GramIndex, grams: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def postings(index: GramIndex, grams: Int64s) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Items and positions in which some n-grams occur, and the index in ``grams`` of each."""
     begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
     counts = index.posting_ends[grams] - begins
@@ -144,12 +143,12 @@ def postings(
     return index.items[places], index.positions[places], owners
 
 
-def in_many_items(index: GramIndex, most: int) -> NDArray[np.int64]:
+def in_many_items(index: GramIndex, most: int) -> Int64s:
     """The n-grams in more than ``most`` items, which do not identify an item."""
     # Repeats within an item count here, so these are a superset.
     suspects = np.flatnonzero(np.diff(index.posting_ends, prepend=0) > most)
     owners, _ = _items_of(index, suspects)
-    many: NDArray[np.int64] = suspects[np.bincount(owners, minlength=len(suspects)) > most]
+    many: Int64s = suspects[np.bincount(owners, minlength=len(suspects)) > most]
     return many
 
 
@@ -168,7 +167,7 @@ def merged(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def spans_of(finds: Finds, grams: NDArray[np.int64]) -> list[tuple[int, int]]:
+def spans_of(finds: Finds, grams: Int64s) -> list[tuple[int, int]]:
     """The stretches of a text that the finds of some n-grams cover, in order, none touching the
     next.
     """
@@ -190,23 +189,19 @@ def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int = 0) 
     return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _items_of(
-    index: GramIndex, grams: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _items_of(index: GramIndex, grams: Int64s) -> tuple[Int64s, Int64s]:
     """Distinct pairs of an n-gram, as its index in ``grams``, and an item that has it."""
     items, _, owners = postings(index, grams)
     pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)
     return pairs[0], pairs[1]
 
 
-def _covered(lasts: NDArray[np.int64], lengths: NDArray[np.uint8]) -> int:
+def _covered(lasts: Int64s, lengths: Bytes) -> int:
     """Words of a text that some occurrences cover, from the number of each one's last word."""
     return sum(end - start for start, end in merged((lasts - lengths).tolist(), lasts.tolist()))
 
 
-def _longest_stretch(
-    positions: NDArray[Any], lengths: NDArray[np.uint8]
-) -> tuple[int, NDArray[np.int64]]:
+def _longest_stretch(positions: NDArray[Any], lengths: Bytes) -> tuple[int, Int64s]:
     """Words of the longest stretch of an item that ascending occurrences cover without a gap, and
     which these are.
     """

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.text.contamination.grams import FILTER_SALT, GramIndex, basis_of, salt_of
 from lc_assets.text.contamination.loose_words import (
@@ -44,10 +44,10 @@ class Finds:
         n_words: loose words of the text.
     """
 
-    grams: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    lasts: NDArray[np.int64]
+    grams: Int64s
+    starts: Int64s
+    ends: Int64s
+    lasts: Int64s
     n_words: int
 
     def __len__(self) -> int:
@@ -71,15 +71,15 @@ class _Lookup(NamedTuple):
         ring: a power of two above the longest n-gram.
     """
 
-    lengths: NDArray[np.int64]
-    powers: NDArray[np.uint64]
-    salts: NDArray[np.uint64]
+    lengths: Int64s
+    powers: UInt64s
+    salts: UInt64s
     basis: np.uint64
-    bits: NDArray[np.uint64]
+    bits: UInt64s
     bits_shift: np.uint64
-    keys: NDArray[np.uint64]
+    keys: UInt64s
     mask: np.uint64
-    buckets: NDArray[np.int64]
+    buckets: Int64s
     bucket_shift: np.uint64
     ring: int
 
@@ -93,7 +93,7 @@ def find_grams(text: str, index: GramIndex) -> Finds:
     return Finds(grams=grams, starts=starts, ends=ends, lasts=lasts, n_words=n_words)
 
 
-def _scan_text(text: str, index: GramIndex) -> tuple[NDArray[np.int64], int]:
+def _scan_text(text: str, index: GramIndex) -> tuple[Int64s, int]:
     """Occurrences of keys, ``(n, 4)`` as in `Finds`, and the number of words."""
     lengths = index.lengths.tolist()
     lookup = _Lookup(
@@ -118,7 +118,7 @@ def _scan_text(text: str, index: GramIndex) -> tuple[NDArray[np.int64], int]:
     return finds[:n_finds], n_words
 
 
-def _verified(text: str, index: GramIndex, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _verified(text: str, index: GramIndex, rows: Int64s) -> Booleans:
     """Which occurrences of keys are occurrences of their n-grams."""
     is_right = np.ones(len(rows), np.bool_)
     if not len(rows):
@@ -141,9 +141,7 @@ def _verified(text: str, index: GramIndex, rows: NDArray[np.int64]) -> NDArray[n
     return is_right
 
 
-def _covered(
-    text: str, rows: NDArray[np.int64], first_words: NDArray[np.int64]
-) -> tuple[str, NDArray[np.int64]]:
+def _covered(text: str, rows: Int64s, first_words: Int64s) -> tuple[str, Int64s]:
     """What occurrences cover of a text, line by line, and the number of each one's first word in
     it.
     """
@@ -164,11 +162,11 @@ def _covered(
 
 @compiled
 def _scan(
-    codes: NDArray[np.uint32],
-    table: NDArray[np.uint32],
-    several: NDArray[np.uint32],
+    codes: UInt32s,
+    table: UInt32s,
+    several: UInt32s,
     lookup: _Lookup,
-    finds: NDArray[np.int64],
+    finds: Int64s,
 ) -> tuple[int, int]:
     """Scan the code points of a text, of which the last must end a word.
 

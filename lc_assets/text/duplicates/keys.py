@@ -32,6 +32,7 @@ import can_ada
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, UInt32s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, mix64, mix64_kernel
@@ -107,7 +108,7 @@ def jaccard(left: Hashes, right: Hashes) -> float:
     return shared / union if union else 1.0
 
 
-def term_counts(text: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def term_counts(text: str) -> tuple[Int32s, Int32s]:
     """The normalized words of a text as numbers, and how often each occurs.
 
     Returns:
@@ -168,7 +169,7 @@ def canonical_url(url: str) -> str | None:
     return str(parsed.href)
 
 
-def band_keys(signatures: NDArray[np.uint32]) -> Hashes:
+def band_keys(signatures: UInt32s) -> Hashes:
     """Key of every band of some signatures, each band mixed with its number.
 
     Equal bands have equal keys. Different ones do with one pair in 2.8 × 10¹⁴, which makes one more
@@ -202,7 +203,7 @@ def content_key(content: bytes) -> Key:
 
 
 @compiled
-def _word_hashes(text: NDArray[np.uint8], out: Hashes) -> int:
+def _word_hashes(text: Bytes, out: Hashes) -> int:
     """Hash each word of normalized text; return how many there are.
 
     Args:

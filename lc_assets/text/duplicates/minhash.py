@@ -27,6 +27,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
@@ -137,10 +138,10 @@ _u32 = np.uint32
 
 @compiled
 def _prime_minima(
-    hashes: NDArray[np.uint32],
-    factors: NDArray[np.uint64],
-    terms: NDArray[np.uint64],
-    out: NDArray[np.uint32],
+    hashes: UInt32s,
+    factors: UInt64s,
+    terms: UInt64s,
+    out: UInt32s,
 ) -> None:
     """For each permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1) mod 2³²``.
 
@@ -162,10 +163,10 @@ def _prime_minima(
 
 @compiled
 def _multiply_minima(
-    hashes: NDArray[np.uint64],
-    factors: NDArray[np.uint32],
-    terms: NDArray[np.uint32],
-    out: NDArray[np.uint32],
+    hashes: UInt64s,
+    factors: UInt32s,
+    terms: UInt32s,
+    out: UInt32s,
 ) -> None:
     """For each permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
 
@@ -200,7 +201,7 @@ def _turned(word: np.uint32, left: int) -> np.uint32:
 
 
 @compiled
-def _compress(w: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
+def _compress(w: UInt32s, states: UInt32s) -> None:
     """Process one block of each lane.
 
     Args:
@@ -228,9 +229,7 @@ def _compress(w: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
 
 
 @compiled
-def _load(
-    text: NDArray[np.uint8], length: int, block: int, w: NDArray[np.uint32], lane: int
-) -> None:
+def _load(text: Bytes, length: int, block: int, w: UInt32s, lane: int) -> None:
     """Write one block of a padded message into a lane.
 
     Args:
@@ -252,7 +251,7 @@ def _load(
 
 
 @compiled
-def _digest_grams(text: NDArray[np.uint8], n: int, out: NDArray[np.uint32]) -> int:
+def _digest_grams(text: Bytes, n: int, out: UInt32s) -> int:
     """SHA-1 of every run of ``n`` words; the first four bytes as a little-endian number.
 
     Args:

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.html.stack import (
     ATTRIBUTES,
@@ -26,9 +26,6 @@ from lc_assets.text.html.stack import (
     REBUILT,
     ROOT_ATTRIBUTES,
     SVG,
-    Counts,
-    Names,
-    Stack,
     doubt,
     end,
     lose,
@@ -54,8 +51,6 @@ from lc_assets.text.html.tags import (
     raw_end,
     section_end,
 )
-
-Bytes = NDArray[np.uint8]
 
 _LESS, _SLASH, _BANG, _QUESTION = 60, 47, 33, 63
 _DOUBTED = 4  # a page is left where more than so many times its length is read twice
@@ -139,7 +134,7 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
 
 
 @compiled
-def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) -> None:
+def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64s) -> None:
     """Fill ``counts`` from a page's tags; stop where a limit is exceeded.
 
     Args:
@@ -201,7 +196,7 @@ def _walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts)
 
 
 @compiled
-def _doubted_up_to(page: Bytes, at: int, ends: Counts) -> int:
+def _doubted_up_to(page: Bytes, at: int, ends: Int64s) -> int:
     """Where a comment or CDATA section ends, if it is one: apparent tags within it may begin
     elements, but end none.
 
@@ -222,9 +217,9 @@ def _start_text(
     doubted: int,
     name: int,
     flags: int,
-    counts: Counts,
-    stack: Stack,
-    off: Names,
+    counts: Int64s,
+    stack: Int64s,
+    off: Int64s,
 ) -> tuple[int, int]:
     """An element begins that contains only text, or would outside svg and math; returns where to
     continue, and up to where the interpretation is uncertain.

@@ -14,8 +14,8 @@ Source: the HTML standard, 13.2.4 "Parse state", 13.2.6.4 "The rules for parsing
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.html.tags import (
     BLOCK,
@@ -44,10 +44,6 @@ from lc_assets.text.html.tags import (
     P,
     flags_of,
 )
-
-Counts = NDArray[np.int64]
-Stack = NDArray[np.int64]
-Names = NDArray[np.int64]
 
 BEYOND: Final = 1 << 40
 """A count above any limit."""
@@ -86,14 +82,14 @@ def is_odd(flags: int) -> bool:
 
 
 @compiled
-def doubt(counts: Counts) -> None:
+def doubt(counts: Int64s) -> None:
     """After a tag whose effect is not modelled: none of the open elements is sure."""
     counts[SURE] = counts[N]
     counts[SVG] = -1
 
 
 @compiled
-def push(counts: Counts, stack: Stack, name: int, flags: int) -> None:
+def push(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     """An element begins."""
     n = counts[N]
     if n >= len(stack):
@@ -106,7 +102,7 @@ def push(counts: Counts, stack: Stack, name: int, flags: int) -> None:
 
 
 @compiled
-def drop(counts: Counts, stack: Stack, off: Names, by_itself: bool) -> None:
+def drop(counts: Int64s, stack: Int64s, off: Int64s, by_itself: bool) -> None:
     """The innermost element ends: by its own end tag, or with an enclosing element."""
     n = counts[N] - 1
     flags = stack[n, FLAGS]
@@ -125,7 +121,7 @@ def drop(counts: Counts, stack: Stack, off: Names, by_itself: bool) -> None:
 
 
 @compiled
-def leave_open(counts: Counts, off: Names, name: int) -> None:
+def leave_open(counts: Int64s, off: Int64s, name: int) -> None:
     """Formatting is left open: it is reopened in later elements."""
     if counts[N_OFF] >= len(off):
         counts[REBUILT] = BEYOND
@@ -135,7 +131,7 @@ def leave_open(counts: Counts, off: Names, name: int) -> None:
 
 
 @compiled
-def rebuild(counts: Counts, stack: Stack) -> None:
+def rebuild(counts: Int64s, stack: Int64s) -> None:
     """An element ended: formatting that is or may be left open is reopened in later elements."""
     counts[REBUILT] += counts[N_OFF]
     for place in range(counts[SURE]):
@@ -143,7 +139,7 @@ def rebuild(counts: Counts, stack: Stack) -> None:
 
 
 @compiled
-def drop_to(counts: Counts, stack: Stack, off: Names, place: int, by_itself: bool) -> None:
+def drop_to(counts: Int64s, stack: Int64s, off: Int64s, place: int, by_itself: bool) -> None:
     """All elements from ``place`` on end, this one by its own end tag or not."""
     while counts[N] > place:
         drop(counts, stack, off, by_itself and counts[N] == place + 1)
@@ -151,7 +147,7 @@ def drop_to(counts: Counts, stack: Stack, off: Names, place: int, by_itself: boo
 
 
 @compiled
-def take_out(counts: Counts, stack: Stack, place: int) -> None:
+def take_out(counts: Int64s, stack: Int64s, place: int) -> None:
     """One element ends, and those within it do not."""
     for after in range(place + 1, counts[N]):
         for column in range(3):
@@ -161,7 +157,7 @@ def take_out(counts: Counts, stack: Stack, place: int) -> None:
 
 
 @compiled
-def lose(counts: Counts, stack: Stack, kind: int | np.int64) -> None:
+def lose(counts: Int64s, stack: Int64s, kind: int | np.int64) -> None:
     """Elements of a kind may have ended or not: no later end tag is sure to close them."""
     for place in range(counts[N]):
         if stack[place, FLAGS] & KIND == kind:
@@ -169,7 +165,7 @@ def lose(counts: Counts, stack: Stack, kind: int | np.int64) -> None:
 
 
 @compiled
-def has_kind(counts: Counts, stack: Stack, kind: int | np.int64) -> bool:
+def has_kind(counts: Int64s, stack: Int64s, kind: int | np.int64) -> bool:
     """Whether an element of this kind may be open at all."""
     for place in range(counts[N]):  # noqa: SIM110 - numba compiles no generators
         if stack[place, FLAGS] & KIND == kind:
@@ -178,7 +174,7 @@ def has_kind(counts: Counts, stack: Stack, kind: int | np.int64) -> bool:
 
 
 @compiled
-def has_name(counts: Counts, stack: Stack, name: int) -> bool:
+def has_name(counts: Int64s, stack: Int64s, name: int) -> bool:
     """Whether an element of this name may be open at all."""
     for place in range(counts[N]):  # noqa: SIM110 - as above
         if stack[place, NAME] == name:
@@ -202,7 +198,7 @@ def level(flags: int) -> int:
 
 
 @compiled
-def forget(counts: Counts, stack: Stack, off: Names, name: int) -> bool:
+def forget(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> bool:
     """Formatting that was left open ends, with what was opened in it since, unless a scope began
     between.
 
@@ -225,7 +221,9 @@ def forget(counts: Counts, stack: Stack, off: Names, name: int) -> bool:
 
 
 @compiled
-def end_formatting(counts: Counts, stack: Stack, off: Names, place: int, is_special: bool) -> None:
+def end_formatting(
+    counts: Int64s, stack: Int64s, off: Int64s, place: int, is_special: bool
+) -> None:
     """A formatting element ends; a block element within it stays open."""
     if is_special or counts[TANGLED]:
         if counts[TANGLED]:
@@ -239,7 +237,7 @@ def end_formatting(counts: Counts, stack: Stack, off: Names, place: int, is_spec
 
 
 @compiled
-def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+def end(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """An end tag."""
     n, kind = counts[N], flags & KIND
     if kind == FORM and not counts[ODD]:
@@ -288,7 +286,7 @@ def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None
 
 
 @compiled
-def end_unfound(counts: Counts, stack: Stack, name: int, flags: int, is_stopped: bool) -> None:
+def end_unfound(counts: Int64s, stack: Int64s, name: int, flags: int, is_stopped: bool) -> None:
     """An end tag that closes nothing, or an unknown element.
 
     A ``</form>`` that closes nothing still prevents later end tags from closing the form.
@@ -304,7 +302,7 @@ def end_unfound(counts: Counts, stack: Stack, name: int, flags: int, is_stopped:
 
 
 @compiled
-def end_within_svg(counts: Counts, stack: Stack, off: Names, name: int) -> None:
+def end_within_svg(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> None:
     """An end tag within svg or math that is not the innermost element's."""
     place = counts[N] - 1
     while place > counts[SVG] and stack[place, NAME] != name:

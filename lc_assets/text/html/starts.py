@@ -6,6 +6,7 @@ Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML conten
 
 import numpy as np
 
+from lc_assets.arrays import Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.html.stack import (
     FLAGS,
@@ -16,10 +17,7 @@ from lc_assets.text.html.stack import (
     SURE,
     SVG,
     TANGLED,
-    Counts,
     N,
-    Names,
-    Stack,
     doubt,
     drop_to,
     end_formatting,
@@ -68,7 +66,9 @@ _FLAGS_OF = (0, FLAGS_OF_NAMES["tbody"], FLAGS_OF_NAMES["tr"])
 
 
 @compiled
-def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_closed: bool) -> None:
+def start(
+    counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int, is_closed: bool
+) -> None:
     """A start tag of an element whose content is not only text."""
     kind = flags & KIND
     if counts[SVG] >= 0:
@@ -117,7 +117,7 @@ def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_cl
 
 
 @compiled
-def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+def start_unfollowed(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """An element begins where rules are not followed.
 
     Only options end each other. Whatever else begins may have ended a select, which no end tag is
@@ -133,7 +133,7 @@ def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 
 @compiled
-def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+def start_table_part(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """A caption, a group of rows, a row or a cell begins: open parts of the same or a higher level
     end.
     """
@@ -160,7 +160,7 @@ def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 
 @compiled
-def start_table(counts: Counts, stack: Stack, name: int, flags: int) -> None:
+def start_table(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     """A table begins: within a cell of another table, else it may replace that table; it ends a
     paragraph or not, by the page's document type.
     """
@@ -176,7 +176,7 @@ def start_table(counts: Counts, stack: Stack, name: int, flags: int) -> None:
 
 
 @compiled
-def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
+def start_link(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """A link begins: an open link ends."""
     if counts[TANGLED]:
         push(counts, stack, name, flags)
@@ -196,7 +196,9 @@ def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) 
 
 
 @compiled
-def end_open(counts: Counts, stack: Stack, off: Names, kind: int | np.int64, barrier: int) -> bool:
+def end_open(
+    counts: Int64s, stack: Int64s, off: Int64s, kind: int | np.int64, barrier: int
+) -> bool:
     """The element of a kind that is open ends, with its content, unless a barrier is around the new
     element; returns whether it is known which.
     """
@@ -215,13 +217,13 @@ def end_open(counts: Counts, stack: Stack, off: Names, kind: int | np.int64, bar
 
 
 @compiled
-def end_p(counts: Counts, stack: Stack, off: Names) -> bool:
+def end_p(counts: Int64s, stack: Int64s, off: Int64s) -> bool:
     """A block begins: the paragraph around it ends; returns whether it is known which."""
     return end_open(counts, stack, off, P, P_SCOPE)
 
 
 @compiled
-def end_current(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> bool:
+def end_current(counts: Int64s, stack: Int64s, off: Int64s, kind: int | np.int64) -> bool:
     """The innermost element ends if it is of this kind and nothing may have been opened again in
     it; returns whether that is known.
     """

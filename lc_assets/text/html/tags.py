@@ -9,11 +9,9 @@ Source: the HTML standard, 13.2 "Parsing HTML documents", especially 13.2.5 "Tok
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import compiled
-
-Bytes = NDArray[np.uint8]
 
 VOID: Final = 1 << 8
 """Has no content."""
@@ -155,7 +153,7 @@ FLAGS_OF_NAMES: Final = _flags()
 """The flags of each name that HTML has a rule for."""
 
 
-def _table() -> NDArray[np.int64]:
+def _table() -> Int64s:
     table = np.zeros((_SLOTS, 2), np.int64)
     for word, bits in FLAGS_OF_NAMES.items():
         slot = number_of(word) % _SLOTS

@@ -32,9 +32,9 @@ from typing import Final, Literal
 
 import can_ada
 import numpy as np
-from numpy.typing import NDArray
 from publicsuffixlist import PublicSuffixList
 
+from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64
 
 _IP: Final = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
@@ -248,7 +248,7 @@ def normal(kind: Kind, value: str) -> str:
     return host_of(value).removeprefix("www.") if kind == "domain" else value
 
 
-def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
+def keys_of(kind: Kind, values: Iterable[str]) -> UInt64s:
     """Keys of `normal` values; uint64, one per value, in their order."""
     return keyed_u64(f"look up by {kind}", seed=0, keys=values)
 
@@ -273,7 +273,7 @@ def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
 
 def keys_of_parts(
     parts: Iterable[Mapping[str, Sequence[str]]],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+) -> tuple[UInt64s, UInt32s]:
     """All keys of documents that come in parts, of which only the keys stay in memory, and which
     document each belongs to; ascending by key, then by document.
 
@@ -296,9 +296,7 @@ def keys_of_parts(
     return _ascending(np.concatenate(keys), np.concatenate(places))
 
 
-def _ascending(
-    keys: NDArray[np.uint64], places: NDArray[np.uint32]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def _ascending(keys: UInt64s, places: UInt32s) -> tuple[UInt64s, UInt32s]:
     """Pairs of key and place by both, each once."""
     order = np.lexsort((places, keys))
     keys, places = keys[order], places[order]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.text.characters import (
     BEYOND,
@@ -88,10 +88,10 @@ _BULLET, _ELLIPSIS = 0x2022, 0x2026
 
 @compiled
 def _read_lines(
-    data: NDArray[np.uint8],
-    table: NDArray[np.uint16],
-    lines: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    data: Bytes,
+    table: UInt16s,
+    lines: Int32s,
+    counts: Int64s,
 ) -> int:
     """Find newline lines, and count properties of single lines.
 
@@ -203,9 +203,7 @@ def _read_lines(
 
 
 @compiled
-def _find_paragraphs(
-    lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.int64], paragraphs: NDArray[np.int32]
-) -> int:
+def _find_paragraphs(lines: Int32s, n_lines: int, counts: Int64s, paragraphs: Int32s) -> int:
     """Join the stripped text's lines into paragraphs, which empty lines separate.
 
     Args:
@@ -246,10 +244,10 @@ def _find_paragraphs(
 
 @compiled
 def _count_repeated(
-    numbers: NDArray[np.int32],
+    numbers: Int32s,
     n_distinct: int,
-    pieces: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    pieces: Int32s,
+    counts: Int64s,
 ) -> None:
     """Add up pieces by their numbers.
 
@@ -307,7 +305,7 @@ def count_lines(text: str) -> LineCounts:
     return LineCounts(*counts)
 
 
-def _repeated(data: NDArray[np.uint8], pieces: NDArray[np.int32]) -> list[int]:
+def _repeated(data: Bytes, pieces: Int32s) -> list[int]:
     """The counts of `_count_repeated`."""
     numbers, counts = np.empty(pieces.shape[1], np.int32), np.empty(6, np.int64)
     n_distinct = number_pieces(

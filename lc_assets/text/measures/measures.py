@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes
 from lc_assets.errors import BadInput
 from lc_assets.text.hashing import hash_seed
 from lc_assets.text.measures.licences import licence_of
@@ -98,7 +98,7 @@ class Reading:
         ]
 
     @cached_property
-    def unique_starts(self) -> NDArray[np.uint8]:
+    def unique_starts(self) -> Bytes:
         """See `find_unique_starts`."""
         unique = np.empty(len(self.words.ends) - 1, np.uint8)
         find_unique_starts(self.words.joined, self.words.ends, hash_seed(), unique)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
 from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes
@@ -53,9 +53,7 @@ class GramCounts:
 
 
 @compiled
-def find_unique_starts(
-    joined: NDArray[np.uint8], ends: NDArray[np.int32], seed: np.uint64, unique: NDArray[np.uint8]
-) -> None:
+def find_unique_starts(joined: Bytes, ends: Int32s, seed: np.uint64, unique: Bytes) -> None:
     """Find how many bytes from each word's start on occur at no other word's start.
 
     Two n-grams that are equal when joined begin with the same bytes. Where the first 8, 12, 16, 24
@@ -105,10 +103,10 @@ def find_unique_starts(
 
 @compiled
 def seen_before(
-    joined: NDArray[np.uint8],
-    ends: NDArray[np.int32],
-    chars: NDArray[np.int32],
-    unique: NDArray[np.uint8],
+    joined: Bytes,
+    ends: Int32s,
+    chars: Int32s,
+    unique: Bytes,
     length: int,
     seed: np.uint64,
 ) -> int:

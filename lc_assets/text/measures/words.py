@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.text.characters import (
@@ -83,7 +83,7 @@ _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 
 @compiled
-def _short_key(joined: NDArray[np.uint8], start: int, length: int) -> np.uint64:
+def _short_key(joined: Bytes, start: int, length: int) -> np.uint64:
     """A word of up to seven bytes as a number, its length in the highest byte; 0 for a longer
     one.
     """
@@ -106,7 +106,7 @@ def _stop_bit(key: np.uint64) -> int:
 
 
 @compiled
-def _bits_at(data: NDArray[np.uint8], table: NDArray[np.uint16], at: int) -> tuple[int, int]:
+def _bits_at(data: Bytes, table: UInt16s, at: int) -> tuple[int, int]:
     """Bits of the character at a position, and its bytes."""
     first = data[at]
     if first < 0x80:
@@ -117,13 +117,13 @@ def _bits_at(data: NDArray[np.uint8], table: NDArray[np.uint16], at: int) -> tup
 
 @compiled
 def _read_words(
-    data: NDArray[np.uint8],
-    table: NDArray[np.uint16],
+    data: Bytes,
+    table: UInt16s,
     runs: bool,
-    joined: NDArray[np.uint8],
-    ends: NDArray[np.int32],
-    chars: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    joined: Bytes,
+    ends: Int32s,
+    chars: Int32s,
+    counts: Int64s,
 ) -> int:
     """Read words: runs without white space, or (``runs``) of word characters or of other ones.
 
@@ -195,9 +195,9 @@ class Words:
         counts: of the words.
     """
 
-    joined: NDArray[np.uint8]
-    ends: NDArray[np.int32]
-    chars: NDArray[np.int32]
+    joined: Bytes
+    ends: Int32s
+    chars: Int32s
     counts: WordCounts
 
 
@@ -220,7 +220,7 @@ def read_words(text: str, kind: str) -> Words:
     return Words(joined, ends[:end], chars[:end], WordCounts(*counts.tolist()))
 
 
-def require_measurable(data: NDArray[np.uint8]) -> None:
+def require_measurable(data: Bytes) -> None:
     """Refuse a text that is too long.
 
     Raises:

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.phrases import (
     MOST_WORDS,
@@ -145,8 +145,8 @@ class FoundConcepts(NamedTuple):
     mentions: Mentions
     words: Words
     grams: Grams
-    concepts: NDArray[np.int64]
-    named: NDArray[np.bool_]
+    concepts: Int64s
+    named: Booleans
 
 
 class LexicalConcepts:
@@ -211,9 +211,7 @@ class LexicalConcepts:
         return {spelling(text, *span): rank for span, rank in zip(spellings, ranks, strict=True)}
 
 
-def choose(
-    words: Words, grams: Grams, ranks: NDArray[np.int64], top: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def choose(words: Words, grams: Grams, ranks: Int64s, top: int) -> tuple[Booleans, Booleans]:
     """Determine which phrases are names, and which are concepts.
 
     Args:

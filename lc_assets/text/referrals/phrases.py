@@ -12,8 +12,8 @@ undirected graph.
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int32s, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.referrals.words import CAPITAL, INITIAL, JOINED, Words
 
@@ -37,11 +37,11 @@ class Grams(NamedTuple):
         capitals: int64[phrase], those where all its words have one.
     """
 
-    at: NDArray[np.int32]
-    first: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    uses: NDArray[np.int64]
-    capitals: NDArray[np.int64]
+    at: Int32s
+    first: Int64s
+    sizes: Int64s
+    uses: Int64s
+    capitals: Int64s
 
 
 _KEPT, _OUT_OF = DAMPING
@@ -49,9 +49,7 @@ _BASE: Final = ONE * (_OUT_OF - _KEPT) // _OUT_OF
 
 
 @compiled
-def _rank_words(
-    words: NDArray[np.int32], sentences: NDArray[np.int32], n_kinds: int
-) -> NDArray[np.int64]:
+def _rank_words(words: Int32s, sentences: Int32s, n_kinds: int) -> Int64s:
     """Rank the kinds of words; int64[word kind]."""
     n_words = len(words)
     degrees = np.zeros(n_kinds, np.int64)
@@ -94,7 +92,7 @@ def number_grams(words: Words) -> Grams:
     at = np.full((MOST_WORDS, n_words), -1, np.int32)
     places, number = np.arange(n_words), np.zeros(n_words, np.int64)
     all_capitals = np.ones(n_words, np.bool_)
-    found: list[tuple[NDArray[np.int64], ...]] = []
+    found: list[tuple[Int64s, ...]] = []
     n_found = 0
     for size in range(1, MOST_WORDS + 1):
         last = places + size - 1
@@ -114,14 +112,14 @@ def number_grams(words: Words) -> Grams:
     return Grams(at, *(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def rank_words(words: Words) -> NDArray[np.int64]:
+def rank_words(words: Words) -> Int64s:
     """Rank the kinds of words of a text; int64[word kind], `ONE` on average."""
     return _rank_words(words.words, words.sentences, len(words.weights))
 
 
 def list_mentions(
-    words: Words, grams: Grams, chosen: NDArray[np.bool_], named: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    words: Words, grams: Grams, chosen: Booleans, named: Booleans
+) -> tuple[Int32s, Int64s]:
     """List where the chosen phrases are mentioned. A pronoun mentions the word of the last name
     before it, at most `NEAR_SENTENCES` back and in the same part of the text.
 

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.hashing import (
     WordSet,
@@ -46,7 +46,7 @@ _TAG: Final = np.uint64(0xFFFFFFFF00000000)
 
 
 @cache
-def class_table() -> NDArray[np.uint8]:
+def class_table() -> Bytes:
     """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.referrals.words.CLASSES`;
     the last entry is for all others.
     """
@@ -59,7 +59,7 @@ def class_table() -> NDArray[np.uint8]:
 
 
 @cache
-def fold_table() -> NDArray[np.uint32]:
+def fold_table() -> UInt32s:
     """uint32[LIMIT + 1]: the form in which a character of a word is compared."""
     table = np.arange(LIMIT + 1, dtype=np.uint32)
     changed = np.isin(class_table(), (_U, _A, _Y))
@@ -75,7 +75,7 @@ def _is_letter(kind: int) -> bool:
 
 
 @inlined
-def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
+def _end_of_word(kinds: Bytes, at: int) -> int:
     """Where a word ends that begins here."""
     n_codes = len(kinds)
     end = at + 1
@@ -102,14 +102,14 @@ def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
 
 @compiled
 def _read(
-    kinds: NDArray[np.uint8],
-    spelt: NDArray[np.uint32],
+    kinds: Bytes,
+    spelt: UInt32s,
     seed: np.uint64,
     special: WordSet,
-    special_bits: NDArray[np.uint8],
-    part_starts: NDArray[np.int64],
-    slots: NDArray[np.uint64],
-    bits_of_kind: NDArray[np.uint8],
+    special_bits: Bytes,
+    part_starts: Int64s,
+    slots: UInt64s,
+    bits_of_kind: Bytes,
     out: Words,
 ) -> tuple[int, int, int, int]:
     """Read a text.

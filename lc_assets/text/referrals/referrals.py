@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput
 
 DISTANCES: Final = (32, 128, 512)
@@ -50,8 +50,8 @@ class Mentions:
     """
 
     n_sentences: int
-    sentences: NDArray[np.int32]
-    ends: NDArray[np.int64]
+    sentences: Int32s
+    ends: Int64s
 
     @classmethod
     def of(cls, n_sentences: int, sentences_of: Mapping[str, Iterable[int]]) -> Self:
@@ -75,7 +75,7 @@ class Mentions:
         """How many concepts are mentioned."""
         return len(self.ends) - 1
 
-    def within(self, document_of: NDArray[np.int32]) -> "Mentions":
+    def within(self, document_of: Int32s) -> "Mentions":
         """The same mentions, with a concept of its own for each document that one is mentioned in.
 
         Args:

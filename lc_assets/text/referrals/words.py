@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from lc_assets.arrays import Bytes, Int32s, Int64s
 
 LONGEST_WORD: Final = 64
 WRAPPED: Final = range(40, 101)
@@ -158,14 +157,14 @@ class Words(NamedTuple):
     """
 
     n_sentences: int
-    spellings: NDArray[np.int64]
-    weights: NDArray[np.uint8]
-    words: NDArray[np.int32]
-    sentences: NDArray[np.int32]
-    flags: NDArray[np.uint8]
-    pronouns: NDArray[np.int32]
-    pronoun_sentences: NDArray[np.int32]
-    parts: NDArray[np.int32]
+    spellings: Int64s
+    weights: Bytes
+    words: Int32s
+    sentences: Int32s
+    flags: Bytes
+    pronouns: Int32s
+    pronoun_sentences: Int32s
+    parts: Int32s
 
 
 def spelling(text: str, start: int, length: int) -> str:

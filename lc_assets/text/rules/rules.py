@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Floats
 from lc_assets.errors import BadInput
 
 
@@ -82,7 +82,7 @@ class Rule:
             f"{self.expected}{f' ({self.source})' if self.source else ''}"
         )
 
-    def fails(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def fails(self, values: Floats) -> Booleans:
         """Which values fail; NaN, which stands for a missing one, is within no bounds."""
         return ~((values >= self.lowest) & (values <= self.highest))
 
@@ -205,7 +205,7 @@ def _shown(number: float) -> str:
 
 
 def quantile_bounds(
-    values: NDArray[np.float64], below: Fraction, above: Fraction
+    values: Floats, below: Fraction, above: Fraction
 ) -> tuple[float | None, float | None]:
     """The bounds that keep the middle of some documents: `Rule.at_least` and `Rule.at_most`.
 

@@ -8,8 +8,8 @@ character after a terminator, which is the only word boundary outside the senten
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.text.characters import (
     BEYOND,
@@ -66,12 +66,12 @@ def _is_bullet(code: int) -> bool:
 
 @compiled
 def scan_raw(
-    data: NDArray[np.uint8],
-    bits: NDArray[np.uint16],
+    data: Bytes,
+    bits: UInt16s,
     seed: np.uint64,
     stop_words: WordSet,
-    counts: NDArray[np.int64],
-    lines: NDArray[np.int64],
+    counts: Int64s,
+    lines: Int64s,
 ) -> None:
     """Count raw words, sentences and symbols, and describe each line.
 
@@ -163,9 +163,7 @@ def scan_raw(
 
 
 @compiled
-def _end_line(
-    lines: NDArray[np.int64], line: int, n_chars: int, n_upper: int, last: int, dots: int
-) -> bool:
+def _end_line(lines: Int64s, line: int, n_chars: int, n_upper: int, last: int, dots: int) -> bool:
     """Describe a line that ends after ``n_chars`` of the text; return whether it ends with an
     ellipsis.
     """
@@ -185,20 +183,20 @@ class NumberedWords(NamedTuple):
         n_lorem: times that "lorem ipsum" occurs.
     """
 
-    numbers: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    listed: NDArray[np.int32]
+    numbers: Int32s
+    counts: Int64s
+    lengths: Int64s
+    listed: Int32s
     n_lorem: int
 
 
 @compiled
 def scan_words(
-    data: NDArray[np.uint8],
-    bits: NDArray[np.uint16],
+    data: Bytes,
+    bits: UInt16s,
     seed: np.uint64,
     listed_words: WordSet,
-    lines: NDArray[np.int64],
+    lines: Int64s,
 ) -> NumberedWords:
     """Number a text's words, and count those of each line.
 
@@ -246,7 +244,7 @@ def scan_words(
 
 
 @compiled
-def _hash_of(data: NDArray[np.uint8], start: int, stop: int, seed: np.uint64) -> np.uint64:
+def _hash_of(data: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
     """Hash of a word, as `lc_assets.text.hashing.hash_codes` makes it."""
     state, i = seed, start
     while i < stop:
@@ -262,12 +260,12 @@ def _hash_of(data: NDArray[np.uint8], start: int, stop: int, seed: np.uint64) ->
 
 @compiled
 def _split(
-    data: NDArray[np.uint8],
-    bits: NDArray[np.uint16],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    chars: NDArray[np.int32],
-    lines: NDArray[np.int64],
+    data: Bytes,
+    bits: UInt16s,
+    starts: Int32s,
+    ends: Int32s,
+    chars: Int32s,
+    lines: Int64s,
 ) -> int:
     """Find where each word begins and ends, and its characters; count those of each line."""
     n_words = line = in_line = chars_in_line = numeric_in_line = i = 0
@@ -309,7 +307,7 @@ def _split(
 
 
 @compiled
-def _marks_of(data: NDArray[np.uint8], start: int, stop: int) -> int:
+def _marks_of(data: Bytes, start: int, stop: int) -> int:
     """Roles of a word for signals: it ends with "lorem", begins with "ipsum", is "javascript"."""
     marks = 0
     if stop - start >= _SHORTEST:

@@ -9,8 +9,8 @@ from math import floor, log, nan
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes, Floats, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import WordSet
 from lc_assets.text.numbering import count_grams
@@ -86,13 +86,13 @@ class PhraseTree(NamedTuple):
     """
 
     words: WordSet
-    roots: NDArray[np.int32]
-    edges: NDArray[np.int32]
-    states: NDArray[np.int32]
+    roots: Int32s
+    edges: Int32s
+    states: Int32s
 
 
 @compiled
-def entropy(counts: NDArray[np.int64], n_words: int) -> float:
+def entropy(counts: Int64s, n_words: int) -> float:
     """Entropy of words. Terms are added in the order of first occurrence, which shows in the eighth
     digit.
     """
@@ -107,14 +107,14 @@ def entropy(counts: NDArray[np.int64], n_words: int) -> float:
 
 @compiled
 def compute_scores(
-    data: NDArray[np.uint8],
-    folded: NDArray[np.uint8],
+    data: Bytes,
+    folded: Bytes,
     n_lines: int,
     seed: np.uint64,
-    bits: NDArray[np.uint16],
+    bits: UInt16s,
     stop_words: WordSet,
     bad_words: PhraseTree,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Floats, Int64s, Floats]:
     """Compute the signals of a text.
 
     Args:
@@ -188,9 +188,7 @@ def compute_scores(
 
 
 @compiled
-def _count_listed(
-    numbers: NDArray[np.int32], n_words: int, listed: NDArray[np.int32], tree: PhraseTree
-) -> int:
+def _count_listed(numbers: Int32s, n_words: int, listed: Int32s, tree: PhraseTree) -> int:
     """How many listed phrases begin at any word.
 
     Args:

@@ -46,8 +46,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Floats, Int64s
 from lc_assets.text.characters import character_bits
 from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
 from lc_assets.text.signals.names import (
@@ -84,8 +84,8 @@ class MeasuredSignals:
 
     n_chars: int
     scalars: Mapping[str, float | None]
-    line_ends: NDArray[np.int64]
-    line_scores: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
+    line_ends: Int64s
+    line_scores: Mapping[str, Int64s | Floats]
 
     def spans(self) -> dict[str, list[Span]]:
         """The signals as published: ``{name: [(start, end, score), ...]}``."""
@@ -157,7 +157,7 @@ def measure_signals(
         del scalars["rps_doc_stop_word_fraction"]
     if lists.domains is not None:
         scalars["rps_doc_ut1_blacklist"] = lists.domains.get(source_domain)
-    columns: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {
+    columns: dict[str, Int64s | Floats] = {
         "rps_lines_ending_with_terminal_punctution_mark": lines[TERMINAL].astype(np.float64),
         "rps_lines_javascript_counts": lines[JAVASCRIPT].astype(np.float64),
         "rps_lines_num_words": lines[WORDS],
