@@ -9,7 +9,7 @@ from lc_assets.text.referrals.concepts import LexicalConcepts
 from lc_assets.text.referrals.referrals import DISTANCES, count_referrals
 from lc_assets_tests.benchmarks.test_measures_speed import pages, text  # noqa: F401 - a fixture
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.reference.phrases import by_phrase
+from lc_assets_tests.reference.phrases import by_phrase, find
 from lc_assets_tests.reference.referral_pairs import slow_counts
 
 
@@ -34,7 +34,7 @@ def test_measuring_takes_4_mb_per_second(what, text, finder):  # noqa: F811
 
 
 def test_counting_is_looking_at_every_pair_and_faster(text, finder):  # noqa: F811 - the fixture
-    found = finder.find(text)
+    found = find(finder, text)
     sentences_of = by_phrase(text, found)
     fast, ours = cpu_seconds(lambda _: count_referrals(found.mentions))
     slow, theirs = cpu_seconds(lambda _: slow_counts(sentences_of, DISTANCES), rounds=1)

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.lists.models import read_blocklist
 from lc_assets.text.links.addresses import (
-    NOT_BLOCKED,
-    Blocked,
     Blocklist,
     host_of,
     registered_domain,
@@ -57,7 +55,7 @@ def ut1(folder):
 )
 def test_pages_are_found_on_a_list(tmp_path, url, domain, page):
     blocklist = read_blocklist(ut1(tmp_path))
-    assert (blocklist.domain(url).category, blocklist.url(url).category) == (domain, page)
+    assert (blocklist.blocks_domain(url), blocklist.blocks_page(url)) == (bool(domain), bool(page))
     assert blocklist.measures(url) == {
         "domain_blocked": float(bool(domain)),
         "url_blocked": float(bool(page)),
@@ -69,7 +67,7 @@ def test_a_list_may_be_one_file(tmp_path):
         gzip.compress("\ufeffbad.example\nother.example/x\n".encode())
     )
     mine = read_blocklist(tmp_path / "mine.txt.gz")
-    assert (mine.domains, mine.urls) == ({"bad.example": "mine"}, {"other.example/x": "mine"})
+    assert (mine.domains, mine.urls) == ({"bad.example"}, {"other.example/x"})
     assert mine.digest != read_blocklist(ut1(tmp_path / "ut1")).digest
 
 
@@ -101,15 +99,16 @@ def test_sources_that_are_none_are_refused(tmp_path):
 @given(st.text(alphabet=st.characters(codec=None), max_size=60))
 def test_any_text_is_an_address_or_none(url):
     """No address raises, and what is blocked as a domain is blocked as a page."""
-    blocklist = Blocklist({host_of(url) or "x": "all"}, {})
+    blocklist = Blocklist({host_of(url) or "x"}, ())
     host = host_of(url)
     assert registered_domain(host) in {
         host,
         *(host[at + 1 :] for at, letter in enumerate(host) if letter == "."),
     }
     if host and not host.startswith("www."):
-        assert blocklist.domain(url) == blocklist.url(url) == Blocked("all", host)
-    assert Blocklist({}, {}).url(url) == NOT_BLOCKED
+        assert blocklist.blocks_domain(url)
+        assert blocklist.blocks_page(url)
+    assert not Blocklist((), ()).blocks_page(url)
 
 
 def test_long_addresses_cost_little():
@@ -118,7 +117,7 @@ def test_long_addresses_cost_little():
         "http://a.example/" + "x/" * 500_000,
         "http://" + "é" * 1_000_000,
     ):
-        Blocklist({}, {"nothing": "x"}).url(url)
+        Blocklist((), {"nothing"}).blocks_page(url)
 
 
 def test_a_list_takes_memory_by_its_entries(tmp_path):

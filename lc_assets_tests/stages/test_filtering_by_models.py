@@ -52,7 +52,7 @@ GERMAN = (
     "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem "
     "Bett verwandelt."
 )
-BLOCKED = Models(blocklist=Blocklist({"bad.example": "adult"}, {"mixed.example/bad": "adult"}))
+BLOCKED = Models(blocklist=Blocklist({"bad.example"}, {"mixed.example/bad"}))
 
 
 def rules(**bounds: dict[str, float]):

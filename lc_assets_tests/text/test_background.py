@@ -13,7 +13,7 @@ from lc_assets.text.referrals.concepts import (
     LexicalConcepts,
     pieces_of,
 )
-from lc_assets_tests.reference.phrases import by_phrase
+from lc_assets_tests.reference.phrases import by_phrase, find
 from lc_assets_tests.text.test_concept_words import SPECIAL
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), max_size=12)
@@ -64,5 +64,5 @@ def test_common_words_make_no_concept():
     finder = LexicalConcepts(SPECIAL)
     assert finder.words_in(text) == ["cat", "dog", "cats", "dr"]
     pruned = LexicalConcepts(dataclasses.replace(SPECIAL, common=frozenset({"dog"})))
-    assert "dog" in by_phrase(text, finder.find(text))
-    assert "dog" not in by_phrase(text, pruned.find(text))
+    assert "dog" in by_phrase(text, find(finder, text))
+    assert "dog" not in by_phrase(text, find(pruned, text))

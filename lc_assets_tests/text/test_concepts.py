@@ -16,7 +16,7 @@ from lc_assets.text.referrals.referrals import Mentions, count_referrals
 from lc_assets.text.referrals.words import SpecialWords
 from lc_assets_tests.reference import concepts
 from lc_assets_tests.reference.concepts import read_words
-from lc_assets_tests.reference.phrases import by_phrase, phrase
+from lc_assets_tests.reference.phrases import by_phrase, find, phrase
 from lc_assets_tests.text.test_concept_words import SPECIAL, texts
 
 WITHOUT_PRONOUNS = replace(SPECIAL, stop=SPECIAL.stop | SPECIAL.pronouns, pronouns=frozenset())
@@ -36,7 +36,7 @@ def found_by(
     text: str, special: SpecialWords = SPECIAL, parts=(), **settings_
 ) -> dict[str, list[int]]:
     """Sentences by concept."""
-    return by_phrase(text, LexicalConcepts(special, **settings_).find(text, parts))
+    return by_phrase(text, find(LexicalConcepts(special, **settings_), text, parts))
 
 
 def test_phrases_of_a_run_are_mentioned_wherever_they_stand():
@@ -93,7 +93,7 @@ def test_names_come_beside_the_best():
         "so hub one hub two hub three hub. Now Rome and Rome and rome. Now the Milan and milan "
         "and milan."
     )
-    found = LexicalConcepts(SPECIAL, top=1).find(text)
+    found = find(LexicalConcepts(SPECIAL, top=1), text)
     spelt = [phrase(text, found, number) for number in range(len(found.concepts))]
     assert dict(zip(spelt, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
 

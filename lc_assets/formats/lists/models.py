@@ -266,21 +266,16 @@ def read_blocklist(source: Path) -> Blocklist:
         BadInput: when the source does not exist, has no entry or is not UTF-8; names file and line.
         CorruptFile: when a compressed file is damaged.
     """
-    files = _files(source)
-    domains: dict[str, str] = {}
-    urls: dict[str, str] = {}
-    digest = hashlib.sha256()
-    for category, path in files:
+    domains, urls, digest = set[str](), set[str](), hashlib.sha256()
+    for path in _files(source):
         for entry in _entries(path, digest):
             address = entry.partition("://")[2] or entry
             host, _, rest = address.partition("/")
             name = _normal(host)
-            if not name:
-                continue
-            if rest.strip("/"):
-                urls.setdefault(f"{name}/{rest.rstrip('/')}", category)
-            else:
-                domains.setdefault(name, category)
+            if name and rest.strip("/"):
+                urls.add(f"{name}/{rest.rstrip('/')}")
+            elif name:
+                domains.add(name)
     if not domains and not urls:
         raise BadInput(
             f"{source}: holds no domain and no address; give a text file of them, or a folder of "
@@ -289,16 +284,16 @@ def read_blocklist(source: Path) -> Blocklist:
     return Blocklist(domains, urls, digest.hexdigest())
 
 
-def _files(source: Path) -> list[tuple[str, Path]]:
+def _files(source: Path) -> list[Path]:
     if source.is_file():
-        return [(source.name.split(".")[0], source)]
+        return [source]
     if not source.is_dir():
         raise BadInput(
             f"{source}: does not exist; give a text file of domains, or a folder of "
             "category/domains"
         )
     return sorted(
-        (path.parent.name, path)
+        path
         for path in source.glob("*/*")
         if path.name.removesuffix(".gz") in PARTS and path.is_file()
     )

@@ -26,7 +26,7 @@ Different values share a key with probability 2⁻⁶⁴, so a value that was fo
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -42,76 +42,48 @@ MAX_ADDRESS_CHARS: Final = 8192
 """A longer address is truncated: no browser accepts it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """The blocklist entry of a page.
-
-    Attributes:
-        category: category of the list that has the page, such as ``adult``; empty when none has.
-        entry: the entry: a domain or the beginning of an address.
-    """
-
-    category: str = ""
-    entry: str = ""
-
-
-NOT_BLOCKED: Final = Blocked()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocklist:
     """Blocked domains and addresses.
 
     Attributes:
-        domains: category by domain, normal as `host_of` gives it, without ``www.``.
-        urls: category by ``host/path``, without ``www.`` and without a slash at the end.
+        domains: normal as `host_of` gives them, without ``www.``.
+        urls: ``host/path``, without ``www.`` and without a slash at the end.
         digest: SHA-256 of all files read; for receipts.
     """
 
-    domains: Mapping[str, str]
-    urls: Mapping[str, str]
+    domains: Collection[str]
+    urls: Collection[str]
     digest: str = ""
 
-    def domain(self, url: str) -> Blocked:
+    def blocks_domain(self, url: str) -> bool:
         """Whether the page's domain is on the list.
 
-        >>> Blocklist({"example.org": "ads"}, {}).domain("https://a.EXAMPLE.org:80/x")
-        Blocked(category='ads', entry='example.org')
+        >>> Blocklist({"example.org"}, ()).blocks_domain("https://a.EXAMPLE.org:80/x")
+        True
         """
-        return next(
-            (
-                Blocked(self.domains[name], name)
-                for name in _domains(host_of(url))
-                if name in self.domains
-            ),
-            NOT_BLOCKED,
-        )
+        return any(name in self.domains for name in _domains(host_of(url)))
 
-    def url(self, url: str) -> Blocked:
+    def blocks_page(self, url: str) -> bool:
         """Whether the page, or its domain, is on the list.
 
-        >>> blocklist = Blocklist({}, {"example.org/bad": "ads"})
-        >>> [
-        ...     blocklist.url(f"http://www.example.org/{page}").category
-        ...     for page in ("bad/x?y", "badly", "")
-        ... ]
-        ['ads', '', '']
+        >>> blocklist = Blocklist((), {"example.org/bad"})
+        >>> pages = (f"http://www.example.org/{page}" for page in ("bad/x?y", "badly", ""))
+        >>> list(map(blocklist.blocks_page, pages))
+        [True, False, False]
         """
-        if self.urls:
-            for beginning in _beginnings(url):
-                if beginning in self.urls:
-                    return Blocked(self.urls[beginning], beginning)
-        return self.domain(url)
+        found = self.urls and any(beginning in self.urls for beginning in _beginnings(url))
+        return bool(found) or self.blocks_domain(url)
 
     def measures(self, url: str) -> dict[str, float]:
         """Both measures of a page.
 
-        >>> Blocklist({"example.org": "ads"}, {}).measures("http://b.org")
+        >>> Blocklist({"example.org"}, ()).measures("http://b.org")
         {'domain_blocked': 0.0, 'url_blocked': 0.0}
         """
         return {
-            "domain_blocked": float(bool(self.domain(url).entry)),
-            "url_blocked": float(bool(self.url(url).entry)),
+            "domain_blocked": float(self.blocks_domain(url)),
+            "url_blocked": float(self.blocks_page(url)),
         }
 
 

@@ -25,7 +25,7 @@ are in docs/referrals.md. `lc_assets.formats.spacy_concepts` is a plug-in that u
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -131,24 +131,6 @@ class Concepts(Protocol):
         """
 
 
-class FoundConcepts(NamedTuple):
-    """The concepts of one text.
-
-    Attributes:
-        mentions: where they are mentioned, without distinguishing documents.
-        words: of the text.
-        grams: its phrases.
-        concepts: int64[concept], the number of each concept's phrase.
-        named: bool[concept], which are names.
-    """
-
-    mentions: Mentions
-    words: Words
-    grams: Grams
-    concepts: Int64s
-    named: Booleans
-
-
 class LexicalConcepts:
     """Finds concepts by spelling.
 
@@ -168,19 +150,6 @@ class LexicalConcepts:
         Raises:
             BadInput: when a text is longer than `LONGEST` characters, or parts do not ascend.
         """
-        found = self.find(text, parts)
-        if not parts:
-            return found.mentions
-        return found.mentions.within(
-            np.array([part.document for part in parts], np.int32)[found.words.parts]
-        )
-
-    def find(self, text: str, parts: Sequence[Part] = ()) -> FoundConcepts:
-        """The concepts with their phrases.
-
-        Raises:
-            BadInput: as `mentions`.
-        """
         starts = [part.start for part in parts[1:]]
         if len(text) > LONGEST or [0, *starts] != sorted([0, *starts]):
             raise BadInput(
@@ -190,10 +159,10 @@ class LexicalConcepts:
         words = self._reader.read(text, starts)
         grams = number_grams(words)
         named, chosen = choose(words, grams, rank_words(words), self._top)
-        sentences, ends = list_mentions(words, grams, chosen, named)
-        concepts = np.flatnonzero(chosen)
-        mentions = Mentions(words.n_sentences, sentences, ends)
-        return FoundConcepts(mentions, words, grams, concepts, named[concepts])
+        found = Mentions(words.n_sentences, *list_mentions(words, grams, chosen, named))
+        if not parts:
+            return found
+        return found.within(np.array([part.document for part in parts], np.int32)[words.parts])
 
     def words_in(self, text: str) -> list[str]:
         """The different words of a text that hold a letter, as they are compared; no stop words and
