@@ -8,6 +8,7 @@ environment.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, util
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -57,6 +58,7 @@ class Worker:
         lifeline: the worker's end of a pipe; the worker exits when the other end is closed.
         held: the other end of the pipe.
         cell: states the document it is processing (`lc_assets.execution.containment`).
+        starter: the process that started it.
     """
 
     kind: Kind = field(repr=False)  # an environment may hold secrets
@@ -64,6 +66,7 @@ class Worker:
     lifeline: connection.Connection
     held: connection.Connection
     cell: Any = field(repr=False)
+    starter: int = field(default_factory=os.getpid)
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Future[Any] | None:
         """Start a task; None if the process was killed while it was idle."""
@@ -98,7 +101,23 @@ def start(kind: Kind, method: str) -> Worker:
     pool = ProcessPoolExecutor(1, context, _become_worker, (lifeline, kind.environment, cell))
     worker = Worker(kind, pool, lifeline, held, cell)
     ALIVE.add(worker)
+    _end_workers_at_exit(worker.starter)
     return worker
+
+
+@functools.cache
+def _end_workers_at_exit(process: int) -> None:
+    """End this process's workers when it exits, before `multiprocessing` closes the queues by which
+    they are told to: a process that it started itself, such as a run of Dagster's, would wait for
+    them for ever.
+    """
+
+    def end() -> None:
+        for worker in [worker for worker in ALIVE if worker.starter == process]:
+            worker.cut()
+            worker.end()
+
+    util.Finalize(None, end, exitpriority=100)
 
 
 def _start_fork_server(kind: Kind) -> None:

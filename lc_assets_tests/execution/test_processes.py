@@ -16,7 +16,12 @@ from lc_assets.errors import CorruptFile
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.processes import ALIVE, IDLE_POOL
 from lc_assets_tests.execution.work import chores, do_chore, process_after, process_beside
-from lc_assets_tests.processes import HANG_SECONDS, processes_of_session, wait_until
+from lc_assets_tests.processes import (
+    HANG_SECONDS,
+    processes_of_session,
+    wait_until,
+    wait_until_session_ends,
+)
 
 EXECUTOR = LocalExecutor(workers=2)
 
@@ -249,3 +254,37 @@ def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
         finally:
             os.kill(child, signal.SIGKILL)
     wait_until_gone({int(left) for left in processes_of_session(process.pid)})
+
+
+IN_A_CHILD = """
+import multiprocessing, sys
+
+def run(folder):
+    from pathlib import Path
+    from lc_assets.execution.local import LocalExecutor
+    from lc_assets_tests.execution.work import chores, do_chore
+    tasks = chores(Path(folder), "double", "double")
+    print([result for _, result in LocalExecutor(workers=2).run(do_chore, tasks, what="meet")])
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=run, args=sys.argv[1:])
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+"""
+
+
+@linux
+def test_a_process_that_multiprocessing_started_ends_with_its_workers(tmp_path):
+    """As the code server of Dagster starts a run."""
+    script = tmp_path / "run.py"
+    script.write_text(IN_A_CHILD)
+    with subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        wait_until_session_ends(process.pid)
+        assert (process.communicate()[0], process.returncode) == ("[0, 2]\n", 0)
