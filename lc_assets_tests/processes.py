@@ -10,12 +10,14 @@ HANG_SECONDS = 300
 """Only a hang takes longer, even on a machine with ten other busy processes."""
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition holds; fail when it has not after `HANG_SECONDS`."""
+def wait_until(condition: Callable[[], bool], what: str, *, every: float = 0.02) -> None:
+    """Wait until a condition holds, tested ``every`` so many seconds; fail when it has not after
+    `HANG_SECONDS`.
+    """
     deadline = time.monotonic() + HANG_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"still waiting until {what}"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def wait_until_session_ends(leader: int) -> None:

@@ -259,32 +259,41 @@ def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
 IN_A_CHILD = """
 import multiprocessing, sys
 
-def run(folder):
+def run(folder, *kinds):
     from pathlib import Path
     from lc_assets.execution.local import LocalExecutor
     from lc_assets_tests.execution.work import chores, do_chore
-    tasks = chores(Path(folder), "double", "double")
-    print([result for _, result in LocalExecutor(workers=2).run(do_chore, tasks, what="meet")])
+    list(LocalExecutor(workers=2).run(do_chore, chores(Path(folder), *kinds), what="meet"))
 
 if __name__ == "__main__":
     child = multiprocessing.get_context("spawn").Process(target=run, args=sys.argv[1:])
     child.start()
+    print(child.pid, flush=True)
     child.join()
     sys.exit(child.exitcode)
 """
 
 
 @linux
-def test_a_process_that_multiprocessing_started_ends_with_its_workers(tmp_path):
-    """As the code server of Dagster starts a run."""
+@pytest.mark.parametrize(("kind", "code"), [("double", 0), ("fail", 1), ("hang", 1)])
+def test_a_process_that_multiprocessing_started_ends_with_its_workers(tmp_path, kind, code):
+    """As the code server of Dagster starts a run: when it has succeeded, failed or was
+    interrupted.
+    """
     script = tmp_path / "run.py"
     script.write_text(IN_A_CHILD)
+    tasks = chores(tmp_path, kind, kind)
     with subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)],
+        [sys.executable, str(script), str(tmp_path), kind, kind],
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     ) as process:
+        child = int(process.stdout.readline())
+        if kind == "hang":
+            wait_until(lambda: all(task.begun for task in tasks), "both tasks hang")
+            os.kill(child, signal.SIGINT)
         wait_until_session_ends(process.pid)
-        assert (process.communicate()[0], process.returncode) == ("[0, 2]\n", 0)
+    assert process.returncode == code
