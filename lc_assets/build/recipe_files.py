@@ -148,9 +148,22 @@ def record_recipe(lake: Path | str, recipe: Path | None) -> None:
 
     Raises:
         BadInput: when there is no such file.
+        Busy: while commands build by another recipe.
+    """
+    opened, content = open_lake(str(lake)), recorded_content(lake, recipe)
+    if content is not None and opened.note(RECIPE_FILE) != content:
+        opened.replace_note(RECIPE_FILE, content)
+
+
+def recorded_content(lake: Path | str, recipe: Path | None) -> bytes | None:
+    """What a lake that is built with a recipe has as its record; without a recipe, or with the
+    record itself, the present one. None if there is none.
+
+    Raises:
+        BadInput: when there is no such file.
     """
     if recipe is None or recipe.resolve() == (Path(lake) / RECIPE_FILE).resolve():
-        return
+        return open_lake(str(lake)).note(RECIPE_FILE)
     if not recipe.is_file():
         raise BadInput(f"{recipe}: no such recipe file")
     content = recipe.read_bytes()
@@ -159,9 +172,7 @@ def record_recipe(lake: Path | str, recipe: Path | None) -> None:
     ):
         folder = json.dumps(str(recipe.parent.absolute()), ensure_ascii=False)
         content = f"{FOLDER} = {folder}  # of relative paths\n".encode() + content
-    opened = open_lake(str(lake))
-    if opened.note(RECIPE_FILE) != content:
-        opened.replace_note(RECIPE_FILE, content)
+    return content
 
 
 def toml_of(recipe: Recipe, folder: Path) -> str:

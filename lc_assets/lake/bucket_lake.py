@@ -172,8 +172,7 @@ class BucketLake(Lake):
         if found is None:
             self.bucket.write(path, content, after=0)
 
-    def replace_note(self, path: str, content: bytes) -> None:
-        """See `Lake.replace_note`."""
+    def _write_note(self, path: str, content: bytes) -> None:
         self.bucket.write(path, content)
 
 

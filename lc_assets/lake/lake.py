@@ -21,16 +21,17 @@ which versions count as published: those of a release (`lc_assets.lake.releases`
 moment (`memoized`).
 """
 
+import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
-from lc_assets.errors import BadInput, LcError, NotPublished
+from lc_assets.errors import BadInput, Busy, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
-from lc_assets.lake.staging import lake_locked, locked
+from lc_assets.lake.staging import LOCK, lake_locked, locked
 from lc_assets.lake.versions import Published, folder_named, version_named
-from lc_assets.publishing import publish_bytes, remove_staging_files
+from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
 
 GLOBAL: Final = "all"
 """The key of stages that have no partitions."""
@@ -152,9 +153,39 @@ class Lake:
                 publish_bytes(file, content)
 
     def replace_note(self, path: str, content: bytes) -> None:
-        """Publish a small file, replacing an existing one."""
-        with lake_locked(self.root, shared=True):
-            publish_bytes(self.root / path, content)
+        """Publish a small file, replacing an existing one.
+
+        Raises:
+            Busy: while commands rely on its present content, see `holding_note`.
+        """
+        with lake_locked(self.root, shared=False, name=f".{path}{LOCK}"):
+            self._write_note(path, content)
+
+    def _write_note(self, path: str, content: bytes) -> None:
+        for leftover in self.root.glob(f"{STAGING_PREFIX}????????-{path}"):  # of a killed command
+            leftover.unlink()
+        publish_bytes(self.root / path, content)
+
+    @contextlib.contextmanager
+    def holding_note(self, path: str, content: bytes | None) -> Iterator[None]:
+        """Publish a small file, and let no one else replace it while the block runs. In a bucket
+        this excludes the commands of this machine.
+
+        Args:
+            path: below the root.
+            content: None when there must be no file.
+
+        Raises:
+            Busy: while commands rely on another content.
+        """
+        while True:
+            with lake_locked(self.root, shared=True, name=f".{path}{LOCK}"):
+                if self.note(path) == content:
+                    yield
+                    return
+            if content is None:
+                raise Busy(f"{self.url}: another command has written {path}; run this again")
+            self.replace_note(path, content)
 
 
 def require_same_note(found: bytes | None, content: bytes, where: Path | str) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30.0
 """How long a run waits for another one that builds the same partition."""
+
+_HELD: Final = (errno.EAGAIN, errno.EACCES)
+"""Errors of a lock that another process holds."""
 
 
 @contextlib.contextmanager
@@ -62,10 +65,19 @@ def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
         lock.release()
 
 
+LOCK: Final = ".lock"
+
+
 @contextlib.contextmanager
-def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
-    """Hold a lake's lock: builds share it, a release or a prune excludes all others. If no other
-    process holds it, staging files of a killed run are removed from the lake's folder first.
+def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]:
+    """Hold a lock on a folder, which is made when it is missing. Holders of a shared lock exclude
+    only those of an exclusive one: of a lake, builds share the lock, and a release or a prune
+    excludes all others. Where the file system has no locks, no one is excluded.
+
+    Args:
+        root: the lake, or another folder that a command writes into.
+        shared: whether others may share it.
+        name: of the lock's file.
 
     Raises:
         Busy: when others hold it for longer than `BUSY_SECONDS`.
@@ -74,16 +86,14 @@ def lake_locked(root: Path, *, shared: bool) -> Iterator[None]:
     """
     with os_errors_as_lc_errors(root):
         make_folder(root)
-        file = (root / ".lock").open("a")
+        file = (root / name).open("a")
     with file:
-        if _flock(file, fcntl.LOCK_EX):
-            remove_staging_files(root, below=False)
         until = time.monotonic() + BUSY_SECONDS
         while not _flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
             if time.monotonic() > until:
                 raise Busy(
-                    f"{root}: {'a release or a prune' if shared else 'another run'} has been "
-                    "working there; wait for it and run this again"
+                    f"{root}: another command has been working there for {BUSY_SECONDS:.0f} s; "
+                    "wait for it and run this again"
                 )
             time.sleep(0.05)
         yield
@@ -93,7 +103,7 @@ def _flock(file: IO[str], kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno == errno.ENOSYS  # a file system without locks excludes no one
+        return error.errno not in _HELD
     return True
 
 

@@ -129,8 +129,11 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
     keys = file_partitions(context.recipe.sources)
     recipe = msgspec.structs.replace(context.recipe, target=target)
     needed = needed_by(recipe)
-    context.lake.replace_note(RECIPE_FILE, toml_of(recipe, Path.cwd()).encode())
-    with interpreted(_is_small(context.recipe)):
+    content = toml_of(recipe, Path.cwd()).encode()
+    with (
+        context.lake.holding_note(RECIPE_FILE, content),
+        interpreted(_is_small(context.recipe)),
+    ):
         return {
             found.name: {
                 key: found.build(context, key)

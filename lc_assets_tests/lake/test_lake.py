@@ -1,12 +1,16 @@
 """The lake: versions, receipts, the one step that readers notice."""
 
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 
 import pytest
 
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, Busy, CorruptFile, NotPublished
+from lc_assets.lake import staging
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT, Fingerprint, receipt_of
@@ -178,3 +182,45 @@ def test_a_killed_note_leaves_nothing_after_a_rerun(tmp_path, publish):
         assert list(root.rglob(".staging-*")) == []
     assert kill_at > 2
     assert n_left
+
+
+def test_commands_that_rely_on_one_note_exclude_those_that_rely_on_another(tmp_path, monkeypatch):
+    """With the same content they run side by side; another one waits, and gives up in words."""
+    monkeypatch.setattr(staging, "BUSY_SECONDS", 0.05)
+    ours, theirs = Lake(tmp_path), Lake(tmp_path)
+    with ours.holding_note("recipe.toml", b"1"):
+        with theirs.holding_note("recipe.toml", b"1"):
+            pass
+        for attempt in (
+            lambda: theirs.replace_note("recipe.toml", b"2"),
+            lambda: theirs.holding_note("recipe.toml", b"2").__enter__(),
+            lambda: theirs.holding_note("recipe.toml", None).__enter__(),
+        ):
+            with pytest.raises(Busy, match="another command"):
+                attempt()
+        assert ours.note("recipe.toml") == b"1"
+    with theirs.holding_note("recipe.toml", b"2"):
+        assert ours.note("recipe.toml") == b"2"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_without_locks_nobody_waits_and_only_own_files_are_removed(tmp_path, monkeypatch, number):
+    """What another command is writing into the lake's folder stays, with and without locks."""
+    monkeypatch.setattr(staging, "BUSY_SECONDS", 0.05)
+    theirs, own = tmp_path / ".staging-0123abcd-x.bin", tmp_path / ".staging-0123abcd-recipe.toml"
+    for content in (b"1", b"2"):
+        theirs.touch()
+        own.touch()
+        with staging.lake_locked(tmp_path, shared=False):
+            Lake(tmp_path).replace_note("recipe.toml", content)
+        assert (theirs.exists(), own.exists()) == (True, False)
+        monkeypatch.setattr(fcntl, "flock", refused(number))
+    with staging.lake_locked(tmp_path, shared=False), staging.lake_locked(tmp_path, shared=True):
+        assert Lake(tmp_path).note("recipe.toml") == b"2"
+
+
+def refused(number: int):
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return flock

@@ -208,7 +208,7 @@ def test_releases_prunes_and_builds_exclude_each_other(lake, monkeypatch):
     with staging.lake_locked(root, shared=True):
         lake.build()
         for run in exclusive:
-            with pytest.raises(Busy, match="another run"):
+            with pytest.raises(Busy, match="another command"):
                 run()
     with staging.lake_locked(root, shared=False):
         for run in (*exclusive, lake.build):

@@ -147,8 +147,8 @@ def _recorded(lake: str, content: str) -> Path | None:
     found = recorded_recipe(lake)
     if found is None:
         open_lake(lake).replace_note(RECIPE_FILE, content.encode())
-        return recorded_recipe(lake)
-    if found.read_text("utf-8") != content:
+        found = recorded_recipe(lake)
+    if found is not None and found.read_text("utf-8") != content:
         raise BadInput(
             f"{found}: holds other settings than these options; edit it and run `lc rebuild --lake "
             f"{lake} --recipe {found}`, or choose another --lake"

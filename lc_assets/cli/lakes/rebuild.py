@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from lc_assets.build.recipe_files import record_recipe
+from lc_assets.build.recipe_files import RECIPE_FILE, read_recipe, recorded_content
 from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.cli import options
@@ -30,7 +30,7 @@ from lc_assets.cli.lakes.plan import (
     show_plans,
 )
 from lc_assets.cli.printing import lasted, print_error, say
-from lc_assets.errors import LcError
+from lc_assets.errors import Busy, LcError
 from lc_assets.stages import costing
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run
@@ -114,7 +114,7 @@ def run(
     """Record the recipe and build what is out of date, through Dagster when it has a ``home``;
     return the command's exit status.
     """
-    record_recipe(where.lake, where.recipe)
+    content = recorded_content(where.lake, where.recipe)
     n_done, n_behind = 0, sum(made.status != "current" for made in plan())
     started = latest = time.monotonic()
 
@@ -124,6 +124,9 @@ def run(
         say(f"{line}, {lasted(took)} [{n_done}/{max(n_behind, n_done)}]")
 
     with contextlib.ExitStack() as stack:
+        stack.enter_context(context.lake.holding_note(RECIPE_FILE, content))
+        if read_recipe(where.recipe, withdrawn=where.withdrawn) != context.recipe:
+            raise Busy(f"{where.lake}: its recipe has been changed in the meantime; run this again")
         stack.enter_context(log_shards_to(log))
         build: Callable[[Run], None]
         if home is None:
