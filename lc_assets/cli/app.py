@@ -53,7 +53,7 @@ COMMANDS: Final = {
     "audit:lakes.audit": "Compare everything that a lake serves with its documents",
     "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
     "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
-    "diff:lakes.releases": "Show which documents, rows and tokens were added, removed and moved",
+    "diff:lakes.diff": "Show which documents, rows and tokens were added, removed and moved",
     "prune:lakes.releases": "Delete versions that are neither published nor pinned by a release",
 }
 """Name and module of each command, and the beginning of its help."""

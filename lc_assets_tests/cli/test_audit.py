@@ -40,7 +40,7 @@ def test_the_command_prints_what_was_compared_and_ends_with_1_at_a_fault(lc, lak
 
 def test_a_release_is_audited_as_it_was_named(lc, lake):
     """The published grid has a fault that the released one has not."""
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     reader = GridReader(lake.published(f"token_grid/{OLD}").home / "train.zarr")

@@ -200,7 +200,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     go_up(one.lake, url)
     recipe = recipe_file(tmp_path / "recipe.toml", one.context.recipe)
     built = ("--upstream", one.context.upstream.root, "--recipe", recipe, "--workers", 1)
-    assert lc("release", url, "v1").code == 0
+    assert lc("release", url, "v1", "--recipe", recipe).code == 0
     assert release_names(open_lake(url)) == ["v1"]
     assert lc("release", url, "v1", "--verify").code == 0
     assert lc("trace", url, "--row", 0, "--release", "v1").code == 0

@@ -167,9 +167,9 @@ def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     assert "0 of them are still served" in said.out
 
 
-def test_a_release_is_made_told_and_verified(lc, lake):
+def test_a_release_is_made_told_and_verified(lc, lake, recipe):
     assert "0 releases" in lc("release", lake.lake.root).out
-    said = lc("release", lake.lake.root, "v1")
+    said = lc("release", lake.lake.root, "v1", "--recipe", recipe)
     assert said.code == 0
     assert f"documents {len(lake.served())}" in words_of(said)
     assert 'release="v1"' in said.out
@@ -187,8 +187,8 @@ def test_a_release_is_made_told_and_verified(lc, lake):
     assert lc("release", lake.lake.root, "v9", "--verify").code == 2
 
 
-def test_a_release_is_traced(lc, lake):
-    lc("release", lake.lake.root, "v1")
+def test_a_release_is_traced(lc, lake, recipe):
+    lc("release", lake.lake.root, "v1", "--recipe", recipe)
     before = lc("trace", lake.lake.root, "--row", 0)
     lake.say(("document", next(word for word in before.out.split() if ".json.gz/" in word)))
     lake.build()
@@ -199,8 +199,8 @@ def test_a_release_is_traced(lc, lake):
     )
 
 
-def test_a_difference_is_told_and_is_json(lc, lake):
-    lc("release", lake.lake.root, "v1")
+def test_a_difference_is_told_and_is_json(lc, lake, recipe):
+    lc("release", lake.lake.root, "v1", "--recipe", recipe)
     assert (
         "0 rows added, 0 removed, 0 moved; 2 snapshots are the same byte by byte"
         in lc("diff", "v1", "now", "--lake", lake.lake.root).out
@@ -230,9 +230,9 @@ def test_pruning_says_what_goes_before_it_goes(lc, lake):
     assert not old.exists()
 
 
-def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake):
+def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake, recipe):
     """First they are published, then pinned, then given up."""
-    lc("release", lake.lake.root, "v1")
+    lc("release", lake.lake.root, "v1", "--recipe", recipe)
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     stage_named("withdrawn_documents").build(lake.context, "all")
     assert lc("prune", lake.lake.root, "--purge").code == 3

@@ -21,8 +21,8 @@ from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.lake import Published
 from lc_assets.lake.partition import CURRENT
-from lc_assets.lake.receipts import RECEIPT
-from lc_assets.lake.releases import Gone, note_damage, publish_gone, read_release
+from lc_assets.lake.receipts import RECEIPT, with_checksum
+from lc_assets.lake.releases import Gone, note_damage, publish_gone, publish_release, read_release
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
@@ -30,7 +30,7 @@ from lc_assets.orchestration.assets import every_file_is_as_published
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.megatron.megatron_merging import Ids, write_receipt
 from lc_assets.stages.megatron.megatron_verifying import verify_data_set
-from lc_assets.stages.releases.releasing import release, release_damage
+from lc_assets.stages.releases.releasing import described, pinned_now, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
 from lc_assets_tests.named_draws import rng_for
@@ -148,7 +148,7 @@ def test_every_flipped_bit_of_a_release_is_found(everything):
     """Of its file, of the note of what is gone of it, and of one file of each version that it
     pins.
     """
-    release(everything, "v1")
+    publish_release(everything, "v1", with_checksum(described(everything, pinned_now(everything))))
     publish_gone(
         everything,
         "v1",

@@ -19,7 +19,7 @@ from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 @pytest.fixture
 def lake(lake_with_copies, tmp_path):
     found = lake_with_copies.copy(tmp_path)
-    release(found.lake, "v1")
+    release(found.lake, "v1", found.context.recipe)
     return found
 
 

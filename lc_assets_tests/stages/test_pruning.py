@@ -99,7 +99,7 @@ def test_only_what_nobody_needs_goes(lake):
 def test_a_release_keeps_what_it_pins(lake):
     rows = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
     samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     withdraw(lake, id_of(OLD, ALONE_OLD))
     deletions = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).deletions}
     assert deletions == {
@@ -202,7 +202,7 @@ def test_releases_prunes_and_builds_exclude_each_other(lake, monkeypatch):
     monkeypatch.setattr(staging, "BUSY_SECONDS", 0.05)
     root = lake.lake.root
     exclusive = (
-        lambda: release(lake.lake, "v1"),
+        lambda: release(lake.lake, "v1", lake.context.recipe),
         lambda: carry_out(lake.lake, plan_pruning(lake.lake)),
     )
     with staging.lake_locked(root, shared=True):
@@ -272,8 +272,8 @@ def test_a_release_is_given_up_by_name_only(lake):
     """Pinned versions stay until the release is named; then they go, and the release says why for
     ever.
     """
-    release(lake.lake, "v1")
-    release(lake.lake, "v2")
+    release(lake.lake, "v1", lake.context.recipe)
+    release(lake.lake, "v2", lake.context.recipe)
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
     assert {one.name.partition("/")[0] for one in planned.deletions} == {

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
+from lc_assets.build.stage import CheckResult
+from lc_assets.errors import BadInput, Busy, CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.releases import (
     Gone,
     gone_of,
@@ -20,11 +21,13 @@ from lc_assets.lake.releases import (
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import tracing, whereabouts
+from lc_assets.stages.releases import releasing
+from lc_assets.stages.releases.auditing import Audit, Comparison
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.faults import flipped
 from lc_assets_tests.loaders.range_server import served
-from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of
+from lc_assets_tests.withdrawing import ALONE_OLD, NEW, OLD, id_of
 
 
 @pytest.fixture
@@ -40,11 +43,15 @@ def change(lake):
     """Publish other versions: without one document, then with another seed."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
-    gridding = msgspec.structs.replace(lake.context.recipe.token_grid, seed=5)
-    other = replace(
-        lake.context, recipe=msgspec.structs.replace(lake.context.recipe, token_grid=gridding)
-    )
-    return replace(lake, context=other).build()
+    recipe = lake.context.recipe
+    seeds = {
+        name: msgspec.structs.replace(getattr(recipe, name), seed=5)
+        for name in ("token_grid", "packed_rows")
+    }
+    other = replace(lake.context, recipe=msgspec.structs.replace(recipe, **seeds))
+    found = replace(lake, context=other)
+    found.build()
+    return found
 
 
 def test_a_release_is_the_same_rows_for_ever(lake):
@@ -52,7 +59,7 @@ def test_a_release_is_the_same_rows_for_ever(lake):
     what it was.
     """
     before = all_rows(lake.lake.root)
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     change(lake)
     now, then = all_rows(lake.lake.root), all_rows(lake.lake.root, release="v1")
     assert any(
@@ -65,7 +72,7 @@ def test_a_release_is_the_same_rows_for_ever(lake):
 
 
 def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
-    found = release(lake.lake, "v1")
+    found = release(lake.lake, "v1", lake.context.recipe)
     stages = {
         "longcrawl_flat",
         "token_grid",
@@ -92,58 +99,102 @@ def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
 
 def test_a_name_is_given_once(lake):
     """The same versions again are the same release; others are refused, and the first stands."""
-    first = release(lake.lake, "v1")
-    assert release(lake.lake, "v1") == first
-    change(lake)
+    first = release(lake.lake, "v1", lake.context.recipe)
+    assert release(lake.lake, "v1", lake.context.recipe) == first
+    recipe = change(lake).context.recipe
     with pytest.raises(BadInput, match="releases/v1.json: exists already"):
-        release(lake.lake, "v1")
+        release(lake.lake, "v1", recipe)
     assert read_release(lake.lake, "v1") == first
-    release(lake.lake, "v2")
+    release(lake.lake, "v2", recipe)
     assert release_names(lake.lake) == ["v1", "v2"]
 
 
+def refused(lake, match):
+    """Releasing is refused, and nothing takes the name."""
+    with pytest.raises(Mismatch, match=match):
+        release(lake.lake, "v1", lake.context.recipe)
+    assert release_names(lake.lake) == []
+
+
 def test_a_version_that_lost_a_file_is_not_released(lake):
-    """Nothing takes the name; after a repair it is free."""
+    """After a repair it is."""
     grid = lake.published(f"token_grid/{OLD}")
     chunk = grid.home / "train.zarr/c/0/0"
     content = chunk.read_bytes()
     chunk.unlink()
-    with pytest.raises(CorruptFile, match="1 files are missing or truncated, such as train.zarr"):
-        release(lake.lake, "v1")
-    assert release_names(lake.lake) == []
+    refused(lake, f"out of date .*, such as token_grid/{OLD} .missing or truncated")
     stage_named("token_grid").build(lake.context, OLD)
     assert chunk.read_bytes() == content
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
+
+
+def test_a_damaged_version_is_not_released(lake):
+    flipped(lake.published(f"packed_rows/{NEW}").home / "train.zarr/c/0/0")
+    refused(lake, f"1 faults, such as packed_rows/{NEW}: train.zarr/c/0/0: digest")
 
 
 @pytest.mark.parametrize("name", ["../v1", "v 1", "", "v1.gone"])
 def test_a_name_is_a_files_name(lake, name):
     with pytest.raises(BadInput):
-        release(lake.lake, name)
+        release(lake.lake, name, lake.context.recipe)
 
 
-def test_a_lake_that_is_out_of_date_is_not_released(lake):
-    """A mix of an older grid than the order's: one name cannot mean both."""
+@pytest.mark.parametrize(
+    "built",
+    [
+        (),
+        ("withdrawn_documents", "snapshot_withdrawals", "removed_documents"),
+        (
+            "withdrawn_documents",
+            "snapshot_withdrawals",
+            "removed_documents",
+            "token_documents",
+            "token_grid",
+            "longcrawl",
+        ),
+    ],
+    ids=["nothing", "removals", "order"],
+)
+def test_a_lake_that_is_out_of_date_is_not_released(lake, built):
+    """An entry was added and nothing built, or some stages: the withdrawn document is still pinned
+    by what was not built.
+    """
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    for stage, key in (
-        ("withdrawn_documents", "all"),
-        ("snapshot_withdrawals", OLD),
-        ("removed_documents", OLD),
-        ("token_documents", OLD),
-        ("token_grid", OLD),
-        ("longcrawl", "all"),
-    ):
+    for stage in built:
+        key = "all" if stage in ("withdrawn_documents", "longcrawl") else OLD
         stage_named(stage).build(lake.context, key)
-    with pytest.raises(
-        Mismatch, match="blended_mix/by-tokens is made of another version of megatron_rows/2023-06"
-    ):
-        release(lake.lake, "v1")
+    refused(lake, "out of date under its recipe in .* run `lc rebuild`, then release it")
+    lake.build()
+    release(lake.lake, "v1", lake.context.recipe)
+
+
+def test_what_fails_the_audit_is_not_released(lake, monkeypatch):
+    """Everything is current and undamaged, and the audit has the last word."""
+    wrong = Comparison(what="texts", where="token_grid/2023-06", compared=9, wrong=2, fault="x")
+    monkeypatch.setattr(Audit, "run", lambda _: [wrong])
+    refused(lake, "1 faults, such as token_grid/2023-06: texts: 2 wrong, such as x: run `lc audit`")
+
+
+def test_what_is_served_although_withdrawn_is_not_released(lake, monkeypatch):
+    failed = CheckResult(check="nothing_withdrawn_is_served", passed=False, message="one is")
+    monkeypatch.setattr(releasing, "nothing_withdrawn_is_served", lambda *_: failed)
+    refused(lake, "such as nothing_withdrawn_is_served: one is")
+
+
+def test_what_was_built_while_it_was_audited_is_not_released(lake, monkeypatch):
+    def run(_):
+        change(lake)
+        return []
+
+    monkeypatch.setattr(Audit, "run", run)
+    with pytest.raises(Busy, match="was built in the meantime"):
+        release(lake.lake, "v1", lake.context.recipe)
     assert release_names(lake.lake) == []
 
 
 def test_tracing_follows_the_release(lake):
     """Positions, samples and documents of the release, also when the published lake has others."""
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     before = [tracing.row_of_order(lake.lake, "train", position) for position in range(5)]
     samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
     found = whereabouts.find(lake.lake, "document", id_of(OLD, ALONE_OLD))
@@ -159,14 +210,14 @@ def test_tracing_follows_the_release(lake):
 
 def test_a_partition_that_was_not_released_is_none_of_it(lake):
     """A mix that came later is not in the release, although the stage is pinned."""
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     pinned = lake_of_release(lake.lake, "v1")
     assert pinned.partition("blended_mix", "another").current() is None
     assert pinned.keys("blended_mix") == ["by-tokens", "one-sided"]
 
 
 def test_damage_to_a_release_is_told(lake):
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     grid = lake.published(f"token_grid/{OLD}")
     flipped(grid.home / "train.zarr/c/0/0")
     (said,) = release_damage(lake.lake, "v1")
@@ -179,7 +230,7 @@ def test_damage_to_a_release_is_told(lake):
 
 
 def test_what_is_gone_says_why(lake):
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     order = lake.published("longcrawl/all")
     publish_gone(
         lake.lake, "v1", Gone(versions=[f"longcrawl/all/{order.version}"], reason="a court said so")
@@ -195,7 +246,7 @@ def test_what_is_gone_says_why(lake):
 
 
 def test_another_content_under_a_pinned_version_is_refused(lake):
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     order = lake.published("longcrawl/all")
     receipt = order.home / "receipt.json"
     receipt.write_text(receipt.read_text().replace(order.digest, "0" * 64))
@@ -206,7 +257,7 @@ def test_another_content_under_a_pinned_version_is_refused(lake):
 def test_what_is_no_release_is_told(lake):
     with pytest.raises(NotPublished, match="no release 'v9' .*: there are none"):
         open_rows(lake.lake.root, release="v9")
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     with pytest.raises(NotPublished, match="no release 'v9' .*: there are v1"):
         open_rows(lake.lake.root, release="v9")
     (lake.lake.root / "releases" / "v1.json").write_text(
@@ -219,7 +270,7 @@ def test_what_is_no_release_is_told(lake):
 def test_a_release_is_opened_from_a_server(lake):
     """By range requests, after other versions were published; a release that is none is told."""
     before = all_rows(lake.lake.root)
-    release(lake.lake, "v1")
+    release(lake.lake, "v1", lake.context.recipe)
     change(lake)
     with served(lake.lake.root) as (url, _, _):
         for split in SPLITS:

@@ -1,12 +1,11 @@
-"""``lc release``, ``lc diff``, ``lc prune`` and ``lc withdraw``: name what is published, compare
-what was named, delete what no name needs, and withdraw documents.
+"""``lc release``, ``lc prune`` and ``lc withdraw``: name what is published, delete what no name
+needs, and withdraw documents.
 """
 
 import datetime as dt
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from typer import Argument, Option
 
@@ -19,10 +18,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal, line_of
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.receipts import encode_json
 from lc_assets.lake.releases import gone_of, read_release, release_names
-from lc_assets.stages.releases import comparing, pruning, releasing
-from lc_assets.stages.releases.comparing import Difference
+from lc_assets.stages.releases import pruning, releasing
 from lc_assets.stages.releases.pruning import Pruning
 from lc_assets.stages.withdrawal import reporting
 from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
@@ -31,7 +28,6 @@ from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve, with
 DAMAGED = 1
 STILL_HELD = 3
 MOST_ERRORS = 50
-MOST_PARTITIONS = 3
 
 
 def release(
@@ -44,12 +40,15 @@ def release(
         bool,
         Option("--verify", help="Read every byte of the release; publish nothing."),
     ] = False,
+    recipe: options.Recipe = None,
+    withdrawn: options.Withdrawn = "",
 ) -> None:
     """Pin the published global order, grids, Megatron files and mixes under a name that is never
     reused.
 
-    Repeating it with the same versions changes nothing; other versions under the same name are
-    refused.
+    Refused when something is out of date under the recipe, damaged or withdrawn, or fails `lc
+    audit`. Repeating it with the same versions changes nothing; other versions under the same name
+    are refused.
 
     Example: lc release lake v1
     """
@@ -67,10 +66,16 @@ def release(
             else f"release {name}: whole, every byte read again"
         )
         raise typer.Exit(DAMAGED if damage else 0)
-    made = releasing.release(folder, name)
+    made = releasing.release(folder, name, _recipe(lake, recipe, withdrawn))
     say(f"release {name} pins {len(made.pins):,} versions")
     facts(list(made.counts.items()))
     say(f'open_rows("{lake}", release="{name}") reads its rows, whatever is published later')
+
+
+def _recipe(lake: str, path: Path | None, withdrawn: str) -> Recipe:
+    """The recipe of a file, or else the one that the lake was last built by."""
+    found = recipe_of_lake(LakeOptions(lake=lake, recipe=path)).recipe
+    return read_recipe(found, withdrawn=withdrawn)
 
 
 def _show_releases(lake: Lake) -> None:
@@ -87,73 +92,6 @@ def _show_releases(lake: Lake) -> None:
         )
     table(("release", "versions", "documents", "tokens", "state"), lines)
     say(f"{len(lines):,} releases")
-
-
-def diff(
-    before: Annotated[
-        str,
-        Argument(
-            metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too."
-        ),
-    ],
-    after: Annotated[str, Argument(metavar="B", help="The same.")],
-    lake: options.Lake = "lake",
-    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show which documents, rows and tokens were added, removed and moved from A to B, and which
-    settings, rules, code and libraries differ.
-
-    Example: lc diff v1 now --lake lake
-    """
-    folder = open_lake(lake)
-    found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))
-    if json:
-        typer.echo(encode_json(found).decode(), nl=False)
-    else:
-        _show_difference(found)
-
-
-def _show_difference(found: Difference) -> None:
-    """Print a difference: counts, then rows by snapshot, then settings, code and libraries."""
-    old, new = found.counts
-    names = ("snapshots", "documents", "train rows", "heldout rows", "tokens")
-    table(
-        ("", found.before, found.after, "change"),
-        [
-            (name, old.get(name), new.get(name), new.get(name, 0) - old.get(name, 0))
-            for name in names
-            if name in old or name in new
-        ],
-    )
-    mixes = found.mixes.items()
-    sections = {
-        "Rows, by snapshot": [msgspec.structs.asdict(change) for change in found.changes],
-        "Settings": found.settings,
-        "Code": found.code,
-        "Libraries": found.libraries,
-        "Mixes": [{"mix": name, "change": of} for name, of in mixes if of != "is the same"],
-    }
-    for title, lines in sections.items():
-        if lines:
-            heading(title)
-            cells = [
-                [_shortened(of) if isinstance(of, list) else of for of in line.values()]
-                for line in lines
-            ]
-            table([name.replace("_", " ") for name in lines[0]], cells)
-    added, removed, moved = (
-        sum(getattr(change, f"rows_{what}") for change in found.changes)
-        for what in ("added", "removed", "moved")
-    )
-    say(
-        f"{added:,} rows added, {removed:,} removed, {moved:,} moved; "
-        f"{found.same_snapshots:,} snapshots are the same byte by byte"
-    )
-
-
-def _shortened(keys: list[str]) -> str:
-    rest = len(keys) - MOST_PARTITIONS
-    return ", ".join(keys[:MOST_PARTITIONS]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def prune(
@@ -256,8 +194,7 @@ def withdraw(
     Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
     """
     folder = open_lake(lake)
-    recipe = recipe_of_lake(LakeOptions(lake=lake, recipe=recipe)).recipe
-    settings = read_recipe(recipe, withdrawn=withdrawn)
+    settings = _recipe(lake, recipe, withdrawn)
     named = documents.named()
     if report:
         if named:

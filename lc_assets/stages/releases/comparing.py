@@ -120,7 +120,7 @@ def data_set(lake: Lake, words: str) -> DataSet:
         release = described(named.lake, {of.name: of for of in versions})
         return DataSet(words, named.lake, release)
     if words == NOW:
-        return DataSet(words, lake, described(lake, pinned_now(lake, strict=False)))
+        return DataSet(words, lake, described(lake, pinned_now(lake)))
     if words not in release_names(lake):
         raise NotPublished(
             f"{words}: neither a release of {lake.url} nor the folder of a version; of releases "

@@ -1,16 +1,18 @@
 """Releases: the versions that a name pins, how each of them was made, and whether all of it is
 intact.
 
-A release pins what is served: the published global order, its grids, the Megatron files and mixes
-made from them, the flat copy if it has the same order, packed rows, and the indices that trace
-them. Their inputs are described, not pinned: settings, code versions and libraries stay readable
-when the documents are gone.
+Only a lake is released that is current under its recipe, undamaged, and passes the audit
+(`lc_assets.stages.releases.auditing`). A release pins what is served: the published global order,
+its grids, the Megatron files and mixes made from them, the flat copy if it has the same order,
+packed rows, and the indices that trace them. Their inputs are described, not pinned: settings, code
+versions and libraries stay readable when the documents are gone.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lc_assets.errors import CorruptFile, Mismatch, NotPublished
+from lc_assets.build.recipe import Recipe
+from lc_assets.errors import Busy, Mismatch, NotPublished
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import with_checksum
@@ -27,38 +29,67 @@ from lc_assets.lake.staging import lake_locked
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import rows_behind, sources_of
+from lc_assets.stages.planning import plan
+from lc_assets.stages.releases.auditing import Audit
+from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
+from lc_assets.stages.withdrawal.withdrawn_documents import entries_of
 from lc_assets.vocabulary import SPLITS
 
 
-def release(lake: Lake, name: str) -> Release:
-    """Name the current published versions.
+def release(lake: Lake, name: str, recipe: Recipe) -> Release:
+    """Name the current published versions, after `require_releasable`.
 
     Raises:
         NotPublished: if there is no global order, or an input of a version is gone.
-        Mismatch: if a mix is made of other versions than the order.
+        Mismatch: if something is out of date or wrong.
         BadInput: if a release of this name with other versions exists.
-        CorruptFile: if a version lost a file.
-        Busy: if builds or a prune are running.
+        Busy: if builds or a prune are running, or have changed what is published.
     """
+    pinned = pinned_now(lake)
+    require_releasable(lake, recipe, pinned)
     with lake_locked(lake.root, shared=False):
-        pinned = pinned_now(lake)
-        for published in pinned.values():
-            if lost := published.lost_files():
-                raise CorruptFile(
-                    f"{published.where}: {len(lost):,} files are missing or truncated, such as "
-                    f"{lost[0]}: build it again with `lc rebuild --repair`"
-                )
         found = with_checksum(described(lake, pinned))
+        if described(lake, pinned_now(lake)).pins != found.pins:
+            raise Busy(f"{lake.url}: was built in the meantime; run this again")
         publish_release(lake, name, found)
         return found
 
 
-def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
-    """What a release would pin now, by name; unless ``strict``, also if some of it is out of date.
+def require_releasable(lake: Lake, recipe: Recipe, pinned: Mapping[str, Published]) -> None:
+    """Refuse a lake that is out of date under its recipe, serves something withdrawn, is damaged,
+    or fails the audit.
+
+    Raises:
+        Mismatch: says what is wrong, and what to do.
+    """
+    plans = plan(lake, recipe, lake.keys("raw_snapshot"))
+    behind = [made for made in plans if made.status != "current"]
+    if behind:
+        raise Mismatch(
+            f"{lake.url} is out of date under its recipe in {len(behind):,} partitions, such as "
+            f"{behind[0].name} ({'; '.join(behind[0].reasons)}): run `lc rebuild`, then release it"
+        )
+    served = [published for published in pinned.values() if published.stage in SERVED]
+    checks = [nothing_withdrawn_is_served(lake, recipe, published) for published in served]
+    faults = [
+        *(f"{check.check}: {check.message}" for check in checks if not check.passed),
+        *(f"{of}: {words}" for of, one in pinned.items() for words in one.damage()),
+    ]
+    if not faults:
+        entries = {entry.sought for entry in entries_of(recipe.withdrawn_documents)}
+        faults = [one.sentence for one in Audit(lake, entries).run() if one.wrong]
+    if faults:
+        raise Mismatch(
+            f"{lake.url} is not released: {len(faults):,} faults, such as {faults[0]}: run `lc "
+            "audit` to see all, `lc rebuild --verify` to build damaged versions again"
+        )
+
+
+def pinned_now(lake: Lake) -> dict[str, Published]:
+    """What a release would pin now, by name.
 
     Raises:
         NotPublished: if there is no global order, or an input of a version is gone.
-        Mismatch: if a mix is made of other versions than the order.
     """
     order = lake.partition("longcrawl").require()
     grids = {grid.name: grid for grid in sources_of(lake, order)}
@@ -66,28 +97,16 @@ def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
     flat = lake.partition("longcrawl_flat").current()
     if flat is not None and lake.require_input(flat, "longcrawl").digest == order.digest:
         found[flat.name] = flat
-    packed = lake.published("packed_rows").values()
-    served = grids | {rows.name: rows for rows in packed}
     for mix in lake.published("blended_mix").values():
-        found[mix.name] = mix
-        for source in sources_of(lake, mix):
-            found[source.name] = source
-            if strict and not _is_among(served, rows_behind(lake, source)):
-                raise Mismatch(
-                    f"{mix.name} is made of another version of {source.name} than is published, or "
-                    "than the global order is over: "
-                    "materialize what `lc plan` calls out of date, then release it"
-                )
+        found |= {source.name: source for source in (mix, *sources_of(lake, mix))}
     for megatron in lake.published("megatron_rows").values():
-        if _is_among(grids, rows_behind(lake, megatron)):
+        rows = rows_behind(lake, megatron)
+        if rows.name in grids and grids[rows.name].digest == rows.digest:
             found.setdefault(megatron.name, megatron)
     indexes = (row_index(lake, grid) for grid in grids.values())
     found |= {index.name: index for index in indexes if index is not None}
-    return dict(sorted((found | {rows.name: rows for rows in packed}).items()))
-
-
-def _is_among(served: Mapping[str, Published], rows: Published) -> bool:
-    return rows.name in served and served[rows.name].digest == rows.digest
+    found |= {rows.name: rows for rows in lake.published("packed_rows").values()}
+    return dict(sorted(found.items()))
 
 
 def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
