@@ -207,6 +207,7 @@ class Stage:
             build, so that later changes are noticed.
         randomness: what is drawn and how, for the receipt.
         wanted: whether a recipe enables the stage.
+        refused: why a recipe that enables the stage cannot have it; empty if it can.
         partitioned_by: the kind of partition keys.
         group: asset group in the UI.
         job: the job that builds it with other stages; empty for none.
@@ -234,6 +235,7 @@ class Stage:
     state: Callable[["BuildContext", SnapshotId], str] | None = None
     randomness: Callable[[Recipe, str], dict[str, str]] = lambda _recipe, _key: {}
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
+    refused: Callable[[Recipe], str] = lambda _recipe: ""
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     group: str = "documents"
     job: str = ""

@@ -77,11 +77,18 @@ def stage_named(name: str) -> Stage:
 
 def needed_by(recipe: Recipe) -> set[str]:
     """Names of the stages that a recipe builds: its target and what this reads, or all that are
-    wanted.
+    wanted and not refused.
     """
     if not recipe.target:
-        return {stage.name for stage in map(stage_named, NAMES) if stage.wanted(recipe)}
+        wanted = {stage.name for stage in map(stage_named, NAMES) if stage.wanted(recipe)}
+        return wanted - refused_by(recipe).keys()
     return {recipe.target, *read_by(stage_named(recipe.target), recipe)}
+
+
+def refused_by(recipe: Recipe) -> dict[str, str]:
+    """Why a recipe cannot have some of the stages that it enables, by name."""
+    stages = [stage for stage in map(stage_named, NAMES) if stage.wanted(recipe)]
+    return {stage.name: why for stage in stages if (why := stage.refused(recipe))}
 
 
 def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:

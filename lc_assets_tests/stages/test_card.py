@@ -152,7 +152,7 @@ def test_what_pages_and_people_write_stays_text(sheet):
 def test_the_same_inputs_give_the_same_bytes(lake, published):
     again = stage_named("data_set_card").build(replace(lake.context, lake=lake.context.lake), "all")
     assert again.reused
-    sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [])
+    sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [], "gpt2")
     assert (
         card.plots_of(sheet)["plots/yield.png"]
         == (published.folder / "plots/yield.png").read_bytes()
@@ -174,7 +174,7 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
                 else lake.context.lake.partition(f"no-{stage}", key)
             )
 
-    sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [])
+    sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [], "gpt2")
     assert [line.documents for line in sheet.snapshots] == [None, None]
     assert "| unknown | unknown |" in card.markdown_of(sheet, CardSettings())
 

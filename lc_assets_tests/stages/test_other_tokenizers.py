@@ -2,24 +2,39 @@
 vocabularies.
 """
 
+import re
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.build.tables import read_table
+from lc_assets.cli.app import app
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.lake.receipts import decode_json
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.catalogue import needed_by, refused_by
+from lc_assets.stages.planning import plan
+from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
 from lc_assets.stages.rows.token_grid import decoded_rows
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE
-from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, tokenizer_json
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    TINY_ROW_TOKENS,
+    recipe_file,
+    tiny_context,
+    tiny_lake,
+    tokenizer_json,
+)
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, NEW = SNAPSHOTS
@@ -53,6 +68,63 @@ def test_a_loader_begins_rows_with_the_vocabularys_own_end_of_text(large):
     _, _, built = large
     rows = open_rows(built["token_grid"].published.folder / "train.zarr")
     assert GridLoader(rows, batch_rows=1, context_tokens=8)[0].text[0, 0] == 70_000
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The whole chain by that vocabulary."""
+    folder = tmp_path_factory.mktemp("whole")
+    file = tokenizer_json(folder / "tokenizer.json", far_id=70_000)
+    tokens = settings_of(file)
+    return tiny_lake(
+        folder, token_documents=tokens, longpack_documents=LongPackSettings(wanted=True)
+    )
+
+
+def test_the_whole_chain_is_built_and_current(whole):
+    """Without the layout that has two bytes for an id."""
+    context = whole.context
+    plans = plan(context.lake, context.recipe, SNAPSHOTS)
+    assert {made.status for made in plans} == {"current"}
+    assert {made.stage for made in plans} == set(needed_by(context.recipe))
+    assert refused_by(context.recipe) == {
+        "longcrawl_flat": "its ids have two bytes, the vocabulary has 70,001 ids"
+    }
+    assert not context.lake.keys("longcrawl_flat")
+    assert open_rows(context.lake.root, "train").read().dtype == np.uint32
+
+
+def test_the_card_shows_texts_of_ones_own_tokenizer(whole):
+    """Receipts name it by its digest, the recipe by its path."""
+    card = whole.built["data_set_card/all"].published.folder
+    sheet = decode_json(card / "sheet.json", Sheet)
+    assert re.fullmatch(r"tokenizer\.json-[0-9a-f]{12}", sheet.tokenizer)
+    assert len(sheet.samples) == 3
+    assert all(sample["begins"] for sample in sheet.samples)
+    order = whole.built["longcrawl/all"].published
+    with pytest.raises(Mismatch, match="rows were tokenized by tokenizer.json-.* names gpt2"):
+        sheet_of(whole.context.lake, order, [], "gpt2")
+
+
+def test_a_plan_says_what_is_left_out(whole, tmp_path):
+    recipe = recipe_file(tmp_path / "recipe.toml", whole.context.recipe)
+    said = CliRunner().invoke(app, ["plan", f"--lake={whole.root}", f"--recipe={recipe}"])
+    assert said.exit_code == 0
+    assert "longcrawl_flat is left out: its ids have two bytes, the vocabulary" in said.stdout
+    for words in (("show",), ("verify",), ("trace", "--row", "0"), ("batch",)):
+        assert CliRunner().invoke(app, [words[0], str(whole.root), *words[1:]]).exit_code == 0
+
+
+@pytest.mark.parametrize("n_ids", [65_535, 65_536, 65_537])
+def test_two_bytes_hold_65_536_ids(tmp_path, n_ids):
+    """The flat layout as many, a grid one fewer: its largest number stands for nothing."""
+    file = tokenizer_json(tmp_path / "tokenizer.json", far_id=n_ids - 1)
+    built = tiny_lake(tmp_path, token_documents=settings_of(file))
+    assert ("longcrawl_flat/all" in built.built) == (n_ids <= 65_536)
+    grid = GridReader(built.built[f"token_grid/{OLD}"].published.folder / "train.zarr")
+    assert (grid.dtype, grid.vocab_size) == (np.uint16 if n_ids < 65_536 else np.uint32, n_ids)
+    plans = plan(built.context.lake, built.context.recipe, SNAPSHOTS)
+    assert {made.status for made in plans} == {"current"}
 
 
 def test_rows_that_do_not_say_their_end_of_text_ask_for_it():

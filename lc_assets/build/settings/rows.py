@@ -109,7 +109,7 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
 
 
 class FlatteningSettings(Settings, frozen=True, kw_only=True):
-    """The flat layout.
+    """The flat layout, which is left out for a vocabulary of more than 65,536 ids.
 
     Attributes:
         codec: ``blosc-lz4`` with byte shuffle, as LongCrawl64 was published; or ``zstd``, which

@@ -22,6 +22,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.opening import file_partitions, has_redpajama
 from lc_assets.sources.redpajama_v2 import listed_snapshots
 from lc_assets.stages import costing, planning
+from lc_assets.stages.catalogue import refused_by
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.planning import Plan
 from lc_assets.vocabulary import REDPAJAMA_V2, parse_snapshot
@@ -78,7 +79,7 @@ def plan(
     """
     context = context_of(recipe_of_lake(where), ExecutionOptions())
     plans = planner_of(context, where.snapshot, look=look_upstream)()
-    show_plans(plans, costing.costs_of(context.lake, context.recipe, plans), every=every)
+    show_plans(context, plans, every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
@@ -175,10 +176,11 @@ def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[s
     }
 
 
-def show_plans(plans: list[Plan], costs: list[Cost], *, every: bool) -> None:
+def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> None:
     """Print the plans, or those that are not current, what they would cost, and a sentence with the
-    counts.
+    counts; and which stages the recipe cannot have.
     """
+    costs = costing.costs_of(context.lake, context.recipe, plans)
     shown = [made for made in plans if every or made.status != "current"]
     by_name = {cost.name: cost for cost in costs}
     if shown:
@@ -191,6 +193,8 @@ def show_plans(plans: list[Plan], costs: list[Cost], *, every: bool) -> None:
         f"{len(plans):,} partitions: {len(plans) - behind:,} current, {behind:,} out of "
         f"date{_together(costs)}"
     )
+    for name, why in refused_by(context.recipe).items():
+        say(f"{name} is left out: {why}")
 
 
 def _line(made: Plan, cost: Cost | None) -> tuple[str | None, ...]:

@@ -31,7 +31,6 @@ from lc_assets.cli.lakes.plan import (
 )
 from lc_assets.cli.printing import lasted, print_error, say
 from lc_assets.errors import Busy, LcError
-from lc_assets.stages import costing
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run
 from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damaged_files
@@ -92,7 +91,7 @@ def rebuild(
 
     plans = plan()
     behind = [made for made in plans if made.status != "current"]
-    show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)
+    show_plans(context, plans, every=False)
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     raise typer.Exit(

@@ -59,6 +59,9 @@ FILL: Final = 0
 CHUNK: Final = (2048, 2048)
 """Rows × tokens of a chunk: 8 MiB before compression."""
 
+MOST_IDS: Final = 1 << 16
+"""Of a vocabulary: an id has two bytes."""
+
 _MAX_CHUNK_BYTES: Final = 256 * 2**20
 _BLOSC_HEADER: Final = struct.Struct("<4BIII")
 
@@ -160,7 +163,7 @@ def create_flat(
         raise BadInput(
             f"cannot lay out {n_rows:,} rows × {row_tokens:,} tokens in chunks of {chunk}"
         )
-    if not 0 < vocab_size <= 1 << 16:
+    if not 0 < vocab_size <= MOST_IDS:
         raise BadInput(
             f"LongCrawl64's layout holds ids of two bytes; the vocabulary has {vocab_size:,} ids"
         )

@@ -71,10 +71,11 @@ def write_data_set_card(context: BuildContext, staging: StagingFolder) -> Counts
     names = sorted(name for name in staging.inputs if name.startswith("blended_mix/"))
     mixes = [staging.inputs[name] for name in names]
     order = staging.inputs.get(f"longcrawl/{GLOBAL}")
-    sheet = sheet_of(context.lake, order or context.lake.partition("longcrawl").require(), mixes)
+    order = order or context.lake.partition("longcrawl").require()
+    tokens = context.recipe.token_documents
+    sheet = sheet_of(context.lake, order, mixes, tokens.tokenizer)
     images, card = plots_of(sheet), context.recipe.data_set_card
-    replaced = context.recipe.token_documents.privacy.replace
-    markdown = markdown_of(sheet, card, replaced=replaced)
+    markdown = markdown_of(sheet, card, replaced=tokens.privacy.replace)
     files = images | {
         SHEET: encode_json(sheet),
         README: markdown.encode(),

@@ -13,7 +13,9 @@ import numpy as np
 
 from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import read_table
+from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.versions import Published
@@ -127,11 +129,18 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return _most_first(sum(counts, start=Counter[str]()))
 
 
-def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
+def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published], setting: str) -> Sheet:
     """Collect the figures of a global order and of the published mixes.
+
+    Args:
+        lake: holds them.
+        order: the global order.
+        mixes: the mixes.
+        setting: names the tokenizer of the rows, whose receipts state no path.
 
     Raises:
         NotPublished: if a grid of the order is gone.
+        Mismatch: if the rows were tokenized by another tokenizer.
     """
     opened = GlobalOrder.open(order.folder, "train")
     grids = [
@@ -141,7 +150,13 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
     chains = [_chain(lake, grid) for grid in grids]
     newest = chains[-1] if chains else {}
     settings = {stage: receipt.fingerprint.params for stage, receipt in newest.items()}
-    tokenizer = str(settings.get("token_documents", {}).get("tokenizer", "gpt2"))
+    vocabulary = vocabulary_of(setting).name
+    tokenizer = str(settings.get("token_documents", {}).get("tokenizer", vocabulary))
+    if tokenizer != vocabulary:
+        raise Mismatch(
+            f"{order.name}: its rows were tokenized by {tokenizer}, the recipe names {vocabulary}: "
+            "build what `lc plan` calls out of date first"
+        )
     return Sheet(
         version=order.version,
         digest=order.digest,
@@ -164,7 +179,7 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
             for name, how in receipt.randomness.items()
         },
         lengths=_lengths(grids),
-        samples=_samples(grids, tokenizer),
+        samples=_samples(grids, setting),
     )
 
 

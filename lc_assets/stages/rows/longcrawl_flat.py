@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import by_chunk, evenly_spaced
-from lc_assets.build.recipe import plain
+from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
     UNPARTITIONED,
     WORKERS,
@@ -30,6 +30,7 @@ from lc_assets.formats.arrays.chunks import plan_rows
 from lc_assets.formats.arrays.flat import (
     BLOSC,
     CHUNK,
+    MOST_IDS,
     ZSTD,
     FlatCodec,
     FlatReader,
@@ -39,6 +40,7 @@ from lc_assets.formats.arrays.flat import (
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
+from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
@@ -173,6 +175,12 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     )
 
 
+def _too_many_ids(recipe: Recipe) -> str:
+    """Why a recipe's ids do not fit the layout; empty if they do."""
+    n_ids = vocabulary_of(recipe.token_documents.tokenizer).n_ids
+    return f"its ids have two bytes, the vocabulary has {n_ids:,} ids" if n_ids > MOST_IDS else ""
+
+
 STAGE = Stage(
     name="longcrawl_flat",
     description=(
@@ -182,6 +190,7 @@ STAGE = Stage(
     reads={LONGCRAWL: UNPARTITIONED},
     params=lambda recipe, _: plain(recipe.longcrawl_flat),
     checks=(the_flat_rows_are_the_ordered_rows,),
+    refused=_too_many_ids,
     partitioned_by="nothing",
     group="tokens",
     job="all_snapshots",
