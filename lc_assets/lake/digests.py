@@ -21,9 +21,9 @@ _OUTSIDE = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|\0")
 SHORT = 12
 """Hexadecimal digits of a digest in messages and folder names (48 bits)."""
 
-ASIDE = (".sweep.parquet", "shards.jsonl")
-"""Suffixes of files that no later stage reads: verified like all others, but not part of the digest
-that makes later stages stale.
+ASIDE = (".sweep.parquet", "shards.jsonl", ".crc32")
+"""Suffixes of files that later stages do not depend on: verified like all others, but not part of
+the digest that makes later stages stale.
 
 Another threshold that keeps the same documents changes the sweep and the shards' fingerprints;
 nothing downstream has to be rebuilt for that.

@@ -142,7 +142,7 @@ class SlidingWindows:
     def _read(self, stream: int, start: int, stop: int) -> NDArray[np.int64]:
         if isinstance(self.ids, MegatronReader):
             begin = int(self._document_starts[stream]) if self.boundaries == "stay" else 0
-            found = self.ids.ids[begin + start : begin + stop]
+            found = self.ids.between(begin + start, begin + stop)
         elif isinstance(self.ids, np.ndarray):
             found = self.ids[start:stop]
         else:

@@ -94,7 +94,7 @@ class WindowLoader(SteppedLoader[Batch]):
             each epoch.
     """
 
-    _drawn: tuple[tuple[int, int], NDArray[np.int64]] = (-1, 0), np.empty((0, 0), np.int64)
+    _drawn: tuple[tuple[int, int], NDArray[np.int64], bool] = (-1, 0), np.empty((0, 0), int), True
 
     def __init__(
         self,
@@ -179,7 +179,10 @@ class WindowLoader(SteppedLoader[Batch]):
         return self._steps_per_epoch * self._epochs
 
     def __getitem__(self, step: int) -> Batch:
-        picked = self._windows[self.starts_of(step)]
+        starts, unread = self._part_of(step)
+        if unread:
+            self._reader.blocks.check_each(*self._bytes_of(starts))
+        picked = self._windows[starts]
         windows = picked if self._dtype is None else picked.astype(self._dtype)
         return Batch(windows[:, :-1], windows[:, 1:])
 
@@ -189,6 +192,12 @@ class WindowLoader(SteppedLoader[Batch]):
         Raises:
             IndexError: if there is no such step.
         """
+        return self._part_of(step)[0]
+
+    def _part_of(self, step: int) -> tuple[NDArray[np.int64], bool]:
+        """First token of each window of a step, and whether they may have to be compared with
+        checksums.
+        """
         step = operator.index(step)
         if not 0 <= step < len(self):
             raise IndexError(f"no step {step:,}: there are {len(self):,}, numbered from 0")
@@ -196,8 +205,15 @@ class WindowLoader(SteppedLoader[Batch]):
         block, row = divmod(inside, STEPS_AT_ONCE)
         drawn = self._drawn
         if drawn[0] != (epoch, block):
-            drawn = self._drawn = ((epoch, block), self._starts(epoch, block))
-        return np.asarray(drawn[1][row][self._share])
+            starts = self._starts(epoch, block)[:, self._share]
+            unread = self._reader.blocks.unread(*self._bytes_of(starts)).any()
+            drawn = self._drawn = (epoch, block), starts, bool(unread)
+        return drawn[1][row], drawn[2]
+
+    def _bytes_of(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+        """First byte of each of some windows, and the bytes of a window."""
+        item_bytes = self._reader.dtype.itemsize
+        return starts * item_bytes, (self._shape["context_tokens"] + 1) * item_bytes
 
     def _starts(self, epoch: int, block: int) -> NDArray[np.int64]:
         """First tokens of the windows of a block of steps: (step, window)."""

@@ -108,7 +108,12 @@ def test_show_says_the_same(lc, in_bucket, copies, part, verify):
         ("raw_snapshot", SNAPSHOT, "manifest.parquet", {"manifest.parquet"}),
         ("token_grid", SNAPSHOT, "train.zarr", {"zarr.json"}),
         ("longcrawl_flat", "all", "heldout.zarr", {".zarray", ".zattrs"}),
-        ("token_documents", SNAPSHOT, "0000-en_head", {"0000-en_head.bin", "0000-en_head.idx"}),
+        (
+            "token_documents",
+            SNAPSHOT,
+            "0000-en_head",
+            {"0000-en_head.bin", "0000-en_head.bin.crc32", "0000-en_head.idx"},
+        ),
         ("longcrawl", "all", "train_source.npy", {"train_source.npy"}),
     ],
 )

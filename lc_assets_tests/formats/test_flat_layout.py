@@ -66,6 +66,7 @@ def test_what_is_written_is_what_zarr_reads(tmp_path_factory, shape, chunk):
         for row in range(-(-shape[0] // chunk[0]))
         for column in range(-(-shape[1] // chunk[1]))
     }
+    names |= {f"{row}.crc32" for row in range(-(-shape[0] // chunk[0]))}
     assert {file.name for file in path.iterdir()} == names | {".zarray", ".zattrs"}
 
 
@@ -214,19 +215,19 @@ def test_a_missing_chunk_is_damage(flat):
 def test_a_truncated_chunk_is_damage(flat, keep):
     """Blosc itself reads beyond the end of such a file, so it is never handed one."""
     (flat / "0.0").write_bytes((flat / "0.0").read_bytes()[:keep])
+    (flat / "0.crc32").unlink()
     with pytest.raises(CorruptFile, match=r"a\.zarr/0\.0: "):
         FlatReader(flat).read()
 
 
 @given(at=st.integers(0, 10**6), value=st.integers(0, 255))
 def test_a_flipped_byte_never_gives_an_id_outside_the_vocabulary(tmp_path_factory, at, value):
-    """The layout has no checksum, so damage may pass as other tokens; it never crashes, and never
-    is no token.
-    """
+    """Without checksums damage may pass as other tokens; it never crashes, and never is no token."""
     path = tmp_path_factory.getbasetemp() / "flat-flipped.zarr"
     if not path.exists():
         write_flat(path, ids(40, 40), chunk=(40, 40))
         (path / "whole").write_bytes((path / "0.0").read_bytes())
+        (path / "0.crc32").unlink()
     content = bytearray((path / "whole").read_bytes())
     content[at % len(content)] = value
     (path / "0.0").write_bytes(content)
@@ -240,6 +241,7 @@ def test_a_chunk_of_another_size_is_damage(flat):
     """A whole chunk of another array, put under this name."""
     other = write_flat(flat.parent / "b.zarr", ids(10, 16), chunk=(5, 8))
     (flat / "0.0").write_bytes((other / "0.0").read_bytes())
+    (flat / "0.crc32").unlink()
     with pytest.raises(CorruptFile, match="giving 64"):
         FlatReader(flat).read()
 

@@ -15,6 +15,7 @@ from lc_assets.formats.megatron import idx as megatron_idx
 from lc_assets.formats.megatron.idx import (
     DTYPES,
     bin_path,
+    files_of,
     idx_blocks,
     idx_path,
     parse_idx,
@@ -223,13 +224,17 @@ def test_a_dtype_megatron_does_not_have_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_publishing_puts_both_files_in_their_places(tmp_path):
+def test_publishing_puts_all_files_in_their_places(tmp_path):
     """And no draft is left beside them; the folder is made."""
     with MegatronWriter.publishing(tmp_path / "new" / "a.b", UINT16) as writer:
         writer.add(np.array([1, 2]))
         assert (writer.n_documents, writer.n_tokens) == (1, 2)
         assert not (tmp_path / "new" / "a.b.bin").exists()
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.b.bin", "a.b.idx"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "a.b.bin",
+        "a.b.bin.crc32",
+        "a.b.idx",
+    ]
     assert MegatronReader(tmp_path / "new" / "a.b")[0].tolist() == [1, 2]
 
 
@@ -239,7 +244,7 @@ def test_a_failure_while_publishing_leaves_what_was_there(tmp_path):
     with pytest.raises(Mismatch), MegatronWriter.publishing(tmp_path / "a", UINT16) as writer:
         _ = [writer.add(np.array([token])) for token in (1, 70_000)]
     assert [ids.tolist() for ids in MegatronReader(tmp_path / "a")] == DOCUMENTS
-    assert len(list(tmp_path.iterdir())) == 2
+    assert sorted(tmp_path.iterdir()) == sorted(files_of(tmp_path / "a"))
 
 
 def test_publishing_nothing_leaves_no_file(tmp_path):

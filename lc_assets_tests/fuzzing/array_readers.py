@@ -62,6 +62,7 @@ def make_flat(codec: Any) -> Any:
         create_flat(folder, 5, 48, chunk=(4, 32), codec=codec, vocab_size=200)
         write_flat_band(folder, range(4), ROWS[:4])
         write_flat_band(folder, range(4, 5), ROWS[4:])
+        (folder / "0.crc32").unlink()  # so that damage reaches the codec
 
     return make
 

@@ -122,7 +122,8 @@ def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
                 for finding in audit(stage, check_input_of(whole.context.lake, published))
                 if not finding.passed
             ]
-        assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, (
+        may_be_missing = fault is gone and name.endswith(".crc32")  # as in data of other programs
+        assert failed or may_be_missing or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, (
             f"{published.name} {name}"
         )
         assert all(finding.message for finding in failed)

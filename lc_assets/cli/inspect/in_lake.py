@@ -83,7 +83,7 @@ def copy_of(found: Located, *, verify: bool) -> Path:
         glob.escape, (found.within, found.within.removesuffix(".bin").removesuffix(".idx"))
     )
     inside = ["*"] if verify else ["*.json", ".z*"]
-    patterns = [name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)]
+    patterns = [name, f"{prefix}.bin*", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)]
     return found.published.only(*patterns) / found.within
 
 

@@ -1,7 +1,7 @@
 """LongCrawl64's published layout: one split, all rows, as one flat Zarr v2 array.
 
-Use it for programs that expect that layout. The project's own (`formats.grid`) is smaller, carries
-checksums and can be read in smaller pieces.
+Use it for programs that expect that layout. The project's own (`formats.grid`) is smaller and can
+be read in smaller pieces.
 
 Source: the ``.zarray`` of LongCrawl64's surviving copy; Zarr v2 specification; c-blosc's header;
 RFC 8878; numcodecs.
@@ -16,6 +16,8 @@ path                content
 ``.zattrs``         ``{}``; here ``{"vocab_size": …}`` where ids are not GPT-2's
 ``{i}.{j}``         chunk: rows 2,048 i and up, tokens 2,048 j and up, always of full size; beyond
                     the array's edge it holds 0
+``{i}.crc32``      here: checksums of the files of the chunks (i, 0), (i, 1), …
+                    (`lc_assets.formats.checksums`)
 ==================  ================================================================================
 
 A chunk is one Blosc buffer: four bytes (Blosc version, codec version, flags, item size), then three
@@ -25,8 +27,8 @@ Zarr v2 writes it.
 
 The format says neither which vocabulary the ids belong to nor whether a chunk is whole. Zarr
 readers return the fill value for a missing chunk, and 0 is a GPT-2 token ("!"); here a missing
-chunk is `CorruptFile`. There is no checksum: a damaged chunk is found when it does not decompress
-or gives ids outside the vocabulary, and otherwise only by the digests of a receipt.
+chunk is `CorruptFile`. In an array of another program, which has no checksums, a damaged chunk is
+found when it does not decompress or gives ids outside the vocabulary, and otherwise not.
 """
 
 import struct
@@ -38,6 +40,7 @@ import msgspec
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
+from zlib_ng import zlib_ng
 
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 from lc_assets.formats.arrays.chunks import (
@@ -45,10 +48,12 @@ from lc_assets.formats.arrays.chunks import (
     MOST_METADATA_BYTES,
     ChunkedArray,
     TokenArray,
+    n_chunks,
     padded,
     require_no_other,
 )
 from lc_assets.formats.arrays.files import Files, Piece
+from lc_assets.formats.checksums import SUFFIX, parse_checksums
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
@@ -206,6 +211,32 @@ class FlatReader(ChunkedArray):
         self.n_rows, self.row_tokens = document.shape
         self.chunk_shape = self.file_shape = document.chunks
         self.codec = document.compressor
+        self._checksums: dict[int, NDArray[np.uint32]] = {}
+        self._encoded_checksums: list[int] = []
+
+    def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
+        """Write chunks and their checksums; see `ChunkedArray.write`."""
+        self._encoded_checksums = []
+        super().write(block, rows, tokens)
+        down, across = n_chunks(rows.shape, self.chunk_shape)
+        first = (tokens.start or 0) // self.chunk_shape[1]
+        found = np.reshape(self._encoded_checksums, (down, across))
+        for row, checksums in enumerate(found, block.start // self.chunk_shape[0]):
+            band = self._checksums_of(row).copy()
+            band[first : first + across] = checksums
+            publish_bytes(self.path / f"{row}{SUFFIX}", band.astype("<u4").tobytes())
+            self._checksums[row] = band
+
+    def _checksums_of(self, row: int) -> NDArray[np.uint32]:
+        """Checksums of a row of chunks; zeros where there are none."""
+        if row not in self._checksums:
+            name, (_, n) = f"{row}{SUFFIX}", n_chunks((1, self.row_tokens), self.chunk_shape)
+            try:
+                (content,) = self._files.read([Piece(name, 0, MOST_METADATA_BYTES)])
+                self._checksums[row] = parse_checksums(content, n, self._files.where(name))
+            except FileNotFoundError:
+                self._checksums[row] = np.zeros(n, np.uint32)
+        return self._checksums[row]
 
     def _decode(self, row: int, columns: range, out: TokenArray) -> None:
         for column, chunk in zip(columns, out, strict=True):
@@ -218,6 +249,13 @@ class FlatReader(ChunkedArray):
                     f"{self._named(row, column)} is missing: its rows were never written, or were "
                     "lost; download or write it again"
                 ) from error
+            expected = self._checksums_of(row)[column]
+            if expected and zlib_ng.crc32(content) != expected:
+                self._checksums = {}  # so that a chunk written again is found at the next call
+                raise CorruptFile(
+                    f"{self._named(row, column)} does not match its checksum: it is damaged; "
+                    "download or write it again"
+                )
             try:
                 self.codec.decode(content, chunk)
             except (RuntimeError, ValueError, zstandard.ZstdError) as error:
@@ -227,7 +265,9 @@ class FlatReader(ChunkedArray):
             self._check(row, column, chunk)
 
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
-        return [self.codec.encode(padded(ids, self.chunk_shape, FILL))]
+        content = self.codec.encode(padded(ids, self.chunk_shape, FILL))
+        self._encoded_checksums.append(zlib_ng.crc32(content))
+        return [content]
 
     def _damage(self, row: int, column: int) -> str:
         """Looks at names only."""

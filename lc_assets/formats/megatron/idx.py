@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.checksums import checksums_path
 
 MAGIC: Final = b"MMIDIDX\x00\x00"
 VERSION: Final = 1
@@ -64,6 +65,11 @@ def idx_path(prefix: Path) -> Path:
     return prefix.with_name(f"{prefix.name}.idx")
 
 
+def files_of(prefix: Path) -> list[Path]:
+    """The files of a data set, in the order in which they are published."""
+    return [bin_path(prefix), checksums_path(bin_path(prefix)), idx_path(prefix)]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MegatronIndex:
     """Content of an ``.idx``.
@@ -84,6 +90,19 @@ class MegatronIndex:
     def n_tokens(self) -> int:
         """Ids in the ``.bin``."""
         return int(self.lengths.sum(dtype=np.int64))
+
+    def blocks(
+        self, n_ids: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """First and last (exclusive) of consecutive sequences with about ``n_ids`` ids, at least
+        one sequence each.
+        """
+        end, starts = len(self.lengths) if stop is None else stop, self.byte_offsets
+        while start < end:
+            limit = int(starts[start]) + n_ids * self.dtype.itemsize
+            after = min(max(int(np.searchsorted(starts, limit, side="right")) - 1, start + 1), end)
+            yield start, after
+            start = after
 
 
 def idx_blocks(lengths: Array, boundaries: Boundaries, dtype: np.dtype[Any]) -> Iterator[bytes]:

@@ -9,7 +9,8 @@ document boundaries[D].
 Megatron's GPT data set never looks at the boundaries: what it calls documents are the sequences. So
 this package writes one sequence per document. Megatron itself checks neither the size of the
 ``.bin`` nor the offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``;
-here the first three are checked, and the fourth is never written.
+here the first three are checked, and the fourth is never written. ``{prefix}.bin.crc32`` holds
+checksums of the ``.bin`` (`lc_assets.formats.checksums`), with which readers compare it.
 
 Rules for dtypes: `lc_assets.tokens.dtypes`; Megatron's sample order: `lc_assets.mixing.gpt_index`.
 
@@ -27,12 +28,14 @@ import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.formats.checksums import BlockChecksums, CheckedBlocks, checksums_path
 from lc_assets.formats.megatron.idx import (
     MOST_TOKENS,
     Array,
     Boundaries,
     bin_path,
     code_of,
+    files_of,
     idx_blocks,
     idx_path,
     is_plain,
@@ -61,12 +64,13 @@ class MegatronWriter:
         # None: so far every sequence is a document.
         self._boundaries: array.array[int] | None = None
         self._n_tokens = 0
+        self._checksums = BlockChecksums()
         self._stream = path.open("wb")
 
     @classmethod
     @contextlib.contextmanager
     def publishing(cls, prefix: Path, dtype: np.dtype[Any]) -> Iterator["MegatronWriter"]:
-        """Yield a writer; when the block succeeds, publish both files, the ``.idx`` last.
+        """Yield a writer; when the block succeeds, publish the files, the ``.idx`` last.
 
         When no document was added, no file is left or replaced: Megatron could not open an empty
         data set. When the block fails, nothing is left behind, and earlier files are untouched.
@@ -83,10 +87,10 @@ class MegatronWriter:
                 yield writer
                 if writer.n_tokens:
                     writer.finish(idx_path(draft))
-                    put_in_place(draft, prefix)
+                    _put_in_place(draft, prefix)
             finally:
-                bin_path(draft).unlink(missing_ok=True)
-                idx_path(draft).unlink(missing_ok=True)
+                for path in files_of(draft):
+                    path.unlink(missing_ok=True)
                 writer.close()  # last, because on a full disk this fails once more
 
     @property
@@ -126,22 +130,18 @@ class MegatronWriter:
             Mismatch: if an id does not fit the dtype; nothing is written then.
         """
         n_ids = sum(map(len, parts))
-        if (
-            sum(lengths) != n_ids
-            or min(lengths, default=1) < 1
-            or max(lengths, default=1) > MOST_TOKENS
-        ):
+        shortest, longest = min(lengths, default=1), max(lengths, default=1)
+        if sum(lengths) != n_ids or shortest < 1 or longest > MOST_TOKENS:
             raise BadInput(
-                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, "
+                f"{self._path}: documents of {shortest:,} to {longest:,} ids, "
                 f"{sum(lengths):,} together, in {n_ids:,} ids"
             )
         if parts:
             ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
+            self._write(as_dtype(ids, self._dtype))
         if self._boundaries is not None:
-            self._boundaries.extend(
-                range(self.n_documents + 1, self.n_documents + len(lengths) + 1)
-            )
+            first = self.n_documents + 1
+            self._boundaries.extend(range(first, first + len(lengths)))
         self._lengths.extend(lengths)
         self._n_tokens += n_ids
 
@@ -171,14 +171,19 @@ class MegatronWriter:
             self._boundaries.frombytes(ends.astype("i8").tobytes())
         first, last = int(own[0]), int(own[-1])
         self._lengths.frombytes(data.lengths[first:last].astype("i4").tobytes())
-        ids = data.ids[slice(*data.places(first, last))]
+        ids = data.between(*data.places(first, last))
         step = COPIED_BYTES // self._dtype.itemsize
         for place in range(0, len(ids), step):
-            self._stream.write(ids[place : place + step].data)
+            self._write(ids[place : place + step])
         self._n_tokens += len(ids)
 
+    def _write(self, ids: Array) -> None:
+        content = np.ascontiguousarray(ids).view(np.uint8).data
+        self._stream.write(content)
+        self._checksums.add(content)
+
     def finish(self, idx: Path) -> None:
-        """Close the ``.bin`` and write the ``.idx``.
+        """Close the ``.bin``, write its checksums and the ``.idx``.
 
         Raises:
             BadInput: if no document was added: Megatron cannot open an empty data set.
@@ -192,6 +197,7 @@ class MegatronWriter:
         boundaries: Boundaries = range(self.n_documents + 1)
         if self._boundaries is not None:
             boundaries = np.frombuffer(self._boundaries, "i8")
+        checksums_path(self._path).write_bytes(self._checksums.content())
         with idx.open("wb") as stream:
             stream.writelines(
                 idx_blocks(np.frombuffer(self._lengths, "i4"), boundaries, self._dtype)
@@ -213,11 +219,13 @@ class MegatronReader:
     Attributes:
         prefix: path of both files without ``.bin`` and ``.idx``.
         index: content of the ``.idx``.
-        ids: ids of all documents, one after another: a read-only view of the mapped file.
+        ids: ids of all documents, one after another: a read-only view of the mapped file, which is
+            not compared with its checksums.
+        blocks: compares the ``.bin`` with its checksums.
 
     Raises:
-        CorruptFile: if a file is missing or the two do not match; states what was found and what
-            was expected.
+        CorruptFile: if a file is missing or they do not match; states what was found and what was
+            expected.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -231,6 +239,7 @@ class MegatronReader:
                 f"({self.index.n_tokens:,} ids of {self.index.dtype.name})"
             )
         self.ids = content.view(self.index.dtype)
+        self.blocks = CheckedBlocks(path, content)
 
     def __len__(self) -> int:
         return len(self.index.lengths)
@@ -254,10 +263,8 @@ class MegatronReader:
         """int32, tokens of each document."""
         return self.index.lengths
 
-    @property
-    def sequence_lengths(self) -> Array:
-        """The same, by Megatron's name."""
-        return self.index.lengths
+    sequence_lengths = lengths
+    """The same, by Megatron's name."""
 
     @property
     def document_indices(self) -> Array:
@@ -286,8 +293,17 @@ class MegatronReader:
 
         Raises:
             BadInput: if there is no such document, or it has no such ids.
+            CorruptFile: if they do not match their checksums.
         """
-        first, end = self.places_in(document, start, stop)
+        return self.between(*self.places_in(document, start, stop))
+
+    def between(self, first: int, end: int) -> Array:
+        """Ids ``first`` to ``end`` (exclusive) of `ids`.
+
+        Raises:
+            CorruptFile: if they do not match their checksums.
+        """
+        self.blocks.check(first * self.dtype.itemsize, end * self.dtype.itemsize)
         return self.ids[first:end]
 
     def places_in(self, document: int, start: int, stop: int) -> tuple[int, int]:
@@ -313,19 +329,6 @@ class MegatronReader:
         )
         return first, end
 
-    def blocks(
-        self, n_ids: int, start: int = 0, stop: int | None = None
-    ) -> Iterator[tuple[int, int]]:
-        """First and last (exclusive) of consecutive sequences with about ``n_ids`` ids, at least
-        one sequence each.
-        """
-        end, starts = len(self) if stop is None else stop, self.index.byte_offsets
-        while start < end:
-            limit = int(starts[start]) + n_ids * self.dtype.itemsize
-            after = min(max(int(np.searchsorted(starts, limit, side="right")) - 1, start + 1), end)
-            yield start, after
-            start = after
-
     def _known(self, document: int) -> int:
         if not 0 <= document < len(self):
             raise BadInput(
@@ -335,14 +338,13 @@ class MegatronReader:
         return document
 
 
-def put_in_place(draft: Path, prefix: Path) -> None:
+def _put_in_place(draft: Path, prefix: Path) -> None:
     """Rename a whole data set within a file system, replacing what is there."""
-    for path in (bin_path, idx_path):
-        flush(path(draft))
-    idx_path(prefix).unlink(
-        missing_ok=True
-    )  # between the two renames there is no data set, rather than a mix of two
-    for path in (bin_path, idx_path):
-        path(draft).replace(path(prefix))
-        PUBLISHED.get([]).append(path(prefix))
+    for path in files_of(draft):
+        flush(path)
+    # Between the renames there is no data set, rather than a mix of two.
+    idx_path(prefix).unlink(missing_ok=True)
+    for path, final in zip(files_of(draft), files_of(prefix), strict=True):
+        path.replace(final)
+        PUBLISHED.get([]).append(final)
     flush(prefix.parent)

@@ -66,9 +66,9 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
         raise BadInput(f"nanoGPT's ids are uint16, 0 to 65,535; {over_last:,} is none")
     reader = MegatronReader(prefix)
     with publish(path) as draft, draft.open("wb") as out:
-        for start, stop in reader.blocks(BLOCK_IDS):
+        for start, stop in reader.index.blocks(BLOCK_IDS):
             first, end = reader.places(start, stop)
-            ids = as_dtype(reader.ids[first:end], UINT16)
+            ids = as_dtype(reader.between(first, end), UINT16)
             if over_last is not None:
                 lengths = reader.lengths[start:stop]
                 ids = ids.copy()
@@ -101,13 +101,15 @@ def export_datasets(
         for number, ((_, *documents),) in enumerate(files):
             path = draft / f"{split}-{number:05}-of-{len(files):05}.parquet"
             with pq.ParquetWriter(path, schema, compression="zstd") as out:
-                for start, stop in reader.blocks(BLOCK_IDS, *reader.document_indices[documents]):
+                for start, stop in reader.index.blocks(
+                    BLOCK_IDS, *reader.document_indices[documents]
+                ):
                     lengths = reader.lengths[start:stop]
                     ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
                     begin, end = reader.places(start, stop)
                     lists = pa.ListArray.from_arrays(
                         pa.array(as_dtype(ends, np.dtype(np.int32))),
-                        pa.array(reader.ids[begin:end]),
+                        pa.array(reader.between(begin, end)),
                     )
                     out.write_table(pa.table([lists], schema=schema))
     return len(files)

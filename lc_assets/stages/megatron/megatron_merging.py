@@ -325,7 +325,7 @@ def _write_pieces(
             exponent: stack.enter_context(MegatronWriter.publishing(result, reader.dtype))
             for exponent, result in results.items()
         }
-        for start, stop in reader.blocks(BLOCK_IDS):
+        for start, stop in reader.index.blocks(BLOCK_IDS):
             keys = None if seed is None else [str(document) for document in range(start, stop)]
             lengths = reader.lengths[start:stop].astype(np.int64)
             pieces = decomposed(lengths, shortest=low, longest=high, keys=keys, seed=seed or 0)
@@ -333,7 +333,7 @@ def _write_pieces(
             for exponent, writer in writers.items():
                 own = pieces.take(np.flatnonzero(pieces.lengths == 1 << exponent))
                 places = (firsts[own.document] + own.start).tolist()
-                parts = [reader.ids[at : at + (1 << exponent)] for at in places]
+                parts = [reader.between(at, at + (1 << exponent)) for at in places]
                 writer.add_documents(parts, [1 << exponent] * len(parts))
         return {exponent: writer.n_documents for exponent, writer in writers.items()}
 

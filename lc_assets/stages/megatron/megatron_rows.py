@@ -167,7 +167,7 @@ STAGE = Stage(
         "Train and held-out rows of one snapshot as Megatron .bin/.idx, with the GPT "
         "index that Megatron would build."
     ),
-    code_version="1",
+    code_version="2",
     reads={TOKEN_GRID: SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.megatron_rows),
     checks=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.digests import sha256_of_file
@@ -71,6 +72,7 @@ def verify_data_set(
     found = _scan(reader, most, eod)
     digests = {path(prefix): sha256_of_file(path(prefix)) for path in (bin_path, idx_path)}
     damage = [*_outside(reader, found, most), *_contradicted(reader, receipt, digests)]
+    damage += _unlike_checksums(reader)
     facts: list[tuple[str, Any]] = [
         ("documents", len(reader.document_indices) - 1),
         ("sequences", len(reader)),
@@ -151,6 +153,13 @@ def _n_ending(reader: MegatronReader, eod: int) -> int:
         last = (firsts + lengths - 1)[lengths > 0]
         n_ending += int(np.count_nonzero(reader.ids[last] == eod))
     return n_ending
+
+
+def _unlike_checksums(reader: MegatronReader) -> Iterator[str]:
+    try:
+        reader.between(0, reader.n_tokens)
+    except CorruptFile as error:
+        yield str(error)
 
 
 def _contradicted(

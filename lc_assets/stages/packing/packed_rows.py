@@ -159,7 +159,7 @@ STAGE = Stage(
         "Rows of fixed length filled with documents of any length: Zarr, Megatron files, "
         "and spans for masks."
     ),
-    code_version="1",
+    code_version="2",
     reads={PACKING_TOKENS: SAME_SNAPSHOT},
     params=_params,
     checks=(

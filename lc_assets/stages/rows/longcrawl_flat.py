@@ -186,7 +186,7 @@ STAGE = Stage(
     description=(
         "All rows in the global order as one Zarr in LongCrawl64's published layout; on request."
     ),
-    code_version="1",
+    code_version="2",
     reads={LONGCRAWL: UNPARTITIONED},
     params=lambda recipe, _: plain(recipe.longcrawl_flat),
     checks=(the_flat_rows_are_the_ordered_rows,),

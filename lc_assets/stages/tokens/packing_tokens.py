@@ -181,7 +181,7 @@ STAGE = Stage(
         "Token ids of one snapshot's documents to be packed into rows, natural or "
         "LongPack's, of any length."
     ),
-    code_version="1",
+    code_version="2",
     reads={
         FILTERED_DOCUMENTS: SAME_SNAPSHOT.only_if(_is_natural),
         REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(

@@ -60,7 +60,7 @@ STAGE = Stage(
         "Token ids of one snapshot's documents that fill a row, in Megatron's .bin/.idx, "
         "with a table of ids."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         FILTERED_DOCUMENTS: SAME_SNAPSHOT,
         REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(removes_documents),

@@ -42,7 +42,7 @@ from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
 
-SUFFIXES: Final = (".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
+SUFFIXES: Final = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 """Files of a tokenized shard."""
 
 TOO_SHORT: Final = "too few tokens"
