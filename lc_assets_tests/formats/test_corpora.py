@@ -295,24 +295,33 @@ def test_wet_records_are_documents(tmp_path, pack):
 @pytest.mark.parametrize(
     "content",
     [
-        conversion(b"abc", length=10**18),
-        conversion(b"abc", length=10**30),
-        conversion(b"abc", length=-5),
-        conversion(b"abc", length=1),
-        conversion(b"abc", length=10**18, kind=b"request"),
         conversion(b"abc", more=b"X: " + b"x" * 3_000_000 + b"\r\n"),
         conversion(b"abc").replace(b"\r\n", b"\n"),
         conversion(b"abc")[:-6],
         b"rubbish\r\n\r\n",
     ],
 )
-def test_hostile_lengths_and_headers_are_corruption(tmp_path, content):
+def test_hostile_headers_are_corruption(tmp_path, content):
     """Whatever a header promises: no memory for it, and never a file that ends early in silence."""
     with pytest.raises(CorruptFile, match=r"x\.wet"):
         read(
             tmp_path / "x.wet",
             content + conversion(b"next" * 9) if not content.endswith(b"\r\na") else content,
         )
+
+
+@pytest.mark.parametrize("length", [10**18, 10**30, -5, 1, 300])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_record_of_a_wrong_length_stands_in_its_place(tmp_path, length, pack):
+    """Of another kind it is passed over, like all of them."""
+    path = tmp_path / ("x.wet" if pack is bytes else "x.wet.gz")
+    records = [
+        conversion(b"fine"),
+        conversion(b"abc", length=length),
+        conversion(b"abc", length=length, kind=b"request"),
+        conversion(b"next" * 9),
+    ]
+    assert reasons(read(path, b"".join(map(pack, records)))) == ["", "wrong length", ""]
 
 
 def test_an_endless_id_is_cut_in_the_message(tmp_path):

@@ -14,8 +14,9 @@ from lc_assets.formats.archives.fetching import (
     Spot,
     page_of,
     pages_at,
+    unread,
 )
-from lc_assets.formats.archives.records import records_in
+from lc_assets.formats.archives.records import WRONG_LENGTH, records_in
 from lc_assets.formats.archives.wat import MAX_LINKS_BYTES, METADATA, WatPage, wat_page
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Extractor, Link, page_links
@@ -114,6 +115,8 @@ def html_pages(
     found = records_in(source, filename=where, most_bytes=max_page_bytes, kinds=RESPONSES)
     for record, block in found:
         page = page_of(block, record, max_page_bytes)
+        if block.has_wrong_length:
+            page = unread(block, record, WRONG_LENGTH)
         if isinstance(page, Unread):
             yield page
             continue

@@ -6,7 +6,8 @@ module          contents
 ==============  ====================================================================================
 ``paths``       which files there are, lists of them, which paths stay inside the crawl; the index
                 as Parquet
-``records``     the records of an archive, each with its place; bytes out of gzip
+``members``     bytes out of gzip, and where its members begin
+``records``     the records of an archive, each with its place
 ``responses``   HTML out of what a server sent, without chunks and compression
 ``fetching``    the page in a record, and single records by range requests: `pages_at`
 ``wat``         the crawl's own lists of links

@@ -28,8 +28,9 @@ from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.archives.fetching import RESPONSES, kind_of_record, unread
+from lc_assets.formats.archives.members import NO_PLACE, opened
 from lc_assets.formats.archives.paths import refusal
-from lc_assets.formats.archives.records import NO_PLACE, Block, Kinds, opened, records_in
+from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, records_in
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, NoPage, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
 
@@ -97,8 +98,8 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
         filename: its name in captures and messages; it is gzipped when that ends in ``.gz``.
 
     Raises:
-        CorruptFile: when the file is damaged or truncated, or a record's length is not the stated
-            one.
+        CorruptFile: when the file is damaged or truncated, or the last record's length is not the
+            stated one.
     """
     return captures_by(
         _capture, source, filename=filename, most_bytes=MAX_HEAD_BYTES, kinds=RESPONSES
@@ -118,6 +119,9 @@ def captures_by(
     """
     found = records_in(source, filename=filename, most_bytes=most_bytes, kinds=kinds)
     for where, block in found:
+        if block.has_wrong_length:
+            yield unread(block, where, WRONG_LENGTH)
+            continue
         try:
             capture = capture_of(block, filename)
         except NoPage as reason:

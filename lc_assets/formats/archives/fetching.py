@@ -11,6 +11,7 @@ reason                   when
                          ``resource``, …
 ``status not 200``       a redirect, an error, or no HTTP at all
 ``not HTML``             by its type
+``wrong length``         where the archive is read: its Content-Length is not that of its block
 ``cut short``            the crawler marked it (``WARC-Truncated``)
 ``record too long``      as sent or as decoded
 ``undecodable HTTP``     not chunked or compressed as its headers state
@@ -35,8 +36,9 @@ import msgspec
 from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.archives.members import Members, Plain, opened
 from lc_assets.formats.archives.paths import refusal
-from lc_assets.formats.archives.records import Block, Kinds, Members, Plain, blocks, opened
+from lc_assets.formats.archives.records import Block, Kinds, blocks
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
 from lc_assets.formats.corpora.containers import Unread

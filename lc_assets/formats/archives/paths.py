@@ -41,7 +41,7 @@ import pyarrow as pa
 from lc_assets import arrow_compute as pc
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.archives.records import Members
+from lc_assets.formats.archives.members import Members
 from lc_assets.formats.archives.responses import HTML_TYPES
 from lc_assets.formats.parquet.opening import guarded
 

@@ -28,7 +28,8 @@ from fastwarc.warc import WarcRecord, WarcRecordType
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block, Members
+from lc_assets.formats.archives.members import Members
+from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block
 
 HTML_TYPES: Final = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
 MAX_HEAD_BYTES: Final = 1 << 16

@@ -26,14 +26,13 @@ from typing import Final
 import msgspec
 from fastwarc.warc import WarcRecordType
 
-from lc_assets.formats.archives.records import Block, Kinds, blocks
+from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, records_in
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.containers import (
     CorpusDocument,
     ReadingOptions,
     Unread,
     name_of_places,
-    plain_bytes,
 )
 from lc_assets.text.html.page_text import page_text
 
@@ -61,16 +60,19 @@ def _documents(
     text_of: Callable[[Block, ReadingOptions], str],
 ) -> Iterator[CorpusDocument | Unread]:
     places = name_of_places(path)
-    with plain_bytes(path) as stream:
-        most_bytes = options.max_document_bytes
-        found = blocks(stream, where=str(path), most_bytes=most_bytes, kinds=kinds)
-        own = (block for block in found if block.record.record_type in kinds)
-        for number, block in enumerate(own):
-            identity = block.header("WARC-Record-ID") or f"{places}/{number}"
-            try:
-                yield _document(block, identity, text_of(block, options))
-            except NoPage as reason:
-                yield Unread(id=identity, where=f"{path}, record {number}", why=str(reason))
+    most_bytes = options.max_document_bytes
+    found = records_in(path, filename=str(path), most_bytes=most_bytes, kinds=kinds)
+    own = (block for _, block in found if block.record.record_type in kinds)
+    for number, block in enumerate(own):
+        identity = block.header("WARC-Record-ID") or f"{places}/{number}"
+        where = f"{path}, record {number}"
+        if block.has_wrong_length:
+            yield Unread(id=identity, where=where, why=WRONG_LENGTH)
+            continue
+        try:
+            yield _document(block, identity, text_of(block, options))
+        except NoPage as reason:
+            yield Unread(id=identity, where=where, why=str(reason))
 
 
 def _text_of_conversion(block: Block, _: ReadingOptions) -> str:

@@ -8,17 +8,18 @@ import sys
 import zlib
 from collections import Counter
 
+import numpy as np
 import pytest
 import zstandard
 from fastwarc.stream_io import BrotliWriter
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.archives.fetching import HtmlPage
-from lc_assets.formats.archives.records import NO_PLACE, Members
+from lc_assets.formats.archives.members import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.html.page_text import page_text
@@ -364,24 +365,83 @@ def test_a_flipped_bit_is_damage_or_changes_nothing():
             continue
 
 
+WRONG_LENGTHS = (0, 1, 20, 10**18, 10**30, -5)
+"""`len` of the block is none of them."""
+PACKS = ((bytes, "x.warc"), (gzip.compress, "x.warc.gz"))
+
+
+@pytest.mark.parametrize(("pack", "name"), PACKS)
+@pytest.mark.parametrize("length", WRONG_LENGTHS)
+@pytest.mark.parametrize("kind", [b"response", b"request"])
+def test_a_record_of_a_wrong_length_is_counted_and_the_next_one_read(pack, name, length, kind):
+    """Those before and behind it are read, and lie where they lie."""
+    wrong = record(kind, http(BODY), length=length)
+    content = [page(BODY), wrong, page(BODY), wrong, wrong, page(BODY)]
+    found = read(b"".join(map(pack, content)), name)
+    assert reasons(found) == ["", "wrong length", "", "wrong length", "wrong length", ""]
+    starts = [0, *(len(b"".join(map(pack, content[:number]))) for number in (2, 5))]
+    pages = [one for one in found if isinstance(one, HtmlPage)]
+    assert [one.offset for one in pages] == starts
+    assert {one.length for one in pages} == {len(pack(page(BODY)))}
+    assert found[1].id == "urn:uuid:12"
+    assert found[1].where == f"{name}, record 1"
+
+
+@given(
+    lengths=st.lists(
+        st.one_of(st.none(), st.integers(-10, 2000), st.sampled_from(WRONG_LENGTHS)), max_size=8
+    ),
+    pack=st.sampled_from(PACKS),
+)
+def test_every_record_is_read_or_counted(lengths, pack):
+    """Whatever the lengths say: up to four bytes more are the ends of lines behind the block."""
+    block = http(b"<html><p>%s" % (b"x" * 300))
+    content = [record(b"response", block, length=length) for length in lengths]
+    starts = np.cumsum([0, *map(len, content)])
+    for start, one, length in zip(starts, content, lengths, strict=False):
+        end = start + one.index(b"\r\n\r\n") + 4 + (length or 0)
+        # A length that ends where a later record begins is not seen to be wrong.
+        assume(not any(end <= later <= end + 4 for later in starts if later > start + len(one)))
+    found = read(b"".join(map(pack[0], [*content, page(BODY)])), pack[1])
+    right = [length is None or len(block) <= length <= len(block) + 4 for length in lengths]
+    assert [one == "" for one in reasons(found)] == [*right, True]
+
+
+def test_a_record_that_quotes_another_is_one_record():
+    """Only behind a wrong length is a line that looks like a record's first one it."""
+    quoting = page(b"<html><pre>\r\n" + page(BODY) + b"</pre>")
+    assert reasons(read(quoting + page(BODY), "x.warc")) == ["", ""]
+    assert reasons(read(gzipped(quoting[:-9], page(BODY)))) == ["wrong length", ""]
+
+
+@pytest.mark.parametrize(("pack", "name"), PACKS)
+def test_the_last_record_must_have_its_length(pack, name):
+    """A file that was cut between two members, or within its last record, is damaged."""
+    for length in (10**18, 1000):
+        with pytest.raises(CorruptFile, match=rf"{name}: record <urn:uuid:12> .* is cut short"):
+            read(pack(page(BODY)) + pack(page(BODY, length=length)), name)
+
+
+def test_many_wrong_lengths_are_damage():
+    """Each may cost reading the file again."""
+    wrong = page(BODY, length=10**18)
+    assert len(read(gzipped(*100 * [wrong], page(BODY)))) == 101
+    with pytest.raises(CorruptFile, match="is cut short"):
+        read(gzipped(*101 * [wrong], page(BODY)))
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        page(BODY, length=10**18),
-        page(BODY, length=10**30),
-        page(BODY, length=-5),
-        page(BODY, length=1),
-        record(b"request", b"x", length=10**18),
         page(BODY).replace(b"\r\n", b"\n"),
         page(BODY, more=b"X: " + b"x" * 3_000_000 + b"\r\n"),
-        page(BODY)[:-6],
         b"rubbish\r\n\r\n",
         b"<html>503 Service Unavailable</html>" * 50,
     ],
 )
-def test_lengths_and_heads_that_lie_are_damage(content):
+def test_heads_that_are_none_are_damage(content):
     """Whatever they promise: no memory for it, and never a file that ends early in silence."""
-    for pack, name in ((bytes, "x.warc"), (gzip.compress, "x.warc.gz")):
+    for pack, name in PACKS:
         with pytest.raises(CorruptFile, match=name):
             read(pack(content) + pack(page(BODY)), name)
 
