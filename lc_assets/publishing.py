@@ -7,6 +7,7 @@ the rename survives a power cut. Formats and the lake both use this, so it is be
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from zlib_ng import gzip_ng, zlib_ng
 
@@ -30,6 +31,8 @@ PUBLISHED: Final[ContextVar[list[Path]]] = ContextVar("PUBLISHED")
 _STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Another file system, one without hard links, too many of them, or a file of another owner."""
+_HELD: Final = (errno.EAGAIN, errno.EACCES)
+"""Errors of a lock that another process holds."""
 
 
 def staging_path(path: Path) -> Path:
@@ -76,11 +79,11 @@ def publish_folder(folder: Path) -> Iterator[Path]:
         StorageFull: when the disk is full.
         NotWritable: when the folder cannot be written to.
     """
-    with os_errors_as_lc_errors(folder):
+    with writing_in(folder.parent), os_errors_as_lc_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"{folder}: there is something already; name a new folder")
         draft = staging_path(folder)
-        draft.mkdir(parents=True)
+        draft.mkdir()
         try:
             yield draft
             for path in sorted(draft.iterdir()):
@@ -114,6 +117,37 @@ def publish_linked(source: Path, path: Path) -> None:
             staging.replace(path)  # removes neither of two names of one file, see rename(2)
         finally:
             staging.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing_in(folder: Path, *, below: bool = False) -> Iterator[None]:
+    """Make a folder outside any lake, to publish in; if no other run does that at the moment,
+    remove staging files of killed runs from it, and ``below`` it.
+
+    Raises:
+        StorageFull: when the disk is full.
+        NotWritable: when the folder cannot be made or read.
+    """
+    with os_errors_as_lc_errors(folder):
+        make_folder(folder)
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if locked_at_once(descriptor, fcntl.LOCK_EX):
+            remove_staging_files(folder, below=below)
+        with contextlib.suppress(OSError):  # no locks there
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def locked_at_once(file: IO[str] | int, kind: int) -> bool:
+    """Lock an open file or folder; return whether no other process excluded that."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _HELD  # a file system without locks excludes no one
+    return True
 
 
 def _link_or_copy(source: Path, staging: Path) -> None:
@@ -161,14 +195,18 @@ def finished(paths: Iterable[Path]) -> list[Path]:
 
 
 def remove_staging_files(folder: Path, *, below: bool = True) -> int:
-    """Remove files that killed writers left in ``folder``, and ``below`` it; return how many.
+    """Remove files and folders that killed writers left in ``folder``, and ``below`` it; return
+    how many.
 
     Only names that `staging_path` gives are removed.
     """
     found = (folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*")
     leftovers = [path for path in found if _STAGING_NAME.match(path.name)]
     for path in leftovers:
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     return len(leftovers)
 
 

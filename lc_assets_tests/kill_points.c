@@ -26,16 +26,16 @@
 
 static char root[MOST], journal[MOST];
 static long n_calls, kill_at, n_kept, n_clock, jump_seconds, shift_seconds;
-static int armed, holding, log_file = -1;
+static int armed, fatal, log_file = -1;
 
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long hold, long shift) {
+void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long number, long shift) {
     strcpy(root, folder);
     strcpy(journal, kept);
     kill_at = at;
     jump_seconds = jump;
-    holding = (int)hold;
+    fatal = (int)number;
     shift_seconds = shift;
     if (*log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC, 0600);
     armed = 1;
@@ -62,8 +62,11 @@ static int at(int fd, const char *name, char *out) {
     return under(out);
 }
 
-/* Dies, or stands still until somebody else kills it. */
-static void die(void) { syscall(SYS_kill, getpid(), holding ? SIGSTOP : SIGKILL); for (;;) pause(); }
+/* Whether the signal ends the process, or stops it, before the next instruction; others are handled by the program, which goes on. */
+static int at_once(void) { return fatal == SIGKILL || fatal == SIGSTOP; }
+
+/* Dies, stands still until somebody else kills it, or gets another signal and goes on. */
+static void die(void) { syscall(SYS_kill, getpid(), fatal); while (at_once()) pause(); }
 
 /* Whether this call is the last one. */
 static int last(void) { return __atomic_add_fetch(&n_calls, 1, __ATOMIC_SEQ_CST) == kill_at; }
@@ -111,7 +114,7 @@ int openat64(int fd, const char *path, int flags, ...) { OPENING(openat64, fd, R
     char full[MOST]; \
     if (!armed || fd == log_file || !path_of(fd, full)) return whole; \
     say('W', full, ""); \
-    if (last()) { half; die(); } \
+    if (last()) { if (at_once()) { half; } die(); } \
     return whole;
 
 ssize_t write(int fd, const void *data, size_t n) { WRITING(fd, syscall(SYS_write, fd, data, n / 2), REAL(write)(fd, data, n)) }

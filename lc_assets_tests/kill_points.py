@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from lc_assets.build.stage import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
-import ctypes, gc, json, os, signal, sys, time
+import contextlib, ctypes, gc, json, os, signal, sys, time
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
 import numba
@@ -37,21 +38,44 @@ from lc_assets.stages.catalogue import stage_named
 from lc_assets.build.recipe_files import read_recipe
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.cli.main import main
+from lc_assets.stages import file_lakes
 
+file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels with interpreted ones
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
+
+def do(words=None, cwd=None, printed=None, below=None, **work):
+    return build(**work) if words is None else command(words, cwd, printed)
+
+def command(words, cwd, printed):
+    os.chdir(cwd)
+    before = [os.dup(number) for number in (1, 2)]
+    for number, name in ((1, "out"), (2, "err")):
+        with open(f"{printed}.{name}", "wb") as file:
+            os.dup2(file.fileno(), number)
+    sys.argv = ["lc", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        return str(ended.code or 0)
+    finally:
+        sys.stdout.flush(), sys.stderr.flush()
+        for number, kept in zip((1, 2), before):
+            os.dup2(kept, number), os.close(kept)
 
 def build(lake, upstream, crawl, recipe, stage, key):
     places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
     context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
     stage_named(stage).build(context, key)
+    return ""
 
 def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
-    said = ""
+    os.setpgid(0, 0)
     try:
-        build(**work)
+        said = do(**work)
     except LcError as error:
         said = type(error).__name__
     os.write(answering, json.dumps([points.kill_points_calls(), said, time.time()]).encode())
@@ -62,6 +86,8 @@ def begin(run):
     pid = os.fork()
     if not pid:
         child(writing, **run)
+    with contextlib.suppress(OSError):  # done by the child already, or it has ended
+        os.setpgid(pid, pid)
     os.close(writing)
     return pid, reading
 
@@ -95,7 +121,7 @@ def answers_of(asked):
 for line in sys.stdin:
     asked = json.loads(line)
     if "warm" in asked:
-        build(**asked["warm"])
+        do(**asked["warm"])
         gc.collect(), gc.freeze()  # what forks share stays shared
         print("warm", flush=True)
     else:
@@ -123,7 +149,7 @@ def kill_points() -> Path:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a run ended: its exit code (-9 when killed), the number of its calls, the name of the
-    package's error ("" for none), and its clock.
+    package's error ("" for none) or the exit status of a command, and its clock.
     """
 
     code: int
@@ -181,7 +207,7 @@ class KillableRunner:
         self._process.communicate()
         self._process = _forking()
 
-    def warm(self, **work: str) -> None:
+    def warm(self, **work: Any) -> None:
         """Run some work in the process that forks, so that its forks need not import, load or
         compile anything.
         """
@@ -196,7 +222,8 @@ class KillableRunner:
         logged: bool = False,
         jump: int = 0,
         shift: int = 0,
-        **work: str,
+        number: int = signal.SIGKILL,
+        **work: Any,
     ) -> Ended:
         """Run some work in a process.
 
@@ -206,11 +233,13 @@ class KillableRunner:
             logged: log its calls.
             jump: seconds by which the clock jumps ahead and back.
             shift: seconds by which the clock is ahead.
-            work: what to build.
+            number: the signal at that call.
+            work: what to build; or the ``words`` of a command, its ``cwd``, the path, less
+                ``.out`` and ``.err``, of what it has ``printed``, and the folder ``below`` which
+                its calls are counted.
         """
-        return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[
-            0
-        ]
+        run = self._run(kill_at, work, logged=logged, jump=jump, shift=shift, number=number)
+        return self._ask([run], after)[0]
 
     def two(self, *, kill_at: int, **work: str) -> list[Ended]:
         """Run the same work twice at once: the first run stops at a call until the second waits for
@@ -220,11 +249,11 @@ class KillableRunner:
         """
         self.log.unlink(missing_ok=True)
         return self._ask(
-            [self._run(kill_at, work, hold=True), self._run(0, work, logged=True)], None
+            [self._run(kill_at, work, number=signal.SIGSTOP), self._run(0, work, logged=True)], None
         )
 
-    def begin(self, *, environment: Mapping[str, str], **work: str) -> int:
-        """Start some work and return its process id, for the caller to kill; then call `wait`."""
+    def begin(self, *, environment: Mapping[str, str] | None = None, **work: Any) -> int:
+        """Start some work and return its process id, which is its group's, for the caller to kill; then call `wait`."""
         (pid,) = self._send([self._run(0, work, environment=environment)], None)
         return pid
 
@@ -236,10 +265,10 @@ class KillableRunner:
     def _run(
         self,
         kill_at: int,
-        work: Mapping[str, str],
+        work: Mapping[str, Any],
         *,
         logged: bool = False,
-        hold: bool = False,
+        number: int = signal.SIGKILL,
         jump: int = 0,
         shift: int = 0,
         environment: Mapping[str, str] | None = None,
@@ -248,12 +277,12 @@ class KillableRunner:
             shutil.rmtree(self.journal, ignore_errors=True)
             self.journal.mkdir(parents=True)
         armed = [
-            f"{self.folder}/",
+            f"{work.get('below', self.folder)}/",
             kill_at,
             str(self.log) if logged else "",
             str(self.journal),
             jump,
-            int(hold),
+            int(number),
             shift,
         ]
         return {

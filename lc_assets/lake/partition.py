@@ -19,7 +19,7 @@ from lc_assets.lake.versions import (
     read_summary,
     version_named,
 )
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish_bytes, staging_path
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
@@ -204,7 +204,7 @@ class Partition:
 
     def version_names(self) -> list[str]:
         """Names of the finished versions, sorted."""
-        return sorted(path.parent.name for path in self.folder.glob(f"*/{RECEIPT}"))
+        return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{RECEIPT}"))
 
     def folders(self) -> dict[str, Kept]:
         """Every folder of the partition by name, sorted: versions and what builds left behind."""
@@ -218,7 +218,8 @@ class Partition:
         return self.folder / f"rejected-{version}"
 
     def remove(self, name: str, *, patience: float) -> None:
-        """Remove a folder. Its receipt is removed first, so that it stops being a version at once.
+        """Remove a folder. It is renamed first, so that it stops being a version at once, and what
+        a killed run leaves of it is recognized.
 
         Args:
             name: of the folder.
@@ -230,8 +231,8 @@ class Partition:
         """
         with locked(self.folder, what=self.name, seconds=patience):
             self._require_unpublished(name)
-            (self.folder / name / RECEIPT).unlink(missing_ok=True)
-            shutil.rmtree(self.folder / name)
+            going = (self.folder / name).rename(staging_path(self.folder / name))
+            shutil.rmtree(going)
 
     def _require_unpublished(self, name: str) -> None:
         pointer = self._read_pointer()

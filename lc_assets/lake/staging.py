@@ -8,29 +8,25 @@ are ever deleted.
 """
 
 import contextlib
-import errno
 import fcntl
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.receipts import SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
-from lc_assets.publishing import make_folder, remove_staging_files
+from lc_assets.publishing import locked_at_once, make_folder, remove_staging_files
 
 if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
 
 BUSY_SECONDS = 30.0
 """How long a run waits for another one that builds the same partition."""
-
-_HELD: Final = (errno.EAGAIN, errno.EACCES)
-"""Errors of a lock that another process holds."""
 
 
 @contextlib.contextmanager
@@ -89,7 +85,7 @@ def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]
         file = (root / name).open("a")
     with file:
         until = time.monotonic() + BUSY_SECONDS
-        while not _flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+        while not locked_at_once(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
             if time.monotonic() > until:
                 raise Busy(
                     f"{root}: another command has been working there for {BUSY_SECONDS:.0f} s; "
@@ -97,14 +93,6 @@ def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]
                 )
             time.sleep(0.05)
         yield
-
-
-def _flock(file: IO[str], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in _HELD
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from lc_assets.execution.executor import Executor
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
-from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
+from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, writing_in
 from lc_assets.sample.pages import (
     EXCERPTS,
     MIRROR,
@@ -147,18 +147,18 @@ def write_sample(
         skipped={reason: list(found) for reason, found in texts.skipped.items()},
     )
     _require_own(target, report)
-    remove_staging_files(target)
-    publish_bytes(target / REPORT, encode_json(report))
     tasks = []
     for name in names:
         pages = {shard: plan[shard] for shard in sorted(plan) if shard.snapshot == name}
         tasks.append(
             SnapshotTask(target, name, seed, pages, {shard: listed[shard] for shard in pages})
         )
-    for _ in executor.run(_write_snapshot, tasks, what="write a sample"):
-        pass
-    report = msgspec.structs.replace(report, finished=True)
-    publish_bytes(target / REPORT, encode_json(report))
+    with writing_in(target, below=True):
+        publish_bytes(target / REPORT, encode_json(report))
+        for _ in executor.run(_write_snapshot, tasks, what="write a sample"):
+            pass
+        report = msgspec.structs.replace(report, finished=True)
+        publish_bytes(target / REPORT, encode_json(report))
     return report
 
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from lc_assets.errors import BadInput, LcError
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish_bytes, writing_in
 from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
 from lc_assets.vocabulary import parse_document_id
 
@@ -149,14 +149,15 @@ def append_withdrawal(path: Path, entry: Withdrawal) -> None:
     Raises:
         BadInput: when the list cannot be read, or has this kind and value already.
     """
-    text = _text_of(path) if path.is_file() else ""
-    if text and not text.endswith("\n"):
-        text += "\n"
-    if not any(_lines(text)):
-        text += f"{','.join(COLUMNS)}\n"
-    text += f"{line_of(entry)}\n"
-    parse_withdrawals(text, where=str(path))
-    publish_bytes(path, text.encode())
+    with writing_in(path.parent):
+        text = _text_of(path) if path.is_file() else ""
+        if text and not text.endswith("\n"):
+            text += "\n"
+        if not any(_lines(text)):
+            text += f"{','.join(COLUMNS)}\n"
+        text += f"{line_of(entry)}\n"
+        parse_withdrawals(text, where=str(path))
+        publish_bytes(path, text.encode())
 
 
 def _text_of(path: Path) -> str:

@@ -24,15 +24,13 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import read_table
 from lc_assets.counts import Counts
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.packing.longpack import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import (
     Tables,
     check_by_queries,
-    parquet,
-    queries,
+    queries_over,
 )
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
@@ -98,18 +96,16 @@ def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[di
     """The pages that most pages of their own host link to, with their share of the host's pages in
     the index; out of core.
     """
-    files, pages = page_links_files(links.folder), index_files(index.folder)
-    if not files:
-        return []
+    tables = _tables(links.folder, index.folder)
     host = "split_part(split_part({}, '?', 1), '/', 1)"
-    with queries(links.home / SCRATCH / "most") as database:
+    with queries_over(tables) as database:
         return database.lines(f"""
             SELECT target_key AS page, pages, pages / of_host AS share, keys FROM (
                 SELECT {host.format("page_key")} AS host, target_key, count(*) AS pages,
                     any_value(keys ORDER BY keys) AS keys
-                FROM {parquet(files)} WHERE host = {host.format("target_key")} GROUP BY ALL)
+                FROM links WHERE host = {host.format("target_key")} GROUP BY ALL)
             JOIN (SELECT {host.format("page_key")} AS host, count(DISTINCT page_key) AS of_host
-                FROM {parquet(pages)} GROUP BY host) USING (host)
+                FROM pages GROUP BY host) USING (host)
             ORDER BY pages DESC, page LIMIT {int(n_lines)}""")
 
 
@@ -134,7 +130,8 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
         "links left out for no known reason": f"SELECT * FROM range({n_unknown})",
     }
     message = f"{{:,}} targets of {counts.extra.get(LINKS, 0):,} links on {counts.kept:,} pages"
-    return check_by_queries(_tables(check_input), errors, message, "SELECT count(*) FROM links")
+    tables = _checked_tables(check_input)
+    return check_by_queries(tables, errors, message, "SELECT count(*) FROM links")
 
 
 def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
@@ -153,14 +150,15 @@ def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
         "targets by another key": f"SELECT * FROM range({n_wrong})",
     }
     message = f"{n_targets:,} targets looked at, all by their keys"
-    return check_by_queries(_tables(check_input), errors, message)
+    return check_by_queries(_checked_tables(check_input), errors, message)
 
 
-def _tables(check_input: CheckInput) -> Tables:
-    return {
-        "links": (page_links_files(check_input.folder), PAGE_LINKS),
-        "pages": (index_files(check_input.only_input("html_index").folder), PAGES),
-    }
+def _tables(links: Path, index: Path) -> Tables:
+    return {"links": (page_links_files(links), PAGE_LINKS), "pages": (index_files(index), PAGES)}
+
+
+def _checked_tables(check_input: CheckInput) -> Tables:
+    return _tables(check_input.folder, check_input.only_input("html_index").folder)
 
 
 def _reads_all_pages(recipe: Recipe) -> bool:

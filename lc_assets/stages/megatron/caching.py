@@ -42,7 +42,7 @@ from lc_assets.mixing.cache_names import (
     requested,
 )
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish_bytes, writing_in
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
@@ -119,9 +119,10 @@ def build_cache(
     before = _entries(identities, cache, data_sets)
     missing = dict.fromkeys(entry.request for entry in before if entry.status != "found")
     build = functools.partial(_build, identities, cache, data_sets)
-    for _ in executor.run(build, list(missing), what="indices"):
-        pass
-    write_manifest(cache, read_manifest(cache) | dict(data_sets.facts))
+    with writing_in(cache):
+        for _ in executor.run(build, list(missing), what="indices"):
+            pass
+        write_manifest(cache, read_manifest(cache) | dict(data_sets.facts))
     return before
 
 
@@ -156,7 +157,8 @@ def write_data_arguments(launch: Launch, folder: Path) -> str:
     else:
         path, option = folder / "data_args.txt", "--data-args-path"
         content = " ".join(each[SPLITS[0]] or [])
-    publish_bytes(path, f"{content}\n".encode())
+    with writing_in(folder):
+        publish_bytes(path, f"{content}\n".encode())
     return f"{option} {path}"
 
 

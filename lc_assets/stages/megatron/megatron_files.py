@@ -32,7 +32,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import blend, blend_all, counts, for_uint8, normalise
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, SPLITS, documents_of, split_bounds
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
-from lc_assets.publishing import publish, publish_folder
+from lc_assets.publishing import publish, publish_folder, writing_in
 from lc_assets.stages.megatron.megatron_merging import cut, whole_of
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
@@ -65,7 +65,7 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
     if over_last is not None and not 0 <= over_last <= np.iinfo(UINT16).max:
         raise BadInput(f"nanoGPT's ids are uint16, 0 to 65,535; {over_last:,} is none")
     reader = MegatronReader(prefix)
-    with publish(path) as draft, draft.open("wb") as out:
+    with writing_in(path.parent), publish(path) as draft, draft.open("wb") as out:
         for start, stop in reader.index.blocks(BLOCK_IDS):
             first, end = reader.places(start, stop)
             ids = as_dtype(reader.between(first, end), UINT16)
@@ -174,8 +174,9 @@ def index_prefix(
         n_samples=n_samples,
         documents=chosen,
     )
-    for name in GPT_FILES:
-        write_npy(out / f"{name}.npy", getattr(index, name))
+    with writing_in(out):
+        for name in GPT_FILES:
+            write_npy(out / f"{name}.npy", getattr(index, name))
     whole = (n_whole(n * epoch_tokens, sequence_length) for n in range(1, EPOCHS_SUGGESTED + 1))
     return [
         ("documents", len(chosen)),
@@ -217,8 +218,9 @@ def write_blend(
         numbers, samples = blend_all([int(number) for number in stated])
     taken = counts(numbers, len(stated))
     arrays = for_uint8(numbers, len(stated)) if uint8 else numbers, samples
-    for name, array in zip(BLEND_FILES, arrays, strict=True):
-        write_npy(out / f"{name}.npy", array)
+    with writing_in(out):
+        for name, array in zip(BLEND_FILES, arrays, strict=True):
+            write_npy(out / f"{name}.npy", array)
     return list(zip(stated, taken, strict=True))
 
 

@@ -35,7 +35,7 @@ from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.located import located
 from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.packing.cutting import decomposed
-from lc_assets.publishing import publish_bytes, publish_folder
+from lc_assets.publishing import publish_bytes, publish_folder, writing_in
 
 BLOCK_IDS: Final = 1 << 22
 LEFT_OVER: Final = "left over"
@@ -226,11 +226,12 @@ def merge(
         }
     if taken := {path.absolute() for path in sources} & {path.absolute() for path in results}:
         raise BadInput(f"{taken.pop()} is both a source and a result; name another result")
-    for result, stretches in results.items():
-        with MegatronWriter.publishing(result, stretches[0].source.dtype) as writer:
-            for stretch in stretches:
-                writer.copy(*stretch)
-    return {result: write_receipt(result, made_by="merge", ids=ids) for result in results}
+    with writing_in(prefix.parent):
+        for result, stretches in results.items():
+            with MegatronWriter.publishing(result, stretches[0].source.dtype) as writer:
+                for stretch in stretches:
+                    writer.copy(*stretch)
+        return {result: write_receipt(result, made_by="merge", ids=ids) for result in results}
 
 
 def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:

@@ -23,6 +23,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
 from lc_assets.lake.staging import BUSY_SECONDS, lake_locked
+from lc_assets.publishing import remove_staging_files
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.withdrawal.contents import Held, versions_with
@@ -136,8 +137,8 @@ def _why_it_stays(held: Held) -> str:
 
 
 def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
-    """Delete what is planned; return the number of bytes. A version's receipt is deleted before its
-    files.
+    """Delete what is planned, and what a killed run left of such versions; return the number of
+    bytes.
 
     Raises:
         Busy: if a run is building, or a version has been released since the plan.
@@ -151,6 +152,8 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         for name, versions in pruning.broken.items():
             gone = Gone(versions=versions, reason=reason or "it held withdrawn documents")
             publish_gone(lake, name, gone)
+        for partition in lake.partitions():
+            remove_staging_files(partition.folder, below=False)
         for one in pruning.deletions:
             one.partition.remove(one.folder, patience=BUSY_SECONDS)
     return sum(one.n_bytes for one in pruning.deletions)
