@@ -2,18 +2,27 @@
 is named.
 """
 
+import json
+import shutil
 from dataclasses import replace
 
 import msgspec
 import pytest
 
 from lc_assets.build.settings.documents import Bounds
+from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.errors import NotPublished
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.releases.comparing import NOW, compare, data_set
 from lc_assets.stages.releases.releasing import release
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS
-from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
+from lc_assets.vocabulary import Shard
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, TINY_ROW_TOKENS, made_up_text, write_shard
+from lc_assets_tests.named_draws import rng_for
+from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of, record_of
 
 
 @pytest.fixture
@@ -57,6 +66,7 @@ def test_a_withdrawn_document_went_and_nothing_moved(lake):
         "snapshot": OLD,
         "documents_added": 0,
         "documents_removed": 1,
+        "documents_changed": 0,
         "rows_added": 0,
         "rows_removed": 1,
         "rows_moved": 0,
@@ -154,6 +164,86 @@ def test_a_snapshot_more_is_all_added(lake):
     (change,) = found.changes
     assert (change.snapshot, change.rows_removed, change.rows_moved) == (NEW, 0, 0)
     assert change.rows_added == sum(name.startswith(NEW) for name in lake.served())
+
+
+def rewritten(lake, folder, texts):
+    """The lake with other records in the older snapshot's first shard, built."""
+    shutil.copytree(lake.context.upstream.root, folder / "other")
+    shard = Shard.parse(f"{OLD}/{TAGS[0]}")
+    records = [
+        msgspec.structs.replace(record_of(shard, line, text), digest=f"sha1:{digest}")
+        for line, (digest, text) in enumerate(texts)
+    ]
+    write_shard(folder / "other", shard, records)
+    upstream = Upstream(str(folder / "other"))
+    found = replace(lake, context=replace(lake.context, upstream=upstream))
+    found.build()
+    return found
+
+
+def made_up(name, n):
+    """Digests and texts."""
+    rng = rng_for(name, seed=0, key="")
+    return [(f"{name}{number}", made_up_text(rng, n_words=120)) for number in range(n)]
+
+
+def test_documents_that_changed_in_place_are_reported(lake, tmp_path):
+    """Each line of a shard has another text: their ids are the same, and nothing else is."""
+    before = made_up("A", 6)
+    lake = rewritten(lake, tmp_path / "first", before)
+    release(lake.lake, "v2", lake.context.recipe)
+    lake = rewritten(lake, tmp_path / "second", made_up("B", 6))
+    (change,) = diff(lake, "v2").changes
+    assert (change.documents_added, change.documents_removed, change.documents_changed) == (6, 6, 6)
+    assert (change.rows_added, change.rows_removed, change.rows_moved) == (6, 6, 0)
+    assert change.tokens_added == change.tokens_removed == 6 * TINY_ROW_TOKENS
+
+
+def test_documents_on_other_lines_are_the_same_documents(lake, tmp_path):
+    """One more before all others: their rows move, as ids determine priorities and shifts."""
+    before = made_up("A", 6)
+    lake = rewritten(lake, tmp_path / "first", before)
+    release(lake.lake, "v2", lake.context.recipe)
+    lake = rewritten(lake, tmp_path / "second", [*made_up("B", 1), *before])
+    (change,) = diff(lake, "v2").changes
+    assert (change.documents_added, change.documents_removed, change.documents_changed) == (1, 0, 0)
+    assert (change.rows_added, change.rows_removed, change.rows_moved) == (1, 0, 6)
+
+
+def test_documents_without_digests_are_known_by_their_tokens(tmp_path):
+    """JSON lines state no digest of a page."""
+    rng, file = rng_for("lines", seed=0, key=""), tmp_path / "in" / "texts.jsonl"
+    texts = [made_up_text(rng, n_words=120) for _ in range(5)]
+    file.parent.mkdir()
+    versions = []
+    for lines in (
+        texts,
+        [*texts[1:], texts[0] + " more"],
+        [*texts[:4], made_up_text(rng, n_words=99)],
+    ):
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))
+        found = build_for(
+            context_over_files(
+                [file],
+                tmp_path / "lake",
+                executor=LocalExecutor(),
+                settings={
+                    "token_documents": TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
+                    "token_grid": GriddingSettings(row_tokens=TINY_ROW_TOKENS),
+                },
+            ),
+            "token_grid",
+        )
+        ((_, built),) = found["token_grid"].items()
+        versions.append(str(built.published.home))
+    made = Lake(tmp_path / "lake")
+    compared = [
+        compare(data_set(made, versions[0]), data_set(made, other)).changes[0]
+        for other in versions[1:]
+    ]
+    assert [change.documents_added for change in compared] == [0, 1]
+    assert [change.documents_changed for change in compared] == [0, 1]
+    assert compared[0].rows_moved == 5
 
 
 def test_what_is_neither_is_told(lake):

@@ -2,21 +2,26 @@
 settings, code and libraries that changed.
 
 A data set is a release, the current published state, or one version's folder (a grid, a global
-order, the flat copy, a mix). Rows are compared by row tables alone, only for snapshots whose grids
-differ: 50 ms each. A row has **moved** if it is the same stretch of the same document on the other
-side of the split, with another shift or another priority. Row numbers are not compared: they change
-with every row added or removed before them.
+order, the flat copy, a mix). Only snapshots whose grids differ are read. A document is identified
+by its content: the digest of its page, in the row tables; where the source states none, the tokens
+of its row, which are read. So a document on another line of its file is the same, and another one
+on the same line is not: it has **changed** in place. A row has **moved** if it is the same stretch
+of the same content on the other side of the split, with another shift or another priority. Row
+numbers are not compared: they change with every row added or removed before them.
 """
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
+import numpy as np
 
-from lc_assets.build.tables import ROWS, read_table
+from lc_assets.build.tables import read_table
 from lc_assets.errors import NotPublished
+from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.digests import changed_keys
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
@@ -25,12 +30,14 @@ from lc_assets.lake.releases import Made, Release, read_release, release_names
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.spans import row_tokens_of
 from lc_assets.stages.lineage.tracing import sources_of
+from lc_assets.stages.releases.audited_files import hash_of, rows_of
 from lc_assets.stages.releases.releasing import described, pinned_now
 from lc_assets.stages.rows import token_grid
+from lc_assets.vocabulary import SPLITS
 
 NOW = "now"
 """Names the current published state, instead of a release."""
-COLUMNS = ("id", "stretch", "split", "shift", "priority")
+COLUMNS = ("id", "digest", "stretch", "split", "shift", "priority")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshot: its name.
         documents_added: in the second data set only; ``documents_removed``: in the first only.
+        documents_changed: in both by id, with other contents: each is one added and one removed.
         rows_added: likewise; ``rows_removed``; ``rows_moved``: in both, elsewhere.
         tokens_added: of the added rows; ``tokens_removed``.
     """
@@ -74,6 +82,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     documents_added: int = 0
     documents_removed: int = 0
+    documents_changed: int = 0
     rows_added: int = 0
     rows_removed: int = 0
     rows_moved: int = 0
@@ -160,33 +169,52 @@ def compare(before: DataSet, after: DataSet) -> Difference:
 
 
 def _change(snapshot: str, old: Published | None, new: Published | None) -> Change:
-    before, after = _rows(old), _rows(new)
-    added, removed = (
-        _n_without_match(after, before, ["id", "stretch"]),
-        _n_without_match(before, after, ["id", "stretch"]),
-    )
+    before, after = ([] if grid is None else list(_rows(grid)) for grid in (old, new))
+    rows, was = Counter(row[:2] for row in after), Counter(row[:2] for row in before)
+    documents = Counter(row.content for row in after if not row.stretch)
+    were = Counter(row.content for row in before if not row.stretch)
+    names = {row.id: row.content for row in before if row.content not in documents}
+    changed = {row.id for row in after if row.id in names and row.content not in were}
+    removed = (was - rows).total()
     return Change(
         snapshot=snapshot,
-        documents_added=_n_without_match(after, before, ["id"]),
-        documents_removed=_n_without_match(before, after, ["id"]),
-        rows_added=added,
+        documents_added=(documents - were).total(),
+        documents_removed=(were - documents).total(),
+        documents_changed=len(changed),
+        rows_added=(rows - was).total(),
         rows_removed=removed,
-        rows_moved=_n_without_match(before, after, list(COLUMNS)) - removed,
-        tokens_added=added * row_tokens_of(new) if new else 0,
+        rows_moved=(Counter(map(_place, before)) - Counter(map(_place, after))).total() - removed,
+        tokens_added=(rows - was).total() * row_tokens_of(new) if new else 0,
         tokens_removed=removed * row_tokens_of(old) if old else 0,
     )
 
 
-def _rows(grid: Published | None) -> pa.Table:
-    if grid is None:
-        return pa.schema([ROWS.field(name) for name in COLUMNS]).empty_table()
-    return read_table(grid.only(token_grid.ROWS_FILE) / token_grid.ROWS_FILE, COLUMNS)
+class _Row(NamedTuple):
+    """A row; its document's content is a digest of the page, or of the row's tokens."""
+
+    content: str
+    stretch: int
+    split: str
+    shift: int
+    priority: int
+    id: str
 
 
-def _n_without_match(table: pa.Table, other: pa.Table, columns: list[str]) -> int:
-    """How many different values of some columns another table does not have."""
-    values = table.group_by(columns).aggregate([])
-    return int(values.join(other.select(columns), columns, join_type="left anti").num_rows)
+def _place(row: _Row) -> tuple[Any, ...]:
+    """A row with what places it, without the name of its document."""
+    return row[:5]
+
+
+def _rows(grid: Published) -> Iterator[_Row]:
+    table = read_table(grid.only(token_grid.ROWS_FILE) / token_grid.ROWS_FILE, COLUMNS)
+    for split in SPLITS:
+        lines = [line for line in table.to_pylist() if line["split"] == split]
+        tokens: Iterator[Any] = iter(())
+        if not all(line["digest"] for line in lines):
+            tokens = rows_of(GridReader(grid.only(f"{split}.zarr/*") / f"{split}.zarr"))
+        for line, row in itertools.zip_longest(lines, tokens):
+            content = line.pop("digest") or str(hash_of(np.roll(row, -line["shift"])))
+            yield _Row(content, **line)
 
 
 def _of_made(
