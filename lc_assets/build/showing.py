@@ -94,16 +94,17 @@ def cell(value: object) -> str:
     'a\\|b \\<img src=x\\> \\[c\\](d) \\`e\\`'
     >>> cell("https://a.org/b_c")
     'https&#58;//a.org/b\\_c'
+    >>> cell("# a"), cell("1. b")
+    ('\\# a', '1\\. b')
     """
     words = " ".join(
         "".join(letter if letter.isprintable() else " " for letter in str(value)).split()
     )
+    escaped = re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
+    # Where the text begins a paragraph, it could be a heading or the item of a list.
+    escaped = re.sub(r"^(\d*)(?=[-+#.)]+( |$))", r"\1\\", escaped)
     # Renderers that link bare addresses would include the backslashes.
-    return (
-        re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
-        .replace("://", "&#58;//")
-        .replace("www.", "www&#46;")
-    )
+    return escaped.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
 def as_table(lines: Sequence[Mapping[str, Any]]) -> str:

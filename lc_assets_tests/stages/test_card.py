@@ -7,9 +7,12 @@ import json
 import re
 from dataclasses import replace
 
+import lxml.etree
+import lxml.html
 import msgspec
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from lc_assets.build.building import (
     audit,
@@ -147,6 +150,85 @@ def test_what_pages_and_people_write_stays_text(sheet):
         if line.startswith("| a\\|b") and line.count(" | ") == 2 and " 1 | " in line
     )
     assert line.endswith("|")
+
+
+HOSTILES = (
+    HOSTILE,
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</td></tr></table><iframe src=//evil.invalid></iframe>",
+    "</title></style></head><body onload=alert(1)>",
+    "[a](javascript:alert(1)) ![b](data:text/html,x) [c]: //evil.invalid",
+    "<javascript:alert(1)> <https://evil.invalid> <me@evil.invalid>",
+    "https://evil.invalid www.evil.invalid //evil.invalid mailto:me@evil.invalid",
+    "``` \n\n```html\n<script>\n```",
+    "` `` ~~~ <!-- <![CDATA[ <?php &lt;script&gt; &#60;b&#62;",
+    "a\r\rb\r\n\n---\n\n# c\n\n| d | e |\n|---|---|\n\x85\u2028\u2029\x0b\x0c\x00\u202e",
+    "\\| \\` \\<b> \\\\| | **b** __c__ ~~d~~ $e$ {{ 7 * 7 }} {% raw %}",
+    "- a\n+ b\n1. c\n> d\n    e\n===\n***",
+    '\'"><svg/onload=alert(1)> " onmouseover="alert(1)',
+    "# a",
+    "- a",
+    "1. a",
+    "+",
+    "a\n===",
+    "]( ) [x][y] ![z][y] [^1] [ ]",
+)
+
+
+def spoilt(sheet: Sheet, value: str) -> tuple[Sheet, CardSettings]:
+    """Figures and settings with this value wherever a page or a person could have written it."""
+    hostile = msgspec.structs.replace(
+        sheet,
+        tokenizer=value,
+        samples=[{"url": value, "n_tokens": 1, "begins": value}],
+        settings={"filtered_documents": {"rules_file": value, "lists": {value: [value]}}},
+        reasons={"filtered_documents": {value: 1}},
+        mixes=[msgspec.structs.replace(mix, name=value) for mix in sheet.mixes],
+        rules=[{**rule, "name": value, "signal": value, "source": value} for rule in sheet.rules],
+        randomness={"token_grid: order": value},
+        snapshots=[
+            msgspec.structs.replace(line, languages={value: 1}) for line in sheet.snapshots[:1]
+        ],
+    )
+    settings = CardSettings(
+        title=value,
+        summary=value,
+        licence_link=value,
+        contact=value,
+        homepage=value,
+        authors=(value, value),
+        terms=(SourceTerms(source=value, terms=value, link=value),),
+    )
+    return hostile, settings
+
+
+def elements(html: str) -> list[tuple[str, dict[str, str]]]:
+    """All elements of a page, with their attributes, as a browser's parser sees them."""
+    found = lxml.html.document_fromstring(html).iter(lxml.etree.Element)
+    return [(one.tag, dict(one.attrib)) for one in found]
+
+
+@pytest.mark.parametrize("value", HOSTILES)
+def test_a_parser_finds_the_same_elements_whatever_is_written(sheet, value):
+    """In the page, and in the card as a renderer shows it that lets HTML pass and links bare
+    addresses: no element more or fewer, no other attribute, and the text is there.
+    """
+    pages, cards = [], []
+    for words in ("plain", value):
+        markdown = card.markdown_of(*spoilt(sheet, words))
+        pages.append(card.page_of(markdown, words, {}))
+        front, body = markdown.split("\n---\n", 1)
+        assert yaml.safe_load(front.removeprefix("---\n"))["pretty_name"] == words
+        cards.append(
+            MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(body)
+        )
+    for plain, hostile in (pages, cards):
+        assert elements(hostile) == elements(plain)
+        (link,) = {found["href"] for _, found in elements(hostile) if "href" in found}
+        assert link == "https://github.com/togethercomputer/RedPajama-Data"
+        names = {name for _, found in elements(hostile) for name in found}
+        assert not [name for name in names if name.startswith("on")]
 
 
 def test_the_same_inputs_give_the_same_bytes(lake, published):

@@ -133,7 +133,7 @@ def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] =
     environment.filters |= {
         "n": _number,
         "cell": cell,
-        "yaml": lambda value: json.dumps(str(value), ensure_ascii=False),
+        "yaml": _yaml,
         "code": _code,
         "size": _size,
         "bound": lambda value: "" if value is None else f"{value:,.6g}",
@@ -178,6 +178,14 @@ def _number(value: float | None) -> str:
 def _code(value: object) -> str:
     """A value as JSON between backticks; backticks inside are removed."""
     return json.dumps(value, ensure_ascii=True, sort_keys=True).replace("`", "\\u0060")
+
+
+def _yaml(value: object) -> str:
+    """A text in double quotes; YAML breaks lines at some characters that JSON leaves as they
+    are.
+    """
+    quoted = json.dumps(str(value), ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
 
 
 def _size(n_bytes: float) -> str:
