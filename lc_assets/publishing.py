@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from typing import IO, BinaryIO, Final
 
 from zlib_ng import gzip_ng, zlib_ng
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, Busy
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 
 STAGING_PREFIX: Final = ".staging-"
@@ -31,6 +32,9 @@ PUBLISHED: Final[ContextVar[list[Path]]] = ContextVar("PUBLISHED")
 _STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Another file system, one without hard links, too many of them, or a file of another owner."""
+BUSY_SECONDS: Final = 30.0
+"""How long a command waits for another one that works in the same folder."""
+
 _HELD: Final = (errno.EAGAIN, errno.EACCES)
 """Errors of a lock that another process holds."""
 
@@ -121,10 +125,11 @@ def publish_linked(source: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def writing_in(folder: Path, *, below: bool = False) -> Iterator[None]:
-    """Make a folder outside any lake, to publish in; if no other run does that at the moment,
-    remove staging files of killed runs from it, and ``below`` it.
+    """Make a folder outside any lake, to publish in, while no other command does that; remove
+    staging files of killed runs from it, and ``below`` it.
 
     Raises:
+        Busy: when another command has been working there for longer than `BUSY_SECONDS`.
         StorageFull: when the disk is full.
         NotWritable: when the folder cannot be made or read.
     """
@@ -132,22 +137,41 @@ def writing_in(folder: Path, *, below: bool = False) -> Iterator[None]:
         make_folder(folder)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
-        if locked_at_once(descriptor, fcntl.LOCK_EX):
+        if wait_for_lock(descriptor, fcntl.LOCK_EX, folder, seconds=BUSY_SECONDS):
             remove_staging_files(folder, below=below)
-        with contextlib.suppress(OSError):  # no locks there
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
         os.close(descriptor)
 
 
-def locked_at_once(file: IO[str] | int, kind: int) -> bool:
-    """Lock an open file or folder; return whether no other process excluded that."""
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in _HELD  # a file system without locks excludes no one
-    return True
+def wait_for_lock(file: IO[str] | int, kind: int, where: Path, *, seconds: float) -> bool:
+    """Lock an open file or folder; return whether the file system has locks. Where it has none, no
+    one is excluded.
+
+    Args:
+        file: the file, or its descriptor.
+        kind: of the lock, for `fcntl.flock`.
+        where: the folder that is locked by it, for the message.
+        seconds: to wait for other processes.
+
+    Raises:
+        Busy: when others hold it for longer.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _HELD:
+                return False
+        else:
+            return True
+        if time.monotonic() > until:
+            raise Busy(
+                f"{where}: another command has been working there for {seconds:.0f} s; wait for "
+                "it and run this again"
+            )
+        time.sleep(0.05)
 
 
 def _link_or_copy(source: Path, staging: Path) -> None:

@@ -66,7 +66,7 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         StorageFull: when the disk is full; nothing is published, and a rerun continues.
         NotWritable: when the lake cannot be written to.
         Busy: when another run has been building this partition for longer than
-            `lc_assets.lake.staging.BUSY_SECONDS`.
+            `lc_assets.publishing.BUSY_SECONDS`.
         LcError: what ``stage.write`` raises.
     """
     outside = {name: look(context, key) for name, look in stage.outside.items()}

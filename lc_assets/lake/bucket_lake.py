@@ -112,6 +112,24 @@ class Copies(VersionFiles):
         """See `VersionFiles.lost`."""
         return []
 
+    def damaged(self, home: Path, receipt: Receipt, *, verify: bool) -> list[str]:
+        """See `VersionFiles.damaged`; the receipt too if it is missing."""
+        listed = self.bucket.listed(f"{self.prefix}/")
+        return [RECEIPT] * (RECEIPT not in listed) + [
+            fact.path
+            for fact in receipt.files
+            if (found := listed.get(fact.path)) is None
+            or found.n_bytes != fact.n_bytes
+            or (verify and not self._has_bytes(home, receipt, fact.path, found))
+        ]
+
+    def _has_bytes(self, home: Path, receipt: Receipt, path: str, found: Listed) -> bool:
+        """Whether an object has the checksum of the file in the receipt, which is fetched."""
+        with contextlib.suppress(CorruptFile):
+            self.fetch(home, receipt, [path])
+            return found.crc32c == crc32c(home / path)
+        return False
+
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those
         of the copies, which are read again.
@@ -269,6 +287,15 @@ class BucketPartition(Partition):
         ]
         self.bucket.remove([path for path in paths if path.endswith(f"/{name}/{RECEIPT}")])
         self.bucket.remove(paths)
+
+    def _remove_files(
+        self,
+        published: Published,
+        paths: Sequence[str],  # noqa: ARG002 - all are uploaded again
+    ) -> None:
+        """Remove the receipt, and the copies on this machine: the version is uploaded again."""
+        self.bucket.remove([f"{self.name}/{published.version}/{RECEIPT}"])
+        self._forget(published)
 
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
@@ -12,14 +12,14 @@ import msgspec
 from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import short
 from lc_assets.lake.receipts import RECEIPT, decode_json, encode_json
-from lc_assets.lake.staging import locked
+from lc_assets.lake.staging import lake_locked, locked
 from lc_assets.lake.versions import (
     Published,
     VersionFiles,
     read_summary,
     version_named,
 )
-from lc_assets.publishing import publish_bytes, staging_path
+from lc_assets.publishing import BUSY_SECONDS, publish_bytes, staging_path
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
@@ -233,6 +233,26 @@ class Partition:
             self._require_unpublished(name)
             going = (self.folder / name).rename(staging_path(self.folder / name))
             shutil.rmtree(going)
+
+    def remove_damaged(self, published: Published, *, verify: bool) -> list[str]:
+        """Remove the `Published.damaged_files` of a version, so that a build makes them again;
+        return their paths.
+
+        Raises:
+            Busy: when a run is building this partition, or a release or a prune is running.
+        """
+        with (
+            lake_locked(self.folder.parents[1], shared=True),
+            locked(self.folder, what=self.name, seconds=BUSY_SECONDS),
+        ):
+            damaged = published.damaged_files(verify=verify)
+            if damaged:
+                self._remove_files(published, damaged)
+            return damaged
+
+    def _remove_files(self, published: Published, paths: Sequence[str]) -> None:
+        for path in paths:
+            (published.home / path).unlink(missing_ok=True)
 
     def _require_unpublished(self, name: str) -> None:
         pointer = self._read_pointer()

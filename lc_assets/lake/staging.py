@@ -10,7 +10,6 @@ are ever deleted.
 import contextlib
 import fcntl
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,15 @@ from lc_assets.errors import Busy, LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.receipts import SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
-from lc_assets.publishing import locked_at_once, make_folder, remove_staging_files
+from lc_assets.publishing import (
+    BUSY_SECONDS,
+    make_folder,
+    remove_staging_files,
+    wait_for_lock,
+)
 
 if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
-
-BUSY_SECONDS = 30.0
-"""How long a run waits for another one that builds the same partition."""
 
 
 @contextlib.contextmanager
@@ -84,14 +85,8 @@ def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]
         make_folder(root)
         file = (root / name).open("a")
     with file:
-        until = time.monotonic() + BUSY_SECONDS
-        while not locked_at_once(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
-            if time.monotonic() > until:
-                raise Busy(
-                    f"{root}: another command has been working there for {BUSY_SECONDS:.0f} s; "
-                    "wait for it and run this again"
-                )
-            time.sleep(0.05)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        wait_for_lock(file, kind, root, seconds=BUSY_SECONDS)
         yield
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
-from lc_assets.lake.digests import FileFact, digest_of_facts, file_facts, short
+from lc_assets.lake.digests import FileFact, digest_of_facts, file_facts, is_unchanged, short
 from lc_assets.lake.receipts import (
     NOT_COUNTED,
     RECEIPT,
@@ -75,6 +75,14 @@ class VersionFiles:
         """
         files = decode_json(home / RECEIPT, Receipt).files
         return [fact.path for fact in files if _size(f"{home}/{fact.path}") != fact.n_bytes]
+
+    def damaged(self, home: Path, receipt: Receipt, *, verify: bool) -> list[str]:
+        """Files that are missing or not as long as the receipt says, or, when all are read to
+        ``verify`` them, have other bytes.
+        """
+        if not verify:
+            return self.lost(home)
+        return [fact.path for fact in receipt.files if not is_unchanged(home, fact)]
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - of buckets
         """How stored files differ from the receipt where the copies in ``home`` do not show it, one
@@ -156,6 +164,15 @@ class Published:
         whole, and a listing per plan would be slow.
         """
         return self.store.lost(self.home)
+
+    def damaged_files(self, *, verify: bool) -> list[str]:
+        """Files that are missing or truncated; with ``verify``, which reads all of them, also those
+        with other bytes, and a damaged receipt. Of a version in a bucket by one listing.
+        """
+        contradicts = verify and self._contradictions()
+        return [RECEIPT] * bool(contradicts) + self.store.damaged(
+            self.home, self.receipt, verify=verify
+        )
 
     def differences(self) -> list[str]:
         """How its files differ from the receipt in names and sizes, one sentence each; no file is

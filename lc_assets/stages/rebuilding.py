@@ -9,12 +9,12 @@ unchanged.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from lc_assets.errors import LcError, Mismatch
-from lc_assets.lake.digests import is_unchanged
+from lc_assets.errors import CorruptFile, LcError, Mismatch, NotPublished
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import RECEIPT
 from lc_assets.stages.planning import Plan, Run, runs_of
+from lc_assets.stages.releases.pruning import needed_versions, pinned_versions
 
 
 class PartitionFailed(LcError):
@@ -94,11 +94,30 @@ def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result:
             )
 
 
-def damaged_files(lake: Lake) -> Iterator[Path]:
-    """Read every published file; find those that are missing or differ from their receipts."""
-    for partition in lake.partitions():
-        with contextlib.suppress(LcError):  # what cannot be read is out of date for every planner
-            published = partition.require()
-            for fact in published.receipt.files:
-                if not is_unchanged(published.home, fact):
-                    yield published.home / fact.path
+def damage_of(lake: Lake, *, verify: bool, remove: bool) -> Iterator[tuple[str, list[str]]]:
+    """Compare the versions that are published, pinned by a release or needed by such versions with
+    their receipts, and find those with missing or damaged files.
+
+    Args:
+        lake: the lake.
+        verify: whether to read every byte instead of comparing names and sizes.
+        remove: whether to remove what is damaged, so that it is built again.
+
+    Yields:
+        A version's name, and the paths of these files.
+
+    Raises:
+        Busy: with ``remove``, when another command is working there.
+    """
+    for name in sorted(needed_versions(lake) | pinned_versions(lake).keys()):
+        stage, key, version = name.split("/")
+        partition, damaged = lake.partition(stage, key), [RECEIPT]
+        with contextlib.suppress(NotPublished, CorruptFile):
+            published = partition.at(version)
+            damaged = (
+                partition.remove_damaged(published, verify=verify)
+                if remove
+                else published.damaged_files(verify=verify)
+            )
+        if damaged:
+            yield name, damaged

@@ -191,7 +191,7 @@ def test_what_is_released_after_the_plan_is_not_pruned(lake):
     planned = plan_pruning(lake.lake)
     publish_release(lake.lake, "v1", note)
     before = versions(lake)
-    with pytest.raises(Busy, match="has been released in the meantime"):
+    with pytest.raises(Busy, match="has been released or published in the meantime"):
         carry_out(lake.lake, planned)
     assert versions(lake) == before
     assert release_damage(lake.lake, "v1") == []

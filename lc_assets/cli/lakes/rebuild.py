@@ -8,7 +8,7 @@ results of the checks; otherwise they are called directly, without overhead.
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -31,9 +31,10 @@ from lc_assets.cli.lakes.plan import (
 )
 from lc_assets.cli.printing import lasted, print_error, say
 from lc_assets.errors import Busy, LcError
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damaged_files
+from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damage_of
 from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
 FAILED = 1
@@ -58,11 +59,12 @@ def rebuild(
         Option("--stop", help="Stop at the first failure instead of going on with the rest."),
     ] = False,
     repair: Annotated[
-        bool, Option("--repair", help="Build only published versions that lost files.")
+        bool,
+        Option("--repair", help="Build only versions that lost files; find them in a bucket too."),
     ] = False,
     verify: Annotated[
         bool,
-        Option("--verify", help="Read every published byte first, and remove damaged files."),
+        Option("--verify", help="First read every byte of these, and remove damaged files."),
     ] = False,
     home: options.DagsterHome = None,
     log: Annotated[
@@ -79,24 +81,45 @@ def rebuild(
     """
     where = recipe_of_lake(where)
     context = context_of(where, execution)
-    for path in damaged_files(context.lake) if verify else ():
-        say(f"{path}: missing or damaged")
-        if not dry_run:
-            path.unlink(missing_ok=True)
+    damaged = []
+    if repair or verify:
+        for name, paths in damage_of(context.lake, verify=verify, remove=not dry_run):
+            damaged.append(name)
+            for path in paths:
+                say(f"{context.lake.url}/{name}/{path}: missing or damaged")
     planned = planner_of(context, where.snapshot, look=look_upstream)
 
     def plan() -> list[Plan]:
         plans = planned()
-        return [made for made in plans if not repair or made.damaged or made.status == "current"]
+        return [made for made in plans if not repair or _is_repaired(context.lake, made)]
 
     plans = plan()
     behind = [made for made in plans if made.status != "current"]
     show_plans(context, plans, every=False)
-    if dry_run or not behind:
-        raise typer.Exit(OUT_OF_DATE if behind else 0)
-    raise typer.Exit(
-        run(where, execution, context, plan, home=home, own=own, log=log, stop_at_once=stop)
+    if dry_run:
+        raise typer.Exit(OUT_OF_DATE if behind or damaged else 0)
+    status = behind and run(
+        where, execution, context, plan, home=home, own=own, log=log, stop_at_once=stop
     )
+    raise typer.Exit(_report_left(context.lake, damaged) or status or 0)
+
+
+def _is_repaired(lake: Lake, made: Plan) -> bool:
+    """Whether a partition is current, damaged, or has lost its pointer."""
+    lost = made.status == "missing" and lake.partition(made.stage, made.key).version_names()
+    return made.status == "current" or made.damaged or bool(lost)
+
+
+def _report_left(lake: Lake, damaged: Collection[str]) -> int:
+    """Name the damaged versions that were not built again; return an exit status."""
+    left = [name for name, _ in damage_of(lake, verify=False, remove=False) if name in damaged]
+    for name in left:
+        print_error(
+            f"{lake.url}/{name}: the recipe makes another version now; `lc rebuild --recipe` with "
+            "the recipe that made this one builds it again, and then with the present recipe "
+            "publishes the present versions again"
+        )
+    return FAILED if left else 0
 
 
 def run(

@@ -22,13 +22,14 @@ from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
-from lc_assets.lake.staging import BUSY_SECONDS, lake_locked
-from lc_assets.publishing import remove_staging_files
+from lc_assets.lake.staging import lake_locked
+from lc_assets.publishing import BUSY_SECONDS, remove_staging_files
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.withdrawal.contents import Held, versions_with
 
 REJECTED: Final = "rejected-"
+UNNEEDED: Final = "not needed"
 HOLDS: Final = "holds withdrawn documents"
 UNFINISHED: Final = "never finished; may hold withdrawn documents"
 """Why folders of killed builds, and of builds whose checks failed, are deleted."""
@@ -76,7 +77,7 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
             if f"{partition.name}/{name}" not in needed and partition.finished(name) is not None
         )
         versions = sorted(idle, key=lambda name: written[name])
-        why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], "not needed")
+        why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], UNNEEDED)
         why |= dict.fromkeys(
             (name for name in folders if name.startswith(REJECTED)), "its checks failed"
         )
@@ -141,14 +142,17 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
     bytes.
 
     Raises:
-        Busy: if a run is building, or a version has been released since the plan.
+        Busy: if a run is building, or a version has been released, or is needed, since the plan.
         NotWritable: if a folder cannot be deleted.
     """
     with lake_locked(lake.root, shared=False):
-        pinned = pinned_versions(lake)
+        pinned, needed = pinned_versions(lake), needed_versions(lake)
         for one in pruning.deletions:
-            if pinned.get(one.name, set()) - pruning.broken.keys():
-                raise Busy(f"{one.name} has been released in the meantime; run this again")
+            is_needed = one.why == UNNEEDED and one.name in needed
+            if is_needed or pinned.get(one.name, set()) - pruning.broken.keys():
+                raise Busy(
+                    f"{one.name} has been released or published in the meantime; run this again"
+                )
         for name, versions in pruning.broken.items():
             gone = Gone(versions=versions, reason=reason or "it held withdrawn documents")
             publish_gone(lake, name, gone)
