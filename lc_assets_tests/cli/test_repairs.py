@@ -160,7 +160,8 @@ def test_one_command_brings_back_whatever_was_damaged(rebuild):
 def test_what_only_a_release_pins_is_named_and_can_be_built_again(lc, rebuild):
     """The newer version stays published while the older one is built again."""
     lake, wider = Lake(rebuild.here / "lake"), ("sequence_length = ", "sequence_length = 1")
-    assert lc("release", lake.root, "v1").code == 0
+    said = lc("release", lake.root, "v1", "--recipe", rebuild.here / "recipe.toml")
+    assert said.code == 0, said
     pinned = lake.partition("megatron_rows", ONE).require()
     assert rebuild(change=wider).code == 0
     newer = lake.partition("megatron_rows", ONE).require()
