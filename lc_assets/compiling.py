@@ -42,10 +42,15 @@ class Kernel(Generic[Takes, Gives]):
 
     def __call__(self, *args: Takes.args, **kwargs: Takes.kwargs) -> Gives:
         """Compile the function if that has not been done, and call it; see `interpreted`."""
-        if self.dispatcher is None and getattr(_THREAD, "interprets", False):
+        if self.is_interpreted:
             return cast("Gives", self.py_func(*args, **kwargs))
         result: Gives = (self.dispatcher or self.compile())(*args, **kwargs)
         return result
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether a call now runs in the interpreter."""
+        return self.dispatcher is None and getattr(_THREAD, "interprets", False)
 
     def compile(self) -> Any:
         """Make numba's dispatcher; numba compiles when it sees the types of the arguments."""
@@ -102,7 +107,7 @@ def _numba() -> Any:
     return numba
 
 
-def compiled(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
+def compiled(function: Callable[Takes, Gives]) -> Kernel[Takes, Gives]:
     """Compile a function at its first call, for the types it is called with.
 
     It runs without the interpreter's lock, so threads may call it at the same time. Where neither

@@ -49,7 +49,7 @@ def main() -> None:
         # nothing.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Half a million objects come with the imports; collecting among them took 0.1 CPU-seconds.
-        gc.set_threshold(100_000)
+        gc.set_threshold(400_000)
         from lc_assets.arrow_without_pandas import keep_pandas_out
         from lc_assets.cli.app import app
 

@@ -137,7 +137,7 @@ def normalized_utf8(text: str) -> Bytes:
     >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
     'the usa – today'
     """
-    return _folded(text, folding_tables(), normalize)
+    return _folded(text, folding_tables, normalize)
 
 
 def folded_lines(text: str) -> Bytes:
@@ -147,17 +147,19 @@ def folded_lines(text: str) -> Bytes:
     >>> bytes(folded_lines("The  U.S.A.\n\nToday")).decode()
     'the usa\n\ntoday'
     """
-    return _folded(text, _line_tables(), _normalize_lines)
+    return _folded(text, _line_tables, _normalize_lines)
 
 
-def _folded(text: str, tables: FoldingTables, plainly: Callable[[str], str]) -> Bytes:
+def _folded(text: str, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]) -> Bytes:
+    if _fold_utf8.is_interpreted:  # the tables would take longer than the text
+        return np.frombuffer(bytearray(plainly(text), "utf-8", "surrogatepass"), np.uint8)
     content = text.encode("utf-8", "surrogatepass")
     out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
     n_out = 0
     for piece in _pieces(content):
         joint = min(n_out, 1)
         begin = n_out + joint
-        n_more = _fold_utf8(np.frombuffer(piece, np.uint8), out[begin:], tables)
+        n_more = _fold_utf8(np.frombuffer(piece, np.uint8), out[begin:], tables())
         if n_more < 0:
             plain = plainly(piece.decode("utf-8", "surrogatepass"))
             encoded = plain.encode("utf-8", "surrogatepass")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lc_assets.text.duplicates import minhash
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, signature
+from lc_assets.text.words import normalized_utf8
 from lc_assets_tests.reference.minhash import bands_of, estimated_similarity, plain_signature
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
@@ -70,6 +71,12 @@ def test_bands_equal_the_published_code_on_books(shared_data, shelf):
 def test_compiled_signatures_are_the_plain_ones(scheme, text):
     """SHA-1 by `hashlib`, remainders by NumPy, n-grams as a set: none of the short cuts shows."""
     assert same(signature(text, scheme), plain_signature(text, scheme))
+
+
+@given(HOSTILE_TEXT | st.integers(12, 40).map("Word ’s by ".__mul__))
+def test_signatures_without_kernels_are_the_plain_ones(text):
+    """Small inputs are signed without numba."""
+    assert same(minhash._rpv2_in_numpy(normalized_utf8(text)), plain_signature(text, RPV2))
 
 
 @SCHEMES

@@ -12,10 +12,10 @@ Source: OpenAI's GPT-2 release (``src/encoder.py``); split pattern and SHA-256 a
 ``tiktoken_ext/openai_public.py``. gigatoken has the same pattern built in.
 """
 
-import base64
 import functools
 import hashlib
 import tempfile
+from binascii import b2a_base64
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -121,7 +121,9 @@ def rank_file(ranks: Mapping[bytes, int]) -> bytes:
     b'IQ== 0\nIHRoZQ== 262\n'
     """
     by_rank = sorted(ranks.items(), key=lambda item: item[1])
-    return b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in by_rank)
+    return b"".join(
+        b"%s %d\n" % (b2a_base64(token, newline=False), rank) for token, rank in by_rank
+    )
 
 
 def _packaged_ranks() -> dict[bytes, int]:
@@ -131,12 +133,10 @@ def _packaged_ranks() -> dict[bytes, int]:
         raise CorruptFile(
             f"{ENCODER_JSON}: not GPT-2's: SHA-256 {found}, expected {ENCODER_SHA256}"
         )
-    shown = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    bytes_of = {chr(byte): byte for byte in shown}
-    bytes_of |= {chr(256 + number): byte for number, byte in enumerate(hidden)}
+    hidden = [byte for byte in range(256) if not chr(byte).isprintable() or chr(byte) == " "]
+    bytes_of = {256 + number: byte for number, byte in enumerate(hidden)}
     return {
-        bytes(bytes_of[character] for character in token): rank
+        token.translate(bytes_of).encode("latin-1"): rank
         for token, rank in msgspec.json.decode(content, type=dict[str, int]).items()
         if token != _END
     }

@@ -3,7 +3,6 @@
 
 import atexit
 import contextlib
-import functools
 import itertools
 import os
 import shutil
@@ -89,26 +88,45 @@ class Queries:
                 yield int(numbers[start]), part.select(part.schema.names[1:])
 
 
+_IDLE: Final[list[Any]] = []
+"""Databases in memory, to be used again: opening one takes 14 CPU-ms, and a cursor none."""
+
+atexit.register(_IDLE.clear)  # before the interpreter ends: DuckDB complains otherwise
+
+
 @contextlib.contextmanager
 def queries(scratch: Path, memory: int = MEMORY) -> Iterator[Queries]:
     """Open a connection that takes at most ``memory`` bytes and spills to ``scratch``, which is
-    removed before and at the end.
+    removed before and at the end. Its tables are in a file there.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)  # of a killed run
+    scratch.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        cursor = stack.enter_context(_cursor(scratch, memory))
+        cursor.execute(f"ATTACH {quoted(str(scratch / 'tables.duckdb'))} AS tables; USE tables")
+        yield Queries(cursor, scratch)
+
+
+@contextlib.contextmanager
+def _cursor(scratch: Path, memory: int) -> Iterator[Any]:
+    """Open a cursor of a database that is used again if it neither failed nor spilled.
 
     One thread: so the order of unsorted results, and with it every byte, is the same each time.
     """
     import duckdb
 
-    shutil.rmtree(scratch, ignore_errors=True)  # of a killed run
-    scratch.mkdir(parents=True, exist_ok=True)
     with duckdb_errors_as_lc_errors(scratch), contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        connection = stack.enter_context(
-            contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb")))
-        )
-        connection.execute(f"SET memory_limit = '{memory // 10**6}MB'")
-        connection.execute(f"SET temp_directory = {quoted(str(scratch))}")
-        connection.execute("SET threads = 1")
-        yield Queries(connection, scratch)
+        database = _IDLE.pop() if _IDLE else duckdb.connect(config={"threads": 1})
+        stack.callback(database.close)
+        database.execute(f"SET memory_limit = '{memory // 10**6}MB'")
+        database.execute(f"SET temp_directory = {quoted(str(scratch))}")
+        with contextlib.closing(database.cursor()) as cursor:
+            yield cursor
+        with contextlib.suppress(duckdb.NotImplementedException):  # after it has spilled
+            database.execute("DETACH DATABASE IF EXISTS tables; RESET temp_directory")
+            stack.pop_all()
+            _IDLE.append(database)
 
 
 Tables = Mapping[str, tuple[Sequence[Path], pa.Schema]]
@@ -119,28 +137,13 @@ Tables = Mapping[str, tuple[Sequence[Path], pa.Schema]]
 def queries_over(tables: Tables) -> Iterator[Queries]:
     """Open a cursor with a view of each table; a table without files is empty."""
     scratch = Path(tempfile.gettempdir()) / f"lc-check-{os.getpid()}"
-    with (
-        duckdb_errors_as_lc_errors(scratch),
-        contextlib.closing(_shared(scratch).cursor()) as cursor,
-    ):
+    with _cursor(scratch, MEMORY) as cursor:
         for name, (paths, schema) in tables.items():
             if paths:
                 cursor.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {parquet(list(paths))}")
             else:
                 cursor.register(name, schema.empty_table())
         yield Queries(cursor, scratch)
-
-
-@functools.cache
-def _shared(scratch: Path) -> Any:
-    """The process's own database in memory: opening one takes 14 CPU-ms, and a cursor none. It
-    makes ``scratch`` when it spills.
-    """
-    import duckdb
-
-    settings = {"threads": 1, "memory_limit": f"{MEMORY // 10**6}MB"}
-    atexit.register(_shared.cache_clear)  # before the interpreter ends: DuckDB complains otherwise
-    return duckdb.connect(config=settings | {"temp_directory": str(scratch)})
 
 
 def check_by_queries(

@@ -20,6 +20,7 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
     fails on lone surrogates; here they are hashed as three bytes each.
 """
 
+import hashlib
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -98,6 +99,8 @@ def signature(text: str, scheme: MinHashScheme) -> Signature | None:
         _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
         return numbers
     normalized = normalized_utf8(text)
+    if _digest_grams.is_interpreted:
+        return _rpv2_in_numpy(normalized)
     digests = np.empty(len(normalized) // 2 + 1, np.uint32)
     n_grams = _digest_grams(normalized, SHINGLE_WORDS, digests)
     if not n_grams:
@@ -171,17 +174,27 @@ def _multiply_minima(
     """For each permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
 
     Args:
-        hashes: ``(k,)``.
+        hashes: ``(k,)``, at least one.
         factors: ``(p,)``, odd.
         terms: ``(p,)``.
-        out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
+        out: ``(p,)``, filled.
     """
     upper = (hashes >> _32).astype(np.uint32)
     for i in range(len(factors)):
-        factor, term, least = factors[i], terms[i], _HIGHEST
-        for value in upper:
-            least = min(least, _u32(value * factor + term))
-        out[i] = least
+        out[i] = (upper * factors[i] + terms[i]).min()  # vectorized; a loop is not
+
+
+def _rpv2_in_numpy(normalized: Bytes) -> Signature | None:
+    """The signature without kernels, for small inputs."""
+    words = bytes(normalized).split(b" ")
+    grams = (words[i : i + SHINGLE_WORDS] for i in range(len(words) - SHINGLE_WORDS + 1))
+    starts = b"".join(hashlib.sha1(b" ".join(gram)).digest()[:4] for gram in grams)  # noqa: S324
+    if not starts:
+        return None
+    product = np.frombuffer(starts, "<u4").astype(np.uint64)[:, None] * RPV2.factors + RPV2.terms
+    folded = (product & _PRIME) + (product >> _61)
+    numbers: Signature = (folded + ((folded + _1) >> _61)).astype(np.uint32).min(axis=0)
+    return numbers
 
 
 _LANES: Final = 16
