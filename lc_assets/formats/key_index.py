@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s, UInt32s, UInt64s
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 
 
-def write_key_index(prefix: Path, keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> None:
+def write_key_index(prefix: Path, keys: UInt64s, places: UInt32s) -> None:
     """Write an index whose keys ascend."""
     write_npy(_path(prefix, "key"), keys)
     write_npy(_path(prefix, "place"), places)
@@ -43,9 +43,7 @@ class KeyIndex:
         found: list[int] = self.places_of_all(np.array([key], np.uint64))[1].tolist()
         return found
 
-    def places_of_all(
-        self, sought: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def places_of_all(self, sought: UInt64s) -> tuple[Int64s, Int64s]:
         """Places of many keys at once: index into ``sought``, and place; both int64, of one length,
         in the order of ``sought``.
 
@@ -65,7 +63,7 @@ class KeyIndex:
         within = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
         return which, self._places(len(keys))[np.repeat(first, counts) + within].astype(np.int64)
 
-    def keys(self) -> NDArray[np.uint64]:
+    def keys(self) -> UInt64s:
         """All keys, mapped, uint64.
 
         Raises:
@@ -73,7 +71,7 @@ class KeyIndex:
         """
         return np.asarray(read_npy(_path(self.prefix, "key"), row_of=np.dtype("<u8")))
 
-    def _places(self, n_keys: int) -> NDArray[np.uint32]:
+    def _places(self, n_keys: int) -> UInt32s:
         places = np.asarray(read_npy(_path(self.prefix, "place"), row_of=np.dtype("<u4")))
         if len(places) != n_keys:
             raise CorruptFile(
@@ -81,7 +79,7 @@ class KeyIndex:
             )
         return places
 
-    def holds(self, keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> bool:
+    def holds(self, keys: UInt64s, places: UInt32s) -> bool:
         """Whether the index is of these keys and places, and no others.
 
         Raises:

@@ -27,6 +27,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.vocabulary import SPLITS
@@ -46,9 +47,9 @@ class PackedSpans:
         document: int32, number of its document.
     """
 
-    first: NDArray[np.int64]
-    stop: NDArray[np.int32]
-    document: NDArray[np.int32]
+    first: Int64s
+    stop: Int32s
+    document: Int32s
 
     @property
     def n_rows(self) -> int:
@@ -58,9 +59,9 @@ class PackedSpans:
     @classmethod
     def of(
         cls,
-        row: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        document: NDArray[np.int64],
+        row: Int64s,
+        stop: Int64s,
+        document: Int64s,
         *,
         n_rows: int,
     ) -> Self:
@@ -119,7 +120,7 @@ class PackedSpans:
         )
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Int64s:
         """Tokens of each span."""
         begins = np.concatenate([[0], self.stop[:-1]])
         begins[self.first[:-1]] = 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int32s
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
@@ -51,11 +52,11 @@ class PackedBatch(NamedTuple):
 
     text: NDArray[np.integer[Any]]
     targets: NDArray[np.integer[Any]]
-    lengths: NDArray[np.int32]
-    owners: NDArray[np.int32]
+    lengths: Int32s
+    owners: Int32s
 
     @property
-    def cu_seqlens(self) -> NDArray[np.int32]:
+    def cu_seqlens(self) -> Int32s:
         """First token of each span in the flattened batch, including padding; then the number of
         tokens.
         """
@@ -69,14 +70,14 @@ class PackedBatch(NamedTuple):
         return int(self.lengths.max())
 
     @property
-    def positions(self) -> NDArray[np.int32]:
+    def positions(self) -> Int32s:
         """(row, token), position of each token in its span, from 0."""
         numbers = np.arange(self.targets.size, dtype=np.int32)
         numbers -= np.repeat(self.cu_seqlens[:-1], self.lengths)
         return numbers.reshape(self.targets.shape)
 
     @property
-    def mask(self) -> NDArray[np.bool_]:
+    def mask(self) -> Booleans:
         """(row, token), the loss mask: no padding, and no first token of a span, which another
         document precedes.
         """
@@ -85,12 +86,12 @@ class PackedBatch(NamedTuple):
         return mask.reshape(self.targets.shape)
 
     @property
-    def documents(self) -> NDArray[np.int32]:
+    def documents(self) -> Int32s:
         """(row, token), number of each token's document; -1 for padding."""
         return np.repeat(self.owners, self.lengths).reshape(self.targets.shape)
 
     @property
-    def block_diagonal(self) -> NDArray[np.bool_]:
+    def block_diagonal(self) -> Booleans:
         """(row, token, token), the attention mask: whether a token attends to another one.
 
         It attends to itself and to earlier tokens of the same document in its row. Padding attends
@@ -108,7 +109,7 @@ class PackedBatch(NamedTuple):
                 "shorter rows"
             )
         owners = self.documents
-        same: NDArray[np.bool_] = owners[:, :, None] == owners[:, None, :]
+        same: Booleans = owners[:, :, None] == owners[:, None, :]
         same &= (owners != PADDING)[:, :, None]
         same &= np.tri(n_tokens, dtype=np.bool_)
         same |= np.eye(n_tokens, dtype=np.bool_)
@@ -253,9 +254,7 @@ class PackedLoader(WalkingLoader[PackedBatch]):
         return super().identity() | {"data": self.packed.identity}
 
 
-def covering(
-    spans: PackedSpans, rows: range, tokens: range
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def covering(spans: PackedSpans, rows: range, tokens: range) -> tuple[Int32s, Int32s]:
     """Lengths and owners of the spans that cover some tokens of some rows, including padding.
 
     >>> spans = PackedSpans(np.array([0, 2, 3]), np.array([3, 5, 8]), np.array([7, 4, 9]))

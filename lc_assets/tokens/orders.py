@@ -30,6 +30,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s, Integers, UInt16s, UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64, within
 
 _STRETCH: Final = 4096
@@ -38,7 +39,7 @@ sources.
 """
 
 
-def priorities(ids: Sequence[str], *, seed: int) -> NDArray[np.uint64]:
+def priorities(ids: Sequence[str], *, seed: int) -> UInt64s:
     """Priority of each document in the shuffle, uniform on 64 bits.
 
     >>> priorities(["a", "b"], seed=7)
@@ -47,7 +48,7 @@ def priorities(ids: Sequence[str], *, seed: int) -> NDArray[np.uint64]:
     return keyed_u64("shuffle", seed=seed, keys=ids)
 
 
-def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> NDArray[np.int64]:
+def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> Int64s:
     """Shift of each document's row: uniform on 0 to ``row_tokens`` - 1.
 
     Exactly uniform when ``row_tokens`` is a power of two; otherwise off by less than ``row_tokens``
@@ -59,7 +60,7 @@ def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> NDArray[np.int6
     return (keyed_u64("shift", seed=seed, keys=ids) % np.uint64(row_tokens)).astype(np.int64)
 
 
-def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> NDArray[np.bool_]:
+def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> Booleans:
     """Whether each key is held out: its keyed hash, as a fraction of 2⁶⁴, is below ``fraction``.
 
     >>> heldout(["a", "b", "c", "d"], seed=7, fraction=0.5)
@@ -69,8 +70,8 @@ def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> NDArray[np.bo
 
 
 def interleave(
-    priorities_by_source: Sequence[NDArray[np.uint64]],
-) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    priorities_by_source: Sequence[UInt64s],
+) -> tuple[UInt16s, UInt32s]:
     """Merge the sources' own orders into the global one.
 
     Args:
@@ -93,9 +94,7 @@ def interleave(
     return source, (order - first_row[source]).astype(np.uint32)
 
 
-def place_of(
-    sources: NDArray[np.integer], items: NDArray[np.integer], source: int, item: int
-) -> int | None:
+def place_of(sources: Integers, items: Integers, source: int, item: int) -> int | None:
     """Position of one row of one source; None if there is none. Reads only a part of the arrays.
 
     Args:
@@ -124,11 +123,11 @@ def place_of(
 
 
 def places_of(
-    sources: NDArray[np.integer],
-    items: NDArray[np.integer],
+    sources: Integers,
+    items: Integers,
     source: int,
-    chosen: NDArray[np.integer],
-) -> NDArray[np.int64]:
+    chosen: Integers,
+) -> Int64s:
     """Positions of many rows of one source, ascending; reads the whole arrays once.
 
     >>> places_of(np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2]), 1, np.array([2, 0]))
@@ -138,9 +137,9 @@ def places_of(
     return places[np.isin(items[places], chosen)]
 
 
-Rows: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+Rows: TypeAlias = NDArray[np.uint16] | UInt32s
 """Rows of one length, of uint16 or uint32: ``(documents, tokens)``."""
-Row: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+Row: TypeAlias = NDArray[np.uint16] | UInt32s
 
 
 def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
@@ -153,7 +152,7 @@ def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
     return target[right:], target[:right]
 
 
-def unroll_rows(rows: Rows, shifts: NDArray[np.int64]) -> Rows:
+def unroll_rows(rows: Rows, shifts: Int64s) -> Rows:
     """Undo rolling: each row begins with its document's first token again.
 
     >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))

@@ -27,8 +27,8 @@ from typing import Final, Self
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import UInt16s, UInt32s
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.publishing import publish_bytes
@@ -107,9 +107,7 @@ def write_sources(
     )
 
 
-def write_order(
-    folder: Path, split: str, source: NDArray[np.uint16], row: NDArray[np.uint32]
-) -> None:
+def write_order(folder: Path, split: str, source: UInt16s, row: UInt32s) -> None:
     """Write one split's order.
 
     Args:
@@ -144,8 +142,8 @@ class GlobalOrder:
     sources: tuple[OrderSource, ...]
     row_tokens: int
     vocab_size: int
-    source: NDArray[np.uint16]
-    row: NDArray[np.uint32]
+    source: UInt16s
+    row: UInt32s
 
     @classmethod
     def open(cls, folder: Path, split: str, *, pass_over: bool = True) -> Self:

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, UInt32s
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
@@ -70,8 +71,8 @@ class Signatures(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     ids: list[str]
-    numbers: NDArray[np.uint32]
-    is_signed: NDArray[np.bool_]
+    numbers: UInt32s
+    is_signed: Booleans
 
 
 class SignaturesWriter:
@@ -164,7 +165,7 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     return label
 
 
-def _column(matrix: NDArray[Any], is_signed: NDArray[np.bool_], bands: Bands) -> pa.Array:
+def _column(matrix: NDArray[Any], is_signed: Booleans, bands: Bands) -> pa.Array:
     """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
     content = matrix[:, : bands.n_bands * bands.n_rows].tobytes()
     values = pa.Array.from_buffers(

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.tables import read_lines, write_table
 from lc_assets.errors import BadInput
@@ -120,7 +120,7 @@ def read_finds(path: Path) -> Iterator[tuple[str, Finds]]:
         yield line["id"], Finds(**columns, n_words=line["n_words"])
 
 
-def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
+def document_counts(paths: Iterable[Path], n_grams: int) -> Int64s:
     """Number of documents that hold each n-gram: int64, ``(grams,)``."""
     counts = np.zeros(n_grams, np.int64)
     for path in paths:
@@ -129,9 +129,7 @@ def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
     return counts
 
 
-def write_common(
-    path: Path, index: GramIndex, documents: NDArray[np.int64], ignored: NDArray[np.int64]
-) -> None:
+def write_common(path: Path, index: GramIndex, documents: Int64s, ignored: Int64s) -> None:
     """Publish the most common n-grams, and the most common of those that were ignored."""
     most = np.argsort(-documents, kind="stable")[:MOST_COMMON]
     listed = np.union1d(
@@ -151,9 +149,7 @@ def write_common(
     write_table(path, pa.Table.from_pylist(lines, schema=COMMON))
 
 
-def write_items(
-    path: Path, index: GramIndex, ignored: NDArray[np.int64], evidence: Iterable[Path]
-) -> None:
+def write_items(path: Path, index: GramIndex, ignored: Int64s, evidence: Iterable[Path]) -> None:
     """Publish the report: a line per item, the most covered first."""
     item_grams = Weigher(index, ignored.tolist()).item_grams.tolist()
     lines: list[dict[str, Any]] = [

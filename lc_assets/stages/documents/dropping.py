@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Floats, Int64s
 from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.text.rules.rules import RuleSet
@@ -50,15 +50,15 @@ class Part:
         self.table, self.id_of, self.n_lines = table, id_of, n_lines
         self.row_of = {line: row for row, line in enumerate(table.lines.tolist())}
         self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
-        self.fails: NDArray[np.bool_] = np.stack([duplicate, *failed], axis=1)
-        self.tested: NDArray[np.float64] = np.stack([duplicate, *tested], axis=1, dtype=np.float64)
-        self.failing: NDArray[np.bool_] = self.fails.sum(axis=1) > 0
+        self.fails: Booleans = np.stack([duplicate, *failed], axis=1)
+        self.tested: Floats = np.stack([duplicate, *tested], axis=1, dtype=np.float64)
+        self.failing: Booleans = self.fails.sum(axis=1) > 0
 
     def url(self, line: int) -> str:
         """Address of the document on a line as its signals have it; empty when there is none."""
         return self.table.urls[self.row_of[line]] if line in self.row_of else ""
 
-    def dropped_rows(self, late: Mapping[int, Reasons]) -> NDArray[np.int64]:
+    def dropped_rows(self, late: Mapping[int, Reasons]) -> Int64s:
         """Rows that fail by their values and have no ``late`` reasons. Signals of lines beyond
         those read are ignored.
         """

@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Floats, Int64s
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
 from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.table_checks import table_failures
@@ -74,10 +74,10 @@ DIGITS: Final = 12
 
 
 def sweep(
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Floats],
     rules: RuleSet,
     *,
-    allowed: NDArray[np.bool_],
+    allowed: Booleans,
     measured: Collection[str] = (),
 ) -> pa.Table:
     """Count what each threshold would keep among documents whose values are known.
@@ -141,16 +141,14 @@ def rounded(threshold: float) -> float:
     return float(f"{threshold:.{DIGITS}g}")
 
 
-def _grid(own: float) -> NDArray[np.float64]:
+def _grid(own: float) -> Floats:
     """The thresholds around a rule's own bound, which is one of them; ascending."""
     if not own:
         return np.array(AROUND_ZERO)
     return np.array(sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own}))
 
 
-def _kept(
-    values: NDArray[np.float64], grid: NDArray[np.float64], is_least: bool
-) -> NDArray[np.int64]:
+def _kept(values: Floats, grid: Floats, is_least: bool) -> Int64s:
     """Number of values that pass each threshold; int64, one per threshold. One look-up per value,
     for any grid.
     """

@@ -23,8 +23,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.build.lookups import KeyedTable, ScannedTable, write_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -65,7 +65,7 @@ RECORDS: Final = (
 )
 """Columns of `tables.ROWS` that identify a row's document and the position of its tokens."""
 SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
-_Keys = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+_Keys = tuple[UInt64s, UInt32s]
 
 
 def write_row_lineage(_context: BuildContext, staging: StagingFolder) -> Counts:
@@ -109,7 +109,7 @@ def _keys_of_removals(removed: pa.Table) -> _Keys:
     return keys[order], places[order]
 
 
-def _removed_keys(column: str, values: Sequence[str]) -> NDArray[np.uint64]:
+def _removed_keys(column: str, values: Sequence[str]) -> UInt64s:
     return keyed_u64(f"look up removals by {column}", seed=0, keys=values)
 
 

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Int64s
 from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.tables import SPANS_FILE, mapped_table, read_table
 from lc_assets.errors import LcError
@@ -208,9 +209,7 @@ def _samples_of_mix(
     return tuple(sorted(found))
 
 
-def _with_tokens_of(
-    prefix: Path, samples: NDArray[np.int64], spans: Sequence[Span]
-) -> NDArray[np.int64]:
+def _with_tokens_of(prefix: Path, samples: Int64s, spans: Sequence[Span]) -> Int64s:
     """Those of the samples that take a token of a span, not only of another one in its row."""
     if not (spans[0].is_packed and holds_whole_rows(spans[0].published)):
         return samples  # each document is one span
@@ -231,7 +230,7 @@ def _with_tokens_of(
     )
 
 
-def samples_with(prefix: Path, documents: ArrayLike) -> NDArray[np.int64]:
+def samples_with(prefix: Path, documents: ArrayLike) -> Int64s:
     """Numbers of the samples of a GPT index that contain at least one token of some documents,
     ascending; int64.
 
