@@ -75,7 +75,7 @@ def inline(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-Kind = Literal["bars", "histogram", "timeline", "curves", "shares"]
+Kind = Literal["bars", "histogram", "timeline", "curves"]
 
 
 def plot_of(kind: Kind, title: str, *values: Any, **options: Any) -> Plot:

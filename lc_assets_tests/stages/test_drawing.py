@@ -14,7 +14,6 @@ from lc_assets.stages.reports.drawing import (
     bars,
     curves,
     histogram,
-    shares,
     timeline,
 )
 
@@ -53,7 +52,7 @@ DRAWN = {
         along="multiples",
         unit="documents",
     ),
-    "shares": lambda: shares("Alike", [0.5, 1.0], unit="pairs"),
+    "shares": lambda: histogram("Alike", [0.5, 1.0], unit="index", shares=True),
 }
 
 

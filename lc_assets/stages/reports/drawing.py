@@ -84,47 +84,32 @@ def histogram(
     mark: float | None = None,
     mark_name: str = "",
     counted: str = "documents",
+    shares: bool = False,
 ) -> bytes:
-    """A histogram over a logarithmic axis, with a line at ``mark``.
+    """A histogram over a logarithmic axis, or of shares in twentieths, with a line at ``mark``.
 
     Args:
         title: of the plot.
-        values: numbers, one per document; those below 1 are not shown.
+        values: numbers, one per document; those below 1 are not shown, unless they are shares.
         unit: what the values count.
         mark: where to draw the line.
         mark_name: what the line means.
         counted: what has one number each.
+        shares: whether the values are from 0 to 1.
     """
     figure, axes = _figure(title, right=0.95)
-    positive = np.asarray(values, dtype=np.float64)
-    positive = positive[positive >= 1]
-    top = max(positive.max(initial=10.0), mark or 0) * 1.2
-    axes.hist(
-        positive, bins=np.geomspace(max(positive.min(initial=top), 1) * 0.9, top, 40), color=INK
-    )
-    axes.set_xscale("log")
+    numbers, bins = np.asarray(values, dtype=np.float64), np.linspace(0, 1, 21)
+    axes.set_xlabel(f"{unit}; the line: {mark_name}" if mark_name else unit, fontsize=7)
+    if not shares:
+        numbers = numbers[numbers >= 1]
+        top = max(numbers.max(initial=10.0), mark or 0) * 1.2
+        bins = np.geomspace(max(numbers.min(initial=top), 1) * 0.9, top, 40)
+        axes.set_xscale("log")
+        _numbered(axes.xaxis, axes.get_xlabel(), logarithmic=True)
+    axes.hist(numbers, bins=bins, color=INK)
     if mark is not None:
         axes.axvline(mark, color=ACCENT, linewidth=1.5)
-    _numbered(axes.xaxis, f"{unit}; the line: {mark_name}" if mark_name else unit, logarithmic=True)
     _numbered(axes.yaxis, counted)
-    return _png(figure)
-
-
-def shares(title: str, values: Any, *, unit: str, along: str = "share") -> bytes:
-    """A histogram of shares, in twentieths.
-
-    Args:
-        title: of the plot.
-        values: from 0 to 1.
-        unit: what has one share each.
-        along: what they are shares of.
-    """
-    figure, axes = _figure(title, right=0.95)
-    axes.hist(np.asarray(values, dtype=np.float64), bins=np.linspace(0, 1, 21), color=INK)
-    axes.set_xlim(0, 1)
-    axes.set_xlabel(along, fontsize=7)
-    axes.set_ylim(bottom=0)
-    _numbered(axes.yaxis, unit)
     return _png(figure)
 
 

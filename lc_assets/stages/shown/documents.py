@@ -170,11 +170,12 @@ def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
         columns=pairing.NEAR_PAIRS,
         values={
             "similarities": plot_of(
-                "shares",
+                "histogram",
                 "Similarity of the pairs",
                 found["similarity"],
-                along="Jaccard index",
-                unit="pairs",
+                unit="Jaccard index",
+                counted="pairs",
+                shares=True,
             ),
             "least_alike": Table(ordered.slice(0, SHOWN_LINES).to_pylist()),
             "most_alike": Table(last.to_pylist()),
@@ -187,7 +188,14 @@ def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
     lines = contamination.evidence_lines(built.published.folder)
     worst = sorted(lines, key=lambda line: -line["coverage"])
     coverages = [line["coverage"] for line in worst]
-    plot = plot_of("shares", "Share of an item in a document", coverages, unit="matches")
+    plot = plot_of(
+        "histogram",
+        "Share of an item in a document",
+        coverages,
+        unit="share",
+        counted="matches",
+        shares=True,
+    )
     return Shown(columns=EVIDENCE, values={"coverage": plot, "worst": Table(worst[:SHOWN_LINES])})
 
 

@@ -95,23 +95,26 @@ def page_key(url: str) -> str | None:
     >>> page_key("mailto:a@example.org"), page_key("/b.html"), page_key("")
     (None, None, None)
     """
-    if len(url) > MAX_ADDRESS_CHARS:
-        return None
-    try:
-        url.encode("utf-8")
-        parsed = can_ada.parse(url)
-    except ValueError:  # no address, or a lone surrogate in it, which no address can hold
-        return None
-    if parsed.protocol not in ("http:", "https:"):
-        return None
-    host = _host(parsed.host)
-    if not host:
+    parsed = _parsed(url)
+    host = _host(parsed.host) if parsed else ""
+    if parsed is None or not host:
         return None
     query = _query(_unescaped(parsed.search[1:]))
     key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
     return (
         key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None
     )  # escapes are longer than the characters they encode
+
+
+def _parsed(url: str) -> "can_ada.URL | None":
+    """An address of the web; None for others, and for a very long one."""
+    try:
+        url.encode("utf-8")
+        parsed = can_ada.parse(url[: MAX_ADDRESS_CHARS + 1])
+    except ValueError:  # no address, or a lone surrogate in it, which no address can hold
+        return None
+    is_web = len(url) <= MAX_ADDRESS_CHARS and parsed.protocol in ("http:", "https:")
+    return parsed if is_web else None
 
 
 def key_host(key: str) -> str:
@@ -197,15 +200,9 @@ def surt(url: str) -> str | None:
     >>> surt("http://148.146.124.0/Caf%25C3%25A9/"), surt("mailto:a@example.org")
     ('0,124,146,148)/caf%c3%a9', None)
     """
-    if len(url) > MAX_ADDRESS_CHARS:
-        return None
-    try:
-        url.encode("utf-8")
-        parsed = can_ada.parse(url)
-    except ValueError:  # no address, or a lone surrogate in it, which no address can hold
-        return None
-    host = parsed.hostname.rstrip(".")
-    if parsed.protocol not in ("http:", "https:") or not host:
+    parsed = _parsed(url)
+    host = parsed.hostname.rstrip(".") if parsed else ""
+    if parsed is None or not host:
         return None
     path = _PATH_SESSIONS.sub("", _plain(parsed.pathname, slashes=True)).rstrip("/")
     query = _sorted(_QUERY_SESSIONS.sub("", _plain(parsed.search[1:])))
