@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from lc_assets.arrays import Bytes, Floats, Int32s, Int64s, UInt16s
+from lc_assets.arrays import Booleans, Bytes, Floats, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import WordSet
 from lc_assets.text.numbering import count_grams
@@ -73,22 +73,19 @@ _REMEMBERED: Final = 64
 """Counts whose terms of the entropy are looked up; nearly all words occur less often."""
 
 
-class PhraseTree(NamedTuple):
-    """Listed phrases as a tree of their words' numbers in the list, from 1.
+class Phrases(NamedTuple):
+    """Listed phrases, as a tree of their words' numbers from 1; a state per beginning of any.
 
     Attributes:
         words: the words.
-        roots: int32[words + 1], state after a first word, by its number; 0 for none.
-        edges: int32[2, n], next words of all states, ascending within a state, and the states
-            after them.
-        states: int32[2, states + 1], where each state's edges begin, and whether a phrase ends
-            there.
+        steps: int64, ascending: the state before, times the words and one, and a word's number; at
+            the number of the state after, less one. The last is greater than all.
+        is_end: bool, whether a phrase ends in that state.
     """
 
     words: WordSet
-    roots: Int32s
-    edges: Int32s
-    states: Int32s
+    steps: Int64s
+    is_end: Booleans
 
 
 @compiled
@@ -113,7 +110,7 @@ def compute_scores(
     seed: np.uint64,
     bits: UInt16s,
     stop_words: WordSet,
-    bad_words: PhraseTree,
+    bad_words: Phrases,
 ) -> tuple[Floats, Int64s, Floats]:
     """Compute the signals of a text.
 
@@ -180,7 +177,7 @@ def compute_scores(
     scores[16] = raw[SENTENCES]
     scores[19] = n_words
     scores[20] = raw[STOP_WORDS] / raw[RAW_WORDS] if n_words else 0.0
-    scores[21] = _count_listed(words.numbers, n_words, words.listed, bad_words)
+    scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     for i in range(N_SCORES):
         if scores[i] == scores[i]:
             scores[i] = round8(scores[i])
@@ -188,37 +185,25 @@ def compute_scores(
 
 
 @compiled
-def _count_listed(numbers: Int32s, n_words: int, listed: Int32s, tree: PhraseTree) -> int:
+def _count_listed(numbers: Int32s, listed: Int32s, phrases: Phrases) -> int:
     """How many listed phrases begin at any word.
 
     Args:
-        numbers: the text's words.
-        n_words: how many of them.
+        numbers: of the text's words.
         listed: of each distinct word its number in the list, or 0.
-        tree: the list.
+        phrases: the list.
     """
-    roots, edges, states = tree.roots, tree.edges, tree.states
-    n_found = 0
-    for start in range(n_words):
-        word = listed[numbers[start]]
-        state = roots[word]
-        i = start
-        while state:
-            n_found += states[1, state]
-            low, high = states[0, state], states[0, state + 1]
-            i += 1
-            if low == high or i == n_words:
+    n_found, n_steps = 0, phrases.words.hashes.size + 1
+    for start in range(len(numbers)):
+        state = 0
+        for at in range(start, len(numbers)):
+            word = listed[numbers[at]]
+            if word == 0:
                 break
-            word = listed[numbers[i]]
-            while low < high:
-                middle = (low + high) // 2
-                if edges[0, middle] < word:
-                    low = middle + 1
-                else:
-                    high = middle
-            state = (
-                edges[1, low]
-                if word and low < states[0, state + 1] and edges[0, low] == word
-                else 0
-            )
+            step = state * n_steps + word
+            found = np.searchsorted(phrases.steps, step)
+            if phrases.steps[found] != step:
+                break
+            n_found += phrases.is_end[found]
+            state = found + 1
     return n_found

@@ -60,7 +60,7 @@ from lc_assets.text.signals.names import (
     WordLists,
 )
 from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, TERMINAL, WORDS
-from lc_assets.text.signals.scores import PhraseTree, compute_scores
+from lc_assets.text.signals.scores import Phrases, compute_scores
 from lc_assets.text.words import folded_lines
 
 _BULLETS: Final = "rps_lines_start_with_bulletpoint"
@@ -195,26 +195,17 @@ def _word_set(words: frozenset[str]) -> WordSet:
 
 
 @lru_cache(maxsize=64)
-def _phrases(listed: frozenset[str]) -> PhraseTree:
-    """A tree of the phrases; a state for each of their beginnings."""
-    split = [phrase.split(" ") for phrase in sorted(listed)]
-    words = sorted({word for phrase in split for word in phrase if word})
+def _phrases(listed: frozenset[str]) -> Phrases:
+    split = [tuple(phrase.split(" ")) for phrase in listed]
+    words = sorted({word for phrase in split for word in phrase})
     number = {word: i for i, word in enumerate(words, start=1)}
-    paths = {tuple(number.get(word, 0) for word in phrase) for phrase in split}
-    state: dict[tuple[int, ...], int] = {(): 0}
-    for path in sorted(paths):
-        for length in range(1, len(path) + 1):
-            state.setdefault(path[:length], len(state))
-    steps = sorted((state[path[:-1]], path[-1], state[path]) for path in state if path)
-    before, word, after = np.array(steps, np.int32).reshape(-1, 3).T
-    roots = np.zeros(len(words) + 1, np.int32)
-    roots[word[before == 0]] = after[before == 0]
-    roots[0] = 0
-    begins = np.searchsorted(before, np.arange(len(state) + 1))
-    ends = [*(path in paths for path in state), False]
-    return PhraseTree(
+    paths = {tuple(map(number.__getitem__, phrase)) for phrase in split}
+    found = {path[:length] for path in paths for length in range(1, len(path) + 1)}
+    begins = sorted(found, key=lambda path: (len(path), path))
+    state = {path: i for i, path in enumerate([(), *begins])}
+    steps = [state[path[:-1]] * (len(words) + 1) + path[-1] for path in begins]
+    return Phrases(
         _word_set(frozenset(words)),
-        roots,
-        np.array([word, after], np.int32),
-        np.array([begins, ends], np.int32),
+        np.array([*steps, np.iinfo(np.int64).max]),
+        np.array([path in paths for path in begins], np.bool_),
     )
